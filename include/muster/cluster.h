@@ -1,0 +1,115 @@
+/* Cluster spec: task type -> addresses, and who this process is.
+ *
+ * A cluster spec is plain data. It is made by adding tasks or by parsing JSON, and is
+ * not changed while a node uses it. Not thread-safe: one thread at a time.
+ *
+ * Functions that only read take NULL for an empty spec, as mu_tf_config_parse() gives
+ * it. */
+#ifndef MUSTER_CLUSTER_H
+#define MUSTER_CLUSTER_H
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mu_cluster mu_cluster;
+
+/* The task types that a cluster spec may hold: "chief", "worker", "ps", "evaluator",
+ * and "client" (a program that schedules from outside). */
+
+/* Bounds; what is beyond one is refused with an error that names it. */
+enum {
+    MU_CLUSTER_TASKS_MAX = 65536,       /* tasks of one cluster, all types together */
+    MU_CLUSTER_INDEX_MAX = 999999,      /* largest index of a task */
+    MU_CLUSTER_ADDRESS_BYTES_MAX = 280, /* of one address, without the zero byte */
+    MU_CLUSTER_JSON_BYTES_MAX = 8 << 20 /* of a text to parse */
+};
+
+/* Make an empty cluster spec. Returns NULL when out of memory. */
+MU_EXPORT mu_cluster *mu_cluster_new(void);
+
+/* Free a cluster spec; NULL is fine. */
+MU_EXPORT void mu_cluster_free(mu_cluster *cluster);
+
+/* A copy, owned by the caller; NULL when out of memory. */
+MU_EXPORT mu_cluster *mu_cluster_copy(const mu_cluster *cluster);
+
+/* Add one task. Jobs may be sparse: indices need not follow each other.
+ *
+ * `address` is "host:port", "tcp://host:port" or "ipc:///path"; an IPv6 host stands in
+ * brackets. Port 0 means "chosen at start", and only then may two tasks have the same
+ * address. Copies its arguments.
+ * Returns -MU_EINVALID (unknown type, bad address), -MU_ERANGE (index),
+ * -MU_EEXISTS (same task or same address twice), -MU_EEXHAUSTED (MU_CLUSTER_TASKS_MAX),
+ * -MU_ENOMEM; then nothing changed. */
+MU_EXPORT int mu_cluster_add(mu_cluster *cluster, const char *type, int index,
+                             const char *address, mu_error *ret_error);
+
+/* Parse {"worker": ["host:port", ...], "ps": {"3": "host:port"}}: job -> list of
+ * addresses (dense) or job -> object of index -> address (sparse). `source` names where
+ * the text came from, for messages. A job without tasks is accepted, and counts none.
+ *
+ * Returns -MU_EINVALID (syntax, wrong type, unknown job, bad address), -MU_ERANGE
+ * (index), -MU_EEXISTS (a key, task or address twice), -MU_EEXHAUSTED (a bound above),
+ * -MU_ENOMEM. On success the caller owns *ret_cluster. */
+MU_EXPORT int mu_cluster_parse(const char *json, size_t size, const char *source,
+                               mu_error *ret_error, mu_cluster **ret_cluster);
+
+/* What TF_CONFIG says: the cluster, and which task of it this process is. */
+typedef struct mu_tf_config {
+    mu_cluster *cluster;    /* NULL when absent or {}; the caller frees it */
+    char task_type[16];     /* "" when the text has no task */
+    int task_index;         /* -1 when the text has no task */
+    char rpc_layer[16];     /* "" when absent */
+    char environment[16];   /* "" when absent */
+} mu_tf_config;
+
+/* Parse the text of TF_CONFIG (all keys: cluster, task.type, task.index, rpc_layer,
+ * environment; unknown keys are ignored). Index and sparse keys may be numbers or text.
+ * The task must fit the cluster: a known type, an index that exists (any where there is
+ * no cluster). The evaluator and the client need not be in the cluster. A type without
+ * index is accepted where only one index is possible: its job has one task, or it is an
+ * evaluator outside of the cluster (index 0).
+ *
+ * Errors name the key, the value and what was expected; codes as of mu_cluster_parse()
+ * and mu_cluster_validate(). *ret_config is written on success only. */
+MU_EXPORT int mu_tf_config_parse(const char *json, size_t size, mu_error *ret_error,
+                                 mu_tf_config *ret_config);
+
+/* Check the whole: at most one chief (index 0) and one evaluator, no job without tasks
+ * when `type` belongs to it, `type` and `index` exist. An evaluator (index 0) and a
+ * client (any index) are fine when the cluster has no job of that type. `type` NULL
+ * checks the cluster alone.
+ *
+ * Returns -MU_EINVALID (unknown type, two chiefs or evaluators), -MU_ENOTFOUND (no task
+ * of this type), -MU_ERANGE (an index that its job does not have). */
+MU_EXPORT int mu_cluster_validate(const mu_cluster *cluster, const char *type, int index,
+                                  mu_error *ret_error);
+
+/* How many tasks, of one type or (type NULL) in all. */
+MU_EXPORT size_t mu_cluster_task_count(const mu_cluster *cluster, const char *type);
+
+/* Address of a task as it was given, NULL when there is none. Owned by the spec. */
+MU_EXPORT const char *mu_cluster_address(const mu_cluster *cluster, const char *type,
+                                         int index);
+
+/* The i-th task of the spec, ordered by type (alphabetically), then index. Returns
+ * -MU_ERANGE past the end. The strings are owned by the spec. */
+MU_EXPORT int mu_cluster_task_at(const mu_cluster *cluster, size_t i,
+                                 const char **ret_type, int *ret_index,
+                                 const char **ret_address);
+
+/* 1 for the chief and the evaluator, and for worker 0 where there is no chief. */
+MU_EXPORT int mu_cluster_is_chief(const mu_cluster *cluster, const char *type, int index);
+
+/* The spec as JSON (dense jobs as lists, sparse ones as objects). The caller frees the
+ * text with free(); NULL when out of memory. */
+MU_EXPORT char *mu_cluster_json(const mu_cluster *cluster);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

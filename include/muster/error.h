@@ -1,0 +1,81 @@
+/* Errors: the codes every function returns, and the structure that tells the rest.
+ *
+ * Functions return 0 or one of the codes below, negated: MU_ENOTFOUND comes back as
+ * -MU_ENOTFOUND. Codes 1 to 16 are the canonical ones, with their canonical numbers. */
+#ifndef MUSTER_ERROR_H
+#define MUSTER_ERROR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define MU_EXPORT __attribute__((visibility("default")))
+#define MU_PRINTF(words, first) __attribute__((__format__(__printf__, words, first)))
+#else
+#define MU_EXPORT
+#define MU_PRINTF(words, first)
+#endif
+
+/* The only place where a code, its number and its words are written down. Numbers are
+ * part of the ABI and of the wire format, and are never reused. */
+#define MU_ERRORS(X)                                                        \
+    X(ECANCELLED, 1, "cancelled")                                           \
+    X(EUNKNOWN, 2, "unknown error")                                         \
+    X(EINVALID, 3, "invalid argument")                                      \
+    X(EDEADLINE, 4, "deadline exceeded")                                    \
+    X(ENOTFOUND, 5, "not found")                                            \
+    X(EEXISTS, 6, "already exists")                                         \
+    X(EPERMISSION, 7, "permission denied")                                  \
+    X(EEXHAUSTED, 8, "resource exhausted")                                  \
+    X(EPRECONDITION, 9, "failed precondition")                              \
+    X(EABORTED, 10, "aborted")                                              \
+    X(ERANGE, 11, "out of range")                                           \
+    X(EUNIMPLEMENTED, 12, "unimplemented")                                  \
+    X(EINTERNAL, 13, "internal error")                                      \
+    X(EUNAVAILABLE, 14, "unavailable")                                      \
+    X(EDATALOSS, 15, "data loss")                                           \
+    X(EUNAUTHENTICATED, 16, "unauthenticated")                              \
+    X(ENOMEM, 17, "out of memory")                                          \
+    X(EAGAIN, 18, "would block; try again")                                 \
+    X(ECLOSED, 19, "closed")
+
+enum mu_code {
+#define MU_ERROR_CODE(name, number, words) MU_##name = number,
+    MU_ERRORS(MU_ERROR_CODE)
+#undef MU_ERROR_CODE
+    MU_CODE_OK = 0
+};
+
+/* What went wrong, as a structure. The caller provides it (on the stack, say) and owns
+ * it; it holds no pointers. Functions that take a `mu_error *ret_error` accept NULL, and
+ * write it on failure only. What to do about an error is decided from `code`, `task` and
+ * `closure`, never from the words in `message`. */
+typedef struct mu_error {
+    int code;           /* negative: -MU_E...; 0 when there was no error */
+    uint32_t attempt;   /* which run of the closure, from 1; 0 when there was none */
+    uint64_t closure;   /* the closure's id; 0 when the error is of no closure */
+    char task[64];      /* task of origin, "/job:worker/task:1"; "" when unknown */
+    char function[64];  /* name of the closure's function; "" when there was none */
+    char message[512];  /* one sentence for a person: what, where, what was expected */
+} mu_error;
+
+/* Words for a code, negative or positive; never NULL. The string is static. */
+MU_EXPORT const char *mu_strerror(int code);
+
+/* The code's name, "ENOTFOUND" for -MU_ENOTFOUND; "EUNKNOWN" for a number that is none. */
+MU_EXPORT const char *mu_err_name(int code);
+
+/* Fill `error` (which may be NULL) with a code and a formatted message; clears the other
+ * fields. Returns `code`, so that a caller can write `return mu_error_set(...)`. */
+MU_EXPORT int mu_error_set(mu_error *error, int code, const char *format, ...)
+    MU_PRINTF(3, 4);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

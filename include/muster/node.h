@@ -1,0 +1,176 @@
+/* A node: one runtime that plays one task of a cluster, inside this process.
+ *
+ * Several nodes may live in one process. A node runs on a loop thread of its own, or on
+ * the program's uv_loop_t. Functions here may be called on any thread, unless said
+ * otherwise; those that wait must not be called on a loop thread (they return
+ * -MU_EPRECONDITION there). Limits are in milliseconds; negative means no limit. */
+#ifndef MUSTER_NODE_H
+#define MUSTER_NODE_H
+
+#include "cluster.h"
+#include "value.h"
+
+struct uv_loop_s;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mu_node mu_node;
+
+enum mu_log_level { MU_LOG_ERROR, MU_LOG_WARN, MU_LOG_INFO, MU_LOG_DEBUG };
+
+/* Called for each log line, on the loop thread; must not block for long. `task` is
+ * "/job:worker/task:1", `who` the part that speaks; both valid during the call only. */
+typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *who,
+                          const char *line);
+
+typedef struct mu_node_options {
+    const mu_cluster *cluster;  /* copied; required */
+    const char *cluster_name;   /* nodes of another name are refused; default "muster" */
+    const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client" */
+    int task_index;
+    const char *bind_address;   /* where to listen; default: the task's own address in the
+                                   cluster, or a free port on loopback if it has none */
+    const char *advertise_address; /* where peers reach this node; default: the task's own
+                                   address in the cluster, or else where it listens */
+    struct uv_loop_s *loop;     /* run here; default NULL: a loop thread of its own */
+    unsigned threads;           /* executor threads; default 1 */
+    unsigned window;            /* chief: closures given to one worker at a time; 0: twice
+                                   the worker's executor threads, at least 4 */
+    unsigned queue_max;         /* chief, client: closures scheduled and not resolved
+                                   before schedule blocks; default 262144 */
+    unsigned attempts_max;      /* chief: workers that may die under one closure before
+                                   it is given up; default 10 */
+    unsigned heartbeat_ms;      /* default 1000 */
+    unsigned silence_ms;        /* a peer not heard for so long is lost; default 5000 */
+    mu_log_fn log;              /* default NULL: text on standard error */
+    void *log_user;
+    int log_level;              /* default MU_LOG_INFO */
+} mu_node_options;
+
+/* Fill in the defaults. */
+MU_EXPORT void mu_node_options_init(mu_node_options *options);
+
+/* Start a node: checks the options, binds, starts its threads, begins to connect. Does
+ * not wait for other tasks: they may start in any order. With `options->loop` this must be
+ * called on that loop's thread (or before it runs). On success the caller closes the node
+ * with mu_node_close. Errors: -MU_EINVALID (options, cluster), -MU_EEXISTS (address in
+ * use), -MU_ENOMEM, each with what and where in ret_error. */
+MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
+                           mu_node **ret_node);
+
+/* Stop a node with a thread of its own and free it: tells its peers, completes waiting
+ * calls with -MU_ECLOSED, waits at most `limit_ms` for functions that run. Returns
+ * -MU_EDEADLINE, naming the function, when one did not end: its thread and the node's
+ * memory are then left behind for the process to end with. NULL is fine. */
+MU_EXPORT int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error);
+
+/* Stop a node that runs on the program's loop; `closed` is called on that loop when the
+ * node is gone. On the loop's thread only. */
+MU_EXPORT void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user);
+
+/* Where the node listens ("tcp://127.0.0.1:40123"), valid until it is closed. */
+MU_EXPORT const char *mu_node_address(const mu_node *node);
+
+/* "/job:worker/task:1", valid until the node is closed. */
+MU_EXPORT const char *mu_node_task(const mu_node *node);
+
+/* Number of tasks of a type in the node's cluster. */
+MU_EXPORT size_t mu_node_task_count(const mu_node *node, const char *type);
+
+/* Wait until the job is done: the chief has said so with mu_node_job_done (0 returned), or
+ * the node is being closed (-MU_ECLOSED). What tasks that only serve wait in.
+ * ret_error holds the job's own error, if it ended with one, and 0 is returned. */
+MU_EXPORT int mu_node_wait_job(mu_node *node, int64_t limit_ms, mu_error *ret_error);
+
+/* Chief: tell every connected task that the job is done, so that it may exit; `code` 0
+ * or a negative code with `message`. Returns once every task was told and has hung up, or
+ * at the limit (-MU_EDEADLINE, naming the tasks left). */
+MU_EXPORT int mu_node_job_done(mu_node *node, int code, const char *message,
+                               int64_t limit_ms, mu_error *ret_error);
+
+/* Send a number to the chief, where it shows in the status and is read with
+ * mu_node_metric: progress of an evaluator, say. The last one of a name counts. */
+MU_EXPORT int mu_node_report(mu_node *node, const char *name, double number,
+                             uint64_t step);
+
+/* Chief: the last number reported under a name, -MU_ENOTFOUND when none was. */
+MU_EXPORT int mu_node_metric(mu_node *node, const char *name, double *ret_number,
+                             uint64_t *ret_step);
+
+/* The cluster as the chief sees it (asked over the network on other tasks): a map with
+ * tasks and their state, closures, variables, metrics. The caller frees *ret_status. */
+MU_EXPORT int mu_node_status(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+                             mu_value **ret_status);
+
+/* ---- Functions that workers run ---- */
+
+/* One run of a function, valid during that run. */
+typedef struct mu_run mu_run;
+
+/* The program's code: 0, or a negative code with words set by mu_run_fail. Runs on an
+ * executor thread (several at once when there are several), may block, and may use every
+ * call of the node. At-least-once: it may run again on another worker. */
+typedef int (*mu_function_fn)(mu_run *run, void *user);
+
+enum mu_function_flag {
+    /* Runs on the loop thread itself: for functions of a few microseconds that never
+     * block. Saves two thread switches for each closure. */
+    MU_FUNCTION_INLINE = 1
+};
+
+/* Make a function known under a name of at most 63 bytes. `user` is passed to each run.
+ * Before closures are scheduled for it; -MU_EEXISTS when the name is taken. */
+MU_EXPORT int mu_node_register(mu_node *node, const char *name, mu_function_fn function,
+                               void *user, unsigned flags);
+
+/* The arguments; owned by the run. A list when several were passed. */
+MU_EXPORT const mu_value *mu_run_args(mu_run *run);
+
+/* The node that the function runs on. */
+MU_EXPORT mu_node *mu_run_node(mu_run *run);
+
+/* Set the result. Takes `value`; the last call counts; without one the result is nil. */
+MU_EXPORT void mu_run_return(mu_run *run, mu_value *value);
+
+/* Set the words of an error; returns `code` (negative) for the function to return. */
+MU_EXPORT int mu_run_fail(mu_run *run, int code, const char *format, ...) MU_PRINTF(3, 4);
+
+/* 1 when nobody wants this run's result any more: a long function may stop early. */
+MU_EXPORT int mu_run_cancelled(mu_run *run);
+
+/* ---- Plugins: functions and programs from a shared object ---- */
+
+/* A program is what the task itself does: the chief's schedules closures, the evaluator's
+ * watches the parameters. Tasks without one serve until the job is done. Runs on a thread of
+ * its own; what it returns (0 or a negative code) ends the task. */
+typedef int (*mu_program_fn)(mu_node *node, void *user);
+
+/* Set the program of a task type; before mu_node_main. */
+MU_EXPORT int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
+                              void *user);
+
+/* Do what this node's task is there for, on the calling thread: run its program if it has
+ * one, else serve until the job is done (or the node is being closed: -MU_ECLOSED).
+ * Returns what the program or the job came to; words, where there are any, in ret_error. */
+MU_EXPORT int mu_node_main(mu_node *node, mu_error *ret_error);
+
+/* Settings for plugins (`muster node --set key=value`). Set before plugins are loaded;
+ * copies. A setting that is absent is NULL; valid until close. */
+MU_EXPORT int mu_node_set(mu_node *node, const char *key, const char *value);
+MU_EXPORT const char *mu_node_setting(const mu_node *node, const char *key);
+
+/* A plugin is a shared object that exports `int mu_plugin_open(mu_node *node)`, where it
+ * registers its functions and programs; 0 or a negative code. */
+typedef int (*mu_plugin_open_fn)(mu_node *node);
+
+/* Load a plugin into a node. -MU_ENOTFOUND (no such file, no such symbol) and whatever the
+ * plugin returns, with the reason in ret_error. */
+MU_EXPORT int mu_node_load(mu_node *node, const char *path, mu_error *ret_error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

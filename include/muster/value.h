@@ -1,0 +1,131 @@
+/* Values: what a program passes to its functions and gets back.
+ *
+ * A value is nil, bool, int (64 bits), float (64 bits), string (UTF-8), bytes, list,
+ * map (string keys, order kept) or tensor. Values are reference counted; the count is
+ * atomic, the content is not guarded: build a value on one thread, then share it and
+ * leave it unchanged. Constructors return NULL when out of memory. */
+#ifndef MUSTER_VALUE_H
+#define MUSTER_VALUE_H
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mu_value mu_value;
+
+enum mu_value_type {
+    MU_VALUE_NIL,
+    MU_VALUE_BOOL,
+    MU_VALUE_INT,
+    MU_VALUE_FLOAT,
+    MU_VALUE_STRING,
+    MU_VALUE_BYTES,
+    MU_VALUE_LIST,
+    MU_VALUE_MAP,
+    MU_VALUE_TENSOR
+};
+
+/* Element types of tensors and variables: number and size are part of the wire format. */
+#define MU_DTYPES(X)                                                        \
+    X(F32, 1, "float32", 4)                                                 \
+    X(F64, 2, "float64", 8)                                                 \
+    X(I8, 3, "int8", 1)                                                     \
+    X(I16, 4, "int16", 2)                                                   \
+    X(I32, 5, "int32", 4)                                                   \
+    X(I64, 6, "int64", 8)                                                   \
+    X(U8, 7, "uint8", 1)                                                    \
+    X(BOOL, 8, "bool", 1)
+
+enum mu_dtype {
+#define MU_DTYPE_NUMBER(name, number, words, bytes) MU_##name = number,
+    MU_DTYPES(MU_DTYPE_NUMBER)
+#undef MU_DTYPE_NUMBER
+    MU_DTYPE_NONE = 0
+};
+
+enum {
+    MU_TENSOR_RANK_MAX = 8,     /* dimensions of a tensor */
+    MU_VALUE_DEPTH_MAX = 32,    /* lists and maps inside each other */
+    MU_VALUE_ITEMS_MAX = 1 << 24 /* items of one list or map */
+};
+
+/* Bytes of one element; 0 for a number that is no dtype. */
+MU_EXPORT size_t mu_dtype_bytes(int dtype);
+
+/* "float32" for MU_F32; NULL for a number that is no dtype. */
+MU_EXPORT const char *mu_dtype_name(int dtype);
+
+MU_EXPORT mu_value *mu_value_nil(void);
+MU_EXPORT mu_value *mu_value_bool(int truth);
+MU_EXPORT mu_value *mu_value_int(int64_t number);
+MU_EXPORT mu_value *mu_value_float(double number);
+MU_EXPORT mu_value *mu_value_string(const char *text);            /* copies */
+MU_EXPORT mu_value *mu_value_bytes(const void *data, size_t size); /* copies */
+MU_EXPORT mu_value *mu_value_list(void);
+MU_EXPORT mu_value *mu_value_map(void);
+
+/* A dense tensor, rows first, in host byte order. `dims` has `rank` entries; rank 0 is a
+ * scalar. Copies `data`; data NULL gives zeros. NULL also for an unknown dtype, a rank
+ * above MU_TENSOR_RANK_MAX or a size that overflows. */
+MU_EXPORT mu_value *mu_value_tensor(int dtype, unsigned rank, const uint64_t *dims,
+                                    const void *data);
+
+/* Append to a list, set a key of a map (replacing an older one).
+ * Owns: takes `item`, whatever is returned; item NULL gives -MU_ENOMEM, so that a
+ * constructor's answer can be passed on unchecked. A value may not hold itself. */
+MU_EXPORT int mu_value_append(mu_value *list, mu_value *item);
+MU_EXPORT int mu_value_set(mu_value *map, const char *key, mu_value *item);
+
+/* One more holder; returns `value`. One holder less; NULL is fine. */
+MU_EXPORT mu_value *mu_value_ref(const mu_value *value);
+MU_EXPORT void mu_value_free(mu_value *value);
+
+MU_EXPORT enum mu_value_type mu_value_type(const mu_value *value);
+
+/* Read a value of a known type. -MU_EINVALID when the type is another one; an int is
+ * accepted where a float is asked. Strings and bytes are owned by the value; a string is
+ * followed by a zero byte that its size does not count. */
+MU_EXPORT int mu_value_get_bool(const mu_value *value, int *ret_truth);
+MU_EXPORT int mu_value_get_int(const mu_value *value, int64_t *ret_number);
+MU_EXPORT int mu_value_get_float(const mu_value *value, double *ret_number);
+MU_EXPORT int mu_value_get_string(const mu_value *value, const char **ret_text,
+                                  size_t *ret_size);
+MU_EXPORT int mu_value_get_bytes(const mu_value *value, const void **ret_data,
+                                 size_t *ret_size);
+
+/* Items of a list or a map; 0 for anything else. */
+MU_EXPORT size_t mu_value_count(const mu_value *value);
+
+/* The i-th item of a list or map, NULL when there is none. Owned by the container. */
+MU_EXPORT const mu_value *mu_value_at(const mu_value *value, size_t i);
+
+/* The i-th key of a map, NULL when there is none. Owned by the map. */
+MU_EXPORT const char *mu_value_key(const mu_value *map, size_t i);
+
+/* The item under a key, NULL when there is none or `map` is no map. Owned by the map. */
+MU_EXPORT const mu_value *mu_value_find(const mu_value *map, const char *key);
+
+/* A tensor's parts; pointers are owned by the value. */
+typedef struct mu_tensor {
+    int dtype;
+    unsigned rank;
+    const uint64_t *dims;
+    const void *data;   /* aligned to 16 bytes */
+    size_t bytes;
+} mu_tensor;
+
+MU_EXPORT int mu_value_get_tensor(const mu_value *value, mu_tensor *ret_tensor);
+
+/* The tensor's bytes for filling in, before the value is shared. NULL for other types. */
+MU_EXPORT void *mu_value_tensor_data(mu_value *value);
+
+/* 1 when type and content are equal (floats bit by bit, maps in any order of keys). */
+MU_EXPORT int mu_value_equal(const mu_value *a, const mu_value *b);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,89 @@
+/* Dense variables on the parameter servers.
+ *
+ * A variable has a name, a dtype and a shape. It is cut along its first dimension into
+ * shards (the first ones get one row more when it does not divide evenly); shard i lives
+ * on parameter server (home + i) modulo their number, where home follows from the name.
+ * Every call blocks the calling thread until it is done or `limit_ms` has passed
+ * (negative: no limit), and may be made on any thread except a loop's. Buffers are dense,
+ * rows first, in host byte order.
+ *
+ * Errors of every call: -MU_EDEADLINE names the servers that were not reached, or did not
+ * answer, within the limit; -MU_ENOTFOUND says that a server was restarted since the
+ * variable was opened and does not have it any more (open it again). Server and words are
+ * in the mu_error: `task` is the server's.
+ *
+ * What is atomic: a shard of at most 1 MiB is read and written as a whole. Larger shards
+ * travel in pieces: an assign becomes visible at once when its last piece has arrived;
+ * adds and gradients are applied piece by piece; a read may see some pieces before and
+ * some after a concurrent update. */
+#ifndef MUSTER_VARIABLE_H
+#define MUSTER_VARIABLE_H
+
+#include "node.h"
+#include "value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mu_variable mu_variable;
+
+typedef struct mu_variable_spec {
+    const char *name;           /* 1 to 255 bytes of UTF-8 */
+    int dtype;                  /* MU_F32 ...; only F32 and F64 take gradients */
+    unsigned rank;
+    const uint64_t *dims;       /* `rank` of them */
+    unsigned shards;            /* at most dims[0]; 0: one up to 64 KiB, else one for each
+                                   server; a variable of rank 0 has one in any case */
+    const void *initial;        /* the whole variable; NULL: zeros */
+} mu_variable_spec;
+
+/* Open a variable, creating it when there is none of that name: the first to open it sets
+ * its initial content, everybody else waits until that is done. An existing variable with
+ * another dtype, shape or number of shards gives -MU_EPRECONDITION and says which.
+ * Waits for the servers that it needs; at the limit the error names those missing. */
+MU_EXPORT int mu_variable_open(mu_node *node, const mu_variable_spec *spec,
+                               int64_t limit_ms, mu_error *ret_error,
+                               mu_variable **ret_variable);
+
+/* Free the handle; the variable stays on its servers. NULL is fine. */
+MU_EXPORT void mu_variable_close(mu_variable *variable);
+
+/* Bytes of the whole variable. */
+MU_EXPORT size_t mu_variable_bytes(const mu_variable *variable);
+
+/* Read the whole into `buffer`, which has `bytes` == mu_variable_bytes(). */
+MU_EXPORT int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
+                               int64_t limit_ms, mu_error *ret_error);
+
+/* How many writes the variable has seen, its initial content included: the lowest of its
+ * shards. Grows by one with each assign, add or gradient; moves no content. */
+MU_EXPORT int mu_variable_version(mu_variable *variable, int64_t limit_ms,
+                                  mu_error *ret_error, uint64_t *ret_version);
+
+/* Replace the whole. */
+MU_EXPORT int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
+                                 int64_t limit_ms, mu_error *ret_error);
+
+/* Add element by element (any dtype but BOOL; integers wrap). When a server is lost
+ * before it answered, nobody knows whether it added: -MU_EUNAVAILABLE. Not repeated. */
+MU_EXPORT int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
+                              int64_t limit_ms, mu_error *ret_error);
+
+/* How a gradient is applied: v = momentum * v + gradient; x = x - rate * v. The velocity
+ * v lives on the server; momentum 0 is plain gradient descent and keeps none. Fails as
+ * mu_variable_add does. */
+typedef struct mu_optimizer {
+    double rate;
+    double momentum;
+} mu_optimizer;
+
+MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
+                                const mu_optimizer *optimizer, int64_t limit_ms,
+                                mu_error *ret_error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

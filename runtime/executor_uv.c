@@ -1,0 +1,288 @@
+/* One lock, one queue, threads that sleep. The lock guards everything that is not
+ * constant after the start.
+ *
+ * The wake is sent while holding the lock, so that after mu__executor_abandon has cleared
+ * `wake` under the lock, no thread can be about to touch the owner. */
+#include "runtime/executor_uv.h"
+
+#include "muster/error.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+struct work_list {
+    struct mu__work *first;
+    struct mu__work *last;
+};
+
+struct thread {
+    struct mu__executor *executor;
+    pthread_t id;
+    unsigned number;
+    bool ended;
+};
+
+struct mu__executor {
+    pthread_mutex_t lock;
+    pthread_cond_t work_ready;
+    struct work_list queued;
+    struct work_list done;
+    void (*wake)(void *owner);  /* NULL: nobody to wake any more */
+    void *owner;
+    unsigned idle;              /* threads that wait for work */
+    unsigned alive;             /* threads that have not ended */
+    bool stopping;
+    bool abandoned;             /* the last thread frees this */
+    unsigned threads_count;
+    struct thread threads[];
+};
+
+static void append(struct work_list *list, struct mu__work *work)
+{
+    work->next = NULL;
+    if (list->last == NULL)
+        list->first = work;
+    else
+        list->last->next = work;
+    list->last = work;
+}
+
+static struct mu__work *take_first(struct work_list *list)
+{
+    struct mu__work *work = list->first;
+
+    if (work == NULL)
+        return NULL;
+    list->first = work->next;
+    if (list->first == NULL)
+        list->last = NULL;
+    work->next = NULL;
+    return work;
+}
+
+static void wake_owner(struct mu__executor *executor)
+{
+    if (executor->wake != NULL)
+        executor->wake(executor->owner);
+}
+
+static void destroy(struct mu__executor *executor)
+{
+    (void)pthread_cond_destroy(&executor->work_ready);
+    (void)pthread_mutex_destroy(&executor->lock);
+    free(executor);
+}
+
+static void name_thread(unsigned number)
+{
+#ifdef __linux__
+    char name[16];
+
+    (void)snprintf(name, sizeof name, "mu-exec-%u", number);
+    (void)prctl(PR_SET_NAME, name);
+#else
+    (void)number;
+#endif
+}
+
+/* The next piece of work, or NULL when the thread has to end. With the lock held. */
+static struct mu__work *wait_for_work(struct mu__executor *executor)
+{
+    while (executor->queued.first == NULL && !executor->stopping) {
+        executor->idle++;
+        (void)pthread_cond_wait(&executor->work_ready, &executor->lock);
+        executor->idle--;
+    }
+    return executor->stopping ? NULL : take_first(&executor->queued);
+}
+
+static void run_until_stopped(struct mu__executor *executor)
+{
+    struct mu__work *work;
+
+    while ((work = wait_for_work(executor)) != NULL) {
+        bool first;
+
+        (void)pthread_mutex_unlock(&executor->lock);
+        work->run(work);
+        (void)pthread_mutex_lock(&executor->lock);
+
+        first = executor->done.first == NULL;
+        append(&executor->done, work);
+        if (first)
+            wake_owner(executor);
+    }
+}
+
+static void *thread_main(void *arg)
+{
+    struct thread *thread = arg;
+    struct mu__executor *executor = thread->executor;
+    bool last;
+
+    name_thread(thread->number);
+    (void)pthread_mutex_lock(&executor->lock);
+    run_until_stopped(executor);
+    thread->ended = true;
+    executor->alive--;
+    last = executor->abandoned && executor->alive == 0;
+    wake_owner(executor);
+    (void)pthread_mutex_unlock(&executor->lock);
+
+    if (last)
+        destroy(executor);
+    return NULL;
+}
+
+/* Signals are for the threads of the embedding program, except those that a thread brings
+ * upon itself. */
+static void fill_blocked_signals(sigset_t *set)
+{
+    static const int own_faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
+
+    (void)sigfillset(set);
+    for (size_t i = 0; i < sizeof own_faults / sizeof own_faults[0]; i++)
+        (void)sigdelset(set, own_faults[i]);
+}
+
+static int start_threads(struct mu__executor *executor, unsigned threads)
+{
+    sigset_t blocked;
+    sigset_t before;
+    int rv = 0;
+
+    fill_blocked_signals(&blocked);
+    (void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    (void)pthread_mutex_lock(&executor->lock);
+    while (rv == 0 && executor->threads_count < threads) {
+        struct thread *thread = &executor->threads[executor->threads_count];
+
+        *thread = (struct thread){.executor = executor,
+                                  .number = executor->threads_count};
+        if (pthread_create(&thread->id, NULL, thread_main, thread) != 0)
+            rv = -MU_EEXHAUSTED;
+        else
+            executor->threads_count++;
+    }
+    executor->alive = executor->threads_count;
+    (void)pthread_mutex_unlock(&executor->lock);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rv;
+}
+
+int mu__executor_new(unsigned threads, void (*wake)(void *owner), void *owner,
+                     struct mu__executor **ret_executor)
+{
+    struct mu__executor *executor;
+    int rv;
+
+    if (threads == 0 || threads > MU__EXECUTOR_THREADS_MAX)
+        return -MU_EINVALID;
+    executor = calloc(1, sizeof *executor + threads * sizeof executor->threads[0]);
+    if (executor == NULL)
+        return -MU_ENOMEM;
+    executor->wake = wake;
+    executor->owner = owner;
+    rv = -MU_EEXHAUSTED;
+    if (pthread_mutex_init(&executor->lock, NULL) != 0)
+        goto err_executor;
+    if (pthread_cond_init(&executor->work_ready, NULL) != 0)
+        goto err_lock;
+
+    rv = start_threads(executor, threads);
+    if (rv != 0) {
+        mu__executor_free(executor);
+        return rv;
+    }
+    *ret_executor = executor;
+    return 0;
+
+err_lock:
+    (void)pthread_mutex_destroy(&executor->lock);
+err_executor:
+    free(executor);
+    return rv;
+}
+
+void mu__executor_submit(struct mu__executor *executor, struct mu__work *work)
+{
+    bool wanted;
+
+    assert(work->run != NULL);
+    (void)pthread_mutex_lock(&executor->lock);
+    assert(!executor->stopping);
+    append(&executor->queued, work);
+    wanted = executor->idle > 0;
+    (void)pthread_mutex_unlock(&executor->lock);
+    if (wanted)
+        (void)pthread_cond_signal(&executor->work_ready);
+}
+
+struct mu__work *mu__executor_take_done(struct mu__executor *executor)
+{
+    struct mu__work *first;
+
+    (void)pthread_mutex_lock(&executor->lock);
+    first = executor->done.first;
+    executor->done = (struct work_list){NULL, NULL};
+    (void)pthread_mutex_unlock(&executor->lock);
+    return first;
+}
+
+unsigned mu__executor_stop(struct mu__executor *executor)
+{
+    unsigned forgotten = 0;
+
+    (void)pthread_mutex_lock(&executor->lock);
+    executor->stopping = true;
+    while (take_first(&executor->queued) != NULL)
+        forgotten++;
+    (void)pthread_cond_broadcast(&executor->work_ready);
+    (void)pthread_mutex_unlock(&executor->lock);
+    return forgotten;
+}
+
+bool mu__executor_has_ended(struct mu__executor *executor)
+{
+    bool ended;
+
+    (void)pthread_mutex_lock(&executor->lock);
+    ended = executor->alive == 0;
+    (void)pthread_mutex_unlock(&executor->lock);
+    return ended;
+}
+
+void mu__executor_free(struct mu__executor *executor)
+{
+    if (executor == NULL)
+        return;
+    (void)pthread_mutex_lock(&executor->lock);
+    executor->wake = NULL;
+    (void)pthread_mutex_unlock(&executor->lock);
+    (void)mu__executor_stop(executor);
+    for (unsigned i = 0; i < executor->threads_count; i++)
+        (void)pthread_join(executor->threads[i].id, NULL);
+    destroy(executor);
+}
+
+void mu__executor_abandon(struct mu__executor *executor)
+{
+    bool ended;
+
+    (void)mu__executor_stop(executor);
+    (void)pthread_mutex_lock(&executor->lock);
+    executor->wake = NULL;
+    executor->abandoned = true;
+    ended = executor->alive == 0;
+    for (unsigned i = 0; i < executor->threads_count; i++)
+        (void)pthread_detach(executor->threads[i].id);
+    (void)pthread_mutex_unlock(&executor->lock);
+    if (ended)
+        destroy(executor);
+}
