@@ -1,0 +1,968 @@
+/* How a link comes up, seen from one side:
+ *
+ *      DIALLING --out_up, say HELLO--> GREETING --their HELLO--> UP
+ *
+ * The peer's HELLO may also come first (it dialled us): it is remembered, and the link is
+ * up as soon as ours is said. A HELLO whose `to` is not our incarnation asks for ours; one
+ * that names it answers ours. So two nodes that dial each other at the same moment say at
+ * most two HELLOs each, and never go on answering.
+ *
+ * Going down always starts over with a fresh outgoing connection, because nobody can tell
+ * whether the old one leads to the peer's old life or its new one. */
+#include "transport/links.h"
+
+#include "runtime/codec.h"
+#include "runtime/map.h"
+#include "transport/outbox.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RETRY_FIRST_MS = 100,   /* before dialling again after a link went down; doubles */
+    RETRY_MAX_MS = 5000,
+    REFUSAL_MS = 1000,      /* how long a refused peer's refusal may take to be sent */
+    WAITING_FIRST_MS = 3000, /* when a missing task is named in the log; doubles */
+    WAITING_MAX_MS = 60000,
+    URL_BYTES_MAX = 256,
+    REASON_BYTES_MAX = 512
+};
+
+enum state {
+    RESTING,    /* will be dialled again at retry_ms */
+    DIALLING,
+    GREETING,
+    UP,
+    REFUSING,   /* dialled only to say why the peer is refused */
+    STATES_COUNT
+};
+
+static const char *const state_names[STATES_COUNT] = {
+    "resting", "dialling", "greeting", "up", "refusing"};
+
+struct link {
+    struct link *next;          /* of all links */
+    struct link *dirty_next;    /* of links with something to send */
+    bool dirty;
+    bool keep;                  /* asked for with mu__links_dial */
+    bool heard;                 /* their HELLO has come, on `in` */
+    enum state state;
+    char type[16];
+    uint32_t index;
+    char url[URL_BYTES_MAX];
+    char why[REASON_BYTES_MAX]; /* the last reason for not being up */
+    uint32_t out;               /* 0: none */
+    uint32_t in;                /* 0: none */
+    uint32_t node;              /* while up */
+    uint64_t peer;              /* incarnation, once heard */
+    uint64_t heard_ms;
+    uint64_t said_ms;
+    uint64_t since_ms;          /* of the present state */
+    uint64_t retry_ms;
+    uint32_t backoff_ms;
+    uint64_t missing_since_ms;
+    uint64_t waiting_note_ms;   /* when the log says next that it is missing */
+    uint32_t waiting_step_ms;
+    struct mu__outbox outbox;
+    struct mu__buf *assembling; /* a large record whose pieces are coming in */
+    uint64_t assembling_total;
+};
+
+struct mu__links {
+    char cluster_name[64];
+    char task_type[16];
+    char address[URL_BYTES_MAX];
+    struct mu__links_config config;
+    struct mu__links_upcalls upcalls;
+    struct mu__wire *wire;
+    struct link *first;
+    struct link *dirty;
+    struct mu__map by_out;
+    struct mu__map by_in;
+    struct mu__map by_node;
+    uint32_t links_count;
+    uint32_t out_next;
+    uint32_t node_next;
+    uint64_t tick_ms;           /* the last one */
+    bool leaving;
+    struct mu__links_counters counters;
+};
+
+/* ---- small helpers ---- */
+
+static uint64_t now(const struct mu__links *links)
+{
+    return links->config.world->ops->now_ms(links->config.world);
+}
+
+static void say(const struct mu__links *links, enum mu__log_level level,
+                const char *format, ...) MU_PRINTF(3, 4);
+
+static void say(const struct mu__links *links, enum mu__log_level level,
+                const char *format, ...)
+{
+    char line[REASON_BYTES_MAX + URL_BYTES_MAX + 128];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    links->config.world->ops->log(links->config.world, level, "links", line);
+}
+
+static struct mu__outbox_route route_of(const struct mu__links *links,
+                                        const struct link *link)
+{
+    return (struct mu__outbox_route){links->wire, link->out, links->config.incarnation,
+                                     link->heard ? link->peer : 0};
+}
+
+static void set_state(const struct mu__links *links, struct link *link, enum state state)
+{
+    link->state = state;
+    link->since_ms = now(links);
+}
+
+static void mark_dirty(struct mu__links *links, struct link *link)
+{
+    if (link->dirty)
+        return;
+    link->dirty = true;
+    link->dirty_next = links->dirty;
+    links->dirty = link;
+}
+
+static void undirty(struct mu__links *links, struct link *link)
+{
+    struct link **at = &links->dirty;
+
+    if (!link->dirty)
+        return;
+    while (*at != link)
+        at = &(*at)->dirty_next;
+    *at = link->dirty_next;
+    link->dirty = false;
+}
+
+/* ---- life of a link ---- */
+
+static struct link *link_new(struct mu__links *links, const char *type, uint32_t index,
+                             const char *url)
+{
+    struct link *link;
+
+    if (links->links_count >= MU__LINKS_MAX || strlen(url) >= URL_BYTES_MAX ||
+        strlen(type) >= sizeof link->type)
+        return NULL;
+    link = calloc(1, sizeof *link);
+    if (link == NULL)
+        return NULL;
+    (void)snprintf(link->type, sizeof link->type, "%s", type);
+    (void)snprintf(link->url, sizeof link->url, "%s", url);
+    link->index = index;
+    link->missing_since_ms = now(links);
+    link->waiting_step_ms = WAITING_FIRST_MS;
+    link->waiting_note_ms = link->missing_since_ms + WAITING_FIRST_MS;
+    link->next = links->first;
+    links->first = link;
+    links->links_count++;
+    return link;
+}
+
+static void hang_up(struct mu__links *links, struct link *link)
+{
+    if (link->out != 0) {
+        (void)mu__map_remove(&links->by_out, link->out);
+        links->wire->ops->hangup(links->wire, link->out);
+        link->out = 0;
+    }
+    if (link->in != 0) {
+        (void)mu__map_remove(&links->by_in, link->in);
+        links->wire->ops->drop(links->wire, link->in);
+        link->in = 0;
+    }
+    undirty(links, link);
+    mu__outbox_clear(&link->outbox);
+    mu__buf_unref(link->assembling);
+    link->assembling = NULL;
+    link->heard = false;
+    link->peer = 0;
+}
+
+static void link_free(struct mu__links *links, struct link *link)
+{
+    struct link **at = &links->first;
+
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    links->links_count--;
+    hang_up(links, link);
+    mu__outbox_done(&link->outbox);
+    free(link);
+}
+
+static int dial(struct mu__links *links, struct link *link)
+{
+    uint32_t out = ++links->out_next;
+    int rv = mu__map_set(&links->by_out, out, link);
+
+    if (rv != 0)
+        return rv;
+    link->out = out;
+    set_state(links, link, link->state == REFUSING ? REFUSING : DIALLING);
+    rv = links->wire->ops->dial(links->wire, out, link->url);
+    if (rv != 0) {
+        (void)mu__map_remove(&links->by_out, out);
+        link->out = 0;
+    }
+    return rv;
+}
+
+static void rest(struct mu__links *links, struct link *link)
+{
+    uint32_t spread;
+
+    if (link->backoff_ms == 0)
+        link->backoff_ms = RETRY_FIRST_MS;
+    spread = (uint32_t)(links->config.world->ops->random(links->config.world) %
+                        (link->backoff_ms / 2 + 1));
+    link->retry_ms = now(links) + link->backoff_ms / 2 + spread;
+    if (link->backoff_ms < RETRY_MAX_MS)
+        link->backoff_ms *= 2;
+    set_state(links, link, RESTING);
+}
+
+/* Both connections go; a kept link will be dialled again, another one is freed. */
+static void go_down(struct mu__links *links, struct link *link, const char *reason)
+{
+    bool was_up = link->state == UP;
+    uint32_t node = link->node;
+
+    (void)snprintf(link->why, sizeof link->why, "%s", reason);
+    if (was_up) {
+        (void)mu__map_remove(&links->by_node, node);
+        links->counters.links_up--;
+        link->node = 0;
+        say(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is lost: %s", link->type,
+            link->index, reason);
+    }
+    hang_up(links, link);
+    link->missing_since_ms = now(links);
+    link->waiting_step_ms = WAITING_FIRST_MS;
+    link->waiting_note_ms = link->missing_since_ms + WAITING_FIRST_MS;
+    if (link->keep && !links->leaving)
+        rest(links, link);
+    else
+        link_free(links, link);
+    if (was_up)
+        links->upcalls.down(links->upcalls.owner, node, reason);
+}
+
+/* ---- frames of the protocol ---- */
+
+/* A record of the protocol's own table, on the stack. */
+union record {
+    struct mu__msg msg;
+    unsigned char bytes[sizeof(struct mu__msg) + sizeof(struct mu__hello) +
+                        sizeof(struct mu__refuse) + sizeof(struct mu__bye)];
+};
+
+static void say_frame(struct mu__links *links, struct link *link, uint8_t type,
+                      const struct mu__msg *msg)
+{
+    const struct mu__outbox_route route = route_of(links, link);
+
+    if (mu__outbox_control(&link->outbox, &route, type, msg) != 0)
+        say(links, MU__LOG_ERROR, "out of memory: nothing said to /job:%s/task:%" PRIu32,
+            link->type, link->index);
+    link->said_ms = now(links);
+    mark_dirty(links, link);
+}
+
+static void say_hello(struct mu__links *links, struct link *link)
+{
+    union record record = {.msg = {.kind = MU__FRAME_HELLO}};
+    struct mu__hello hello = {
+        .cluster = mu__view_str(links->cluster_name),
+        .type = mu__view_str(links->task_type),
+        .index = links->config.task_index,
+        .address = mu__view_str(links->address),
+        .software = mu__view_str("muster"),
+    };
+
+    memcpy(record.msg.body, &hello, sizeof hello);
+    say_frame(links, link, MU__FRAME_HELLO, &record.msg);
+}
+
+static void say_refuse(struct mu__links *links, struct link *link)
+{
+    union record record = {.msg = {.kind = MU__FRAME_REFUSE}};
+    struct mu__refuse refuse = {mu__view_str(links->task_type), links->config.task_index,
+                                mu__view_str(link->why)};
+
+    memcpy(record.msg.body, &refuse, sizeof refuse);
+    say_frame(links, link, MU__FRAME_REFUSE, &record.msg);
+}
+
+static void say_bye(struct mu__links *links, struct link *link, const char *reason)
+{
+    union record record = {.msg = {.kind = MU__FRAME_BYE}};
+    struct mu__bye bye = {mu__view_str(reason)};
+
+    memcpy(record.msg.body, &bye, sizeof bye);
+    say_frame(links, link, MU__FRAME_BYE, &record.msg);
+}
+
+/* ---- coming up ---- */
+
+static void come_up(struct mu__links *links, struct link *link)
+{
+    uint32_t node = links->node_next + 1;
+
+    if (mu__map_set(&links->by_node, node, link) != 0) {
+        go_down(links, link, "out of memory");
+        return;
+    }
+    links->node_next = node;
+    link->node = node;
+    link->backoff_ms = 0;
+    link->why[0] = '\0';
+    links->counters.links_up++;
+    set_state(links, link, UP);
+    say(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
+        link->index, link->url);
+    links->upcalls.up(links->upcalls.owner, node, link->type, link->index, link->peer,
+                      link->url);
+}
+
+void mu__links_out_up(struct mu__links *links, uint32_t out)
+{
+    struct link *link = mu__map_get(&links->by_out, out);
+
+    if (link == NULL)
+        return;
+    if (link->state == REFUSING) {
+        say_refuse(links, link);
+        return;
+    }
+    if (link->state != DIALLING)
+        return;
+    set_state(links, link, GREETING);
+    say_hello(links, link);
+    if (link->heard)
+        come_up(links, link);
+}
+
+void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reason)
+{
+    struct link *link = mu__map_get(&links->by_out, out);
+    char why[REASON_BYTES_MAX];
+
+    if (link == NULL)
+        return;
+    if (link->state == DIALLING) {
+        (void)snprintf(link->why, sizeof link->why, "%s", reason);
+        return;     /* the wire tries again */
+    }
+    (void)snprintf(why, sizeof why, "connection to it broke: %s", reason);
+    go_down(links, link, why);
+}
+
+void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason)
+{
+    struct link *link = mu__map_get(&links->by_in, in);
+    char why[REASON_BYTES_MAX];
+
+    if (link == NULL)
+        return;
+    (void)snprintf(why, sizeof why, "its connection broke: %s", reason);
+    go_down(links, link, why);
+}
+
+/* ---- HELLO ---- */
+
+static bool is_client(struct mu__view type)
+{
+    return mu__view_is(type, "client");
+}
+
+/* The link that a HELLO is of. Clients have no place in the cluster spec, so several may
+ * share an index: they are told apart by incarnation. */
+static struct link *link_of(struct mu__links *links, const struct mu__hello *hello,
+                            uint64_t incarnation)
+{
+    for (struct link *link = links->first; link != NULL; link = link->next) {
+        if (link->state == REFUSING || !mu__view_is(hello->type, link->type) ||
+            link->index != hello->index)
+            continue;
+        if (!is_client(hello->type) || link->keep || link->peer == incarnation)
+            return link;
+    }
+    return NULL;
+}
+
+/* Dial back once, to say why. Bounded by the number of links. */
+static void refuse(struct mu__links *links, const struct mu__hello *hello, uint32_t in,
+                   const char *reason)
+{
+    char type[16];
+    char url[URL_BYTES_MAX];
+    struct link *link;
+
+    mu__view_copy(hello->type, type, sizeof type);
+    mu__view_copy(hello->address, url, sizeof url);
+    say(links, MU__LOG_WARN, "refused /job:%s/task:%" PRIu32 " at %s: %s", type,
+        hello->index, url, reason);
+    links->wire->ops->drop(links->wire, in);
+    for (link = links->first; link != NULL; link = link->next)
+        if (link->state == REFUSING && strcmp(link->url, url) == 0)
+            return;
+    link = link_new(links, type, hello->index, url);
+    if (link == NULL)
+        return;
+    (void)snprintf(link->why, sizeof link->why, "%s", reason);
+    link->state = REFUSING;
+    if (dial(links, link) != 0)
+        link_free(links, link);
+}
+
+/* Writes why a HELLO cannot be accepted; false when it can. */
+static bool is_unfit(const struct mu__links *links, const struct mu__frame_header *header,
+                     const struct mu__hello *hello, char *why, size_t size)
+{
+    char cluster[64];
+
+    mu__view_copy(hello->cluster, cluster, sizeof cluster);
+    if (header->version != MU__FRAME_VERSION) {
+        (void)snprintf(why, size,
+                       "protocol version %u, but /job:%s/task:%" PRIu32
+                       " speaks version %u",
+                       header->version, links->task_type, links->config.task_index,
+                       MU__FRAME_VERSION);
+        return true;
+    }
+    if (!mu__view_is(hello->cluster, links->cluster_name)) {
+        (void)snprintf(why, size,
+                       "cluster name \"%s\", but /job:%s/task:%" PRIu32
+                       " belongs to cluster \"%s\"",
+                       cluster, links->task_type, links->config.task_index,
+                       links->cluster_name);
+        return true;
+    }
+    if (mu__view_is(hello->type, links->task_type) && !is_client(hello->type) &&
+        hello->index == links->config.task_index) {
+        (void)snprintf(why, size,
+                       "task /job:%s/task:%" PRIu32 " is already played by %s",
+                       links->task_type, links->config.task_index, links->address);
+        return true;
+    }
+    return false;
+}
+
+/* The peer's HELLO has come on `in`. */
+static void bind_in(struct mu__links *links, struct link *link, uint32_t in,
+                    const struct mu__frame_header *header)
+{
+    if (mu__map_set(&links->by_in, in, link) != 0) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    link->in = in;
+    link->heard = true;
+    link->peer = header->from;
+    link->heard_ms = now(links);
+    if (link->state == RESTING && dial(links, link) != 0) {
+        go_down(links, link, "cannot be dialled");
+        return;
+    }
+    if (link->state != GREETING)
+        return;
+    if (header->to != links->config.incarnation)
+        say_hello(links, link);
+    come_up(links, link);
+}
+
+static struct link *link_for_hello(struct mu__links *links, const struct mu__hello *hello,
+                                   uint64_t incarnation)
+{
+    struct link *link = link_of(links, hello, incarnation);
+    char type[16];
+    char url[URL_BYTES_MAX];
+
+    /* Another incarnation, or the same one over a new connection: the old one has gone,
+     * even though its end was not seen yet. */
+    if (link != NULL && link->heard) {
+        bool keep = link->keep;
+
+        go_down(links, link,
+                link->peer == incarnation ? "it connected anew" : "it was restarted");
+        if (!keep)
+            link = NULL;
+    }
+    if (link != NULL)
+        return link;
+    mu__view_copy(hello->type, type, sizeof type);
+    mu__view_copy(hello->address, url, sizeof url);
+    link = link_new(links, type, hello->index, url);
+    if (link != NULL && dial(links, link) != 0) {
+        say(links, MU__LOG_WARN,
+            "/job:%s/task:%" PRIu32 " says its address is \"%s\", which cannot be dialled",
+            type, hello->index, url);
+        link_free(links, link);
+        link = NULL;
+    }
+    return link;
+}
+
+static void on_hello(struct mu__links *links, uint32_t in,
+                     const struct mu__frame_header *header, struct mu__msg *msg)
+{
+    struct mu__hello *hello = (void *)msg->body;
+    char why[REASON_BYTES_MAX];
+    struct link *link;
+
+    if (mu__map_get(&links->by_in, in) != NULL)
+        return;     /* said twice on one connection: the answer to a question */
+    if (links->leaving) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    if (is_unfit(links, header, hello, why, sizeof why)) {
+        refuse(links, hello, in, why);
+        return;
+    }
+    link = link_for_hello(links, hello, header->from);
+    if (link == NULL)
+        links->wire->ops->drop(links->wire, in);
+    else
+        bind_in(links, link, in, header);
+}
+
+static void on_refuse(struct mu__links *links, struct mu__msg *msg)
+{
+    struct mu__refuse *refusal = (void *)msg->body;
+    struct link *link;
+    char reason[REASON_BYTES_MAX];
+    char why[REASON_BYTES_MAX];
+
+    mu__view_copy(refusal->reason, reason, sizeof reason);
+    for (link = links->first; link != NULL; link = link->next)
+        if (mu__view_is(refusal->type, link->type) && link->index == refusal->index &&
+            link->state != UP && link->state != REFUSING)
+            break;
+    if (link == NULL)
+        return;
+    (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);
+    say(links, MU__LOG_WARN, "/job:%s/task:%" PRIu32 ": %s", link->type, link->index, why);
+    links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
+    if (link->backoff_ms < RETRY_MAX_MS)
+        link->backoff_ms = RETRY_MAX_MS;
+    go_down(links, link, why);
+}
+
+/* ---- frames ---- */
+
+static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
+{
+    struct link *link = mu__map_get(&links->by_in, in);
+    char why[REASON_BYTES_MAX];
+
+    (void)snprintf(why, sizeof why, "bad bytes: %s", what);
+    if (link != NULL) {
+        go_down(links, link, why);
+        return;
+    }
+    say(links, MU__LOG_WARN, "dropped a connection: %s", why);
+    links->wire->ops->drop(links->wire, in);
+}
+
+static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf *frame,
+                           size_t offset, uint32_t count)
+{
+    char why[128] = "";
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct link *link = mu__map_get(&links->by_in, in);
+        struct mu__msg *msg;
+
+        if (link == NULL)
+            return 0;   /* went down while its messages were delivered */
+        if (mu__decode(links->config.schema, links->config.pool, frame, &offset, why,
+                       sizeof why, &msg) != 0) {
+            bad_frame(links, in, why);
+            return -MU_EDATALOSS;
+        }
+        if (msg == NULL)
+            continue;
+        links->counters.messages_in++;
+        msg->from.node = link->node;
+        links->upcalls.deliver(links->upcalls.owner, msg);
+    }
+    if (offset != frame->size) {
+        bad_frame(links, in, "bytes behind the last record");
+        return -MU_EDATALOSS;
+    }
+    return 0;
+}
+
+/* Pieces come in order; the first one says how large the whole is. */
+static const char *add_piece(struct link *link, const struct mu__piece *piece)
+{
+    if (piece->offset == 0) {
+        if (link->assembling != NULL)
+            return "a large message begins inside another one";
+        if (piece->total > MU__LINK_MESSAGE_BYTES_MAX)
+            return "a message larger than the limit";
+        link->assembling = mu__buf_new(piece->total);
+        if (link->assembling == NULL)
+            return "out of memory for a large message";
+        link->assembling_total = piece->total;
+    }
+    if (link->assembling == NULL || piece->offset != link->assembling->size ||
+        piece->total != link->assembling_total || piece->data.size == 0 ||
+        piece->data.size > piece->total - piece->offset)
+        return "a piece that does not follow its predecessor";
+    memcpy(link->assembling->data + piece->offset, piece->data.data, piece->data.size);
+    link->assembling->size += piece->data.size;
+    return NULL;
+}
+
+static void on_piece(struct mu__links *links, struct link *link, struct mu__msg *msg)
+{
+    const char *wrong = add_piece(link, (void *)msg->body);
+    struct mu__buf *whole = link->assembling;
+
+    if (wrong != NULL) {
+        bad_frame(links, link->in, wrong);
+        return;
+    }
+    if (whole->size < link->assembling_total)
+        return;
+    link->assembling = NULL;
+    (void)deliver_records(links, link->in, whole, 0, 1);
+    mu__buf_unref(whole);
+}
+
+/* A frame with one record of the protocol's table; the message, or NULL after a complaint. */
+static struct mu__msg *protocol_record(struct mu__links *links, uint32_t in,
+                                       struct mu__buf *frame, uint8_t type)
+{
+    size_t offset = MU__FRAME_HEADER_BYTES;
+    struct mu__msg *msg = NULL;
+    char why[128] = "";
+
+    if (mu__decode(&mu__frame_messages, links->config.pool, frame, &offset, why,
+                   sizeof why, &msg) != 0) {
+        bad_frame(links, in, why);
+        return NULL;
+    }
+    if (msg == NULL || msg->kind != type) {
+        bad_frame(links, in, "a frame whose record is of another kind");
+        mu__pool_put(links->config.pool, msg);
+        return NULL;
+    }
+    return msg;
+}
+
+/* HELLO and REFUSE come from anybody. */
+static void on_greeting_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame,
+                              const struct mu__frame_header *header)
+{
+    struct mu__msg *msg = protocol_record(links, in, frame, header->type);
+
+    if (msg == NULL)
+        return;
+    if (header->type == MU__FRAME_HELLO)
+        on_hello(links, in, header, msg);
+    else
+        on_refuse(links, msg);
+    mu__pool_put(links->config.pool, msg);
+}
+
+static void on_record_frame(struct mu__links *links, struct link *link,
+                            struct mu__buf *frame, uint8_t type)
+{
+    struct mu__msg *msg = protocol_record(links, link->in, frame, type);
+    char why[REASON_BYTES_MAX];
+
+    if (msg == NULL)
+        return;
+    if (type == MU__FRAME_PIECE) {
+        on_piece(links, link, msg);
+    } else {
+        struct mu__bye *bye = (void *)msg->body;
+
+        (void)snprintf(why, sizeof why, "it left: %.*s", (int)bye->reason.size,
+                       (const char *)bye->reason.data);
+        go_down(links, link, why);
+    }
+    mu__pool_put(links->config.pool, msg);
+}
+
+void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame)
+{
+    struct mu__frame_header header;
+    struct link *link;
+
+    links->counters.frames_in++;
+    links->counters.bytes_in += frame->size;
+    if (mu__frame_read(frame, &header) != 0) {
+        bad_frame(links, in, "no frame of muster's");
+        return;
+    }
+    if (header.type == MU__FRAME_HELLO || header.type == MU__FRAME_REFUSE) {
+        on_greeting_frame(links, in, frame, &header);
+        return;
+    }
+    link = mu__map_get(&links->by_in, in);
+    if (link == NULL || link->state != UP || header.from != link->peer ||
+        header.to != links->config.incarnation) {
+        links->counters.stale_frames++;
+        return;
+    }
+    link->heard_ms = now(links);
+    if (header.type == MU__FRAME_DATA)
+        (void)deliver_records(links, in, frame, MU__FRAME_HEADER_BYTES, header.count);
+    else if (header.type != MU__FRAME_PING)
+        on_record_frame(links, link, frame, header.type);
+}
+
+/* ---- sending ---- */
+
+static void send_waiting(struct mu__links *links, struct link *link)
+{
+    const struct mu__outbox_route route = route_of(links, link);
+    uint64_t frames = 0;
+    uint64_t bytes = 0;
+    int rv;
+
+    if (link->out == 0 || (link->state != UP && link->state != GREETING &&
+                           link->state != REFUSING))
+        return;
+    rv = mu__outbox_send(&link->outbox, &route, &frames, &bytes);
+    links->counters.frames_out += frames;
+    links->counters.bytes_out += bytes;
+    if (frames > 0)
+        link->said_ms = now(links);
+    if (rv == -MU_ENOMEM)
+        go_down(links, link, "out of memory");
+    else if (link->outbox.waiting_bytes > MU__LINK_QUEUE_BYTES_MAX &&
+             !mu__outbox_has_one(&link->outbox))
+        go_down(links, link, "it does not read what it is sent");
+}
+
+void mu__links_writable(struct mu__links *links, uint32_t out)
+{
+    struct link *link = mu__map_get(&links->by_out, out);
+
+    if (link != NULL)
+        send_waiting(links, link);
+}
+
+void mu__links_flush(struct mu__links *links)
+{
+    while (links->dirty != NULL) {
+        struct link *link = links->dirty;
+
+        undirty(links, link);
+        send_waiting(links, link);
+    }
+}
+
+int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)
+{
+    struct link *link = mu__map_get(&links->by_node, msg->to.node);
+    struct mu__outbox_route route;
+    int rv = -MU_EUNAVAILABLE;
+
+    if (link != NULL) {
+        route = route_of(links, link);
+        rv = mu__outbox_add(&link->outbox, &route, links->config.schema, msg);
+        links->counters.messages_out++;
+        mark_dirty(links, link);
+    }
+    mu__pool_put(links->config.pool, msg);
+    return rv;
+}
+
+/* ---- time ---- */
+
+static void note_waiting(struct mu__links *links, struct link *link, uint64_t now_ms)
+{
+    if (!link->keep || links->leaving || now_ms < link->waiting_note_ms)
+        return;
+    say(links, MU__LOG_WARN,
+        "waiting for /job:%s/task:%" PRIu32 " at %s for %" PRIu64 " s (%s%s%s)",
+        link->type, link->index, link->url, (now_ms - link->missing_since_ms) / 1000,
+        state_names[link->state], link->why[0] == '\0' ? "" : "; ", link->why);
+    link->waiting_note_ms = now_ms + link->waiting_step_ms;
+    if (link->waiting_step_ms < WAITING_MAX_MS)
+        link->waiting_step_ms *= 2;
+}
+
+/* Returns when the link wants the next look. The link may be gone afterwards. */
+static uint64_t tick_link(struct mu__links *links, struct link *link, uint64_t now_ms)
+{
+    const struct mu__links_config *config = &links->config;
+    char why[REASON_BYTES_MAX];
+
+    if (link->state != UP && link->state != REFUSING)
+        note_waiting(links, link, now_ms);
+    switch (link->state) {
+    case UP:
+        if (now_ms >= link->heard_ms + config->silence_ms) {
+            (void)snprintf(why, sizeof why, "silent for %" PRIu64 " ms",
+                           now_ms - link->heard_ms);
+            go_down(links, link, why);
+            return now_ms;
+        }
+        if (now_ms >= link->said_ms + config->heartbeat_ms)
+            say_frame(links, link, MU__FRAME_PING, NULL);
+        return now_ms + config->heartbeat_ms;
+    case RESTING:
+        if (now_ms < link->retry_ms)
+            return link->retry_ms;
+        if (dial(links, link) != 0)
+            rest(links, link);
+        return now_ms + config->heartbeat_ms;
+    case GREETING:
+        if (now_ms >= link->since_ms + config->silence_ms) {
+            go_down(links, link, "it does not answer the handshake");
+            return now_ms;
+        }
+        return link->since_ms + config->silence_ms;
+    case REFUSING:
+        if (now_ms >= link->since_ms + REFUSAL_MS) {
+            link_free(links, link);
+            return now_ms + config->heartbeat_ms;
+        }
+        return link->since_ms + REFUSAL_MS;
+    default:
+        if (!link->keep && now_ms >= link->since_ms + config->silence_ms) {
+            go_down(links, link, "its address cannot be reached");
+            return now_ms + config->heartbeat_ms;
+        }
+        return now_ms + config->heartbeat_ms;
+    }
+}
+
+/* When this process itself stood still, nobody was silent: nobody was listened to. */
+static void forgive_pause(struct mu__links *links, uint64_t now_ms)
+{
+    uint64_t pause_ms = now_ms - links->tick_ms;
+
+    if (links->tick_ms == 0 || pause_ms < links->config.silence_ms / 2 ||
+        pause_ms < 2 * (uint64_t)links->config.heartbeat_ms)
+        return;
+    say(links, MU__LOG_WARN, "this process stood still for %" PRIu64 " ms", pause_ms);
+    for (struct link *link = links->first; link != NULL; link = link->next) {
+        if (link->state == UP)
+            link->heard_ms = now_ms;
+        link->since_ms = now_ms;
+    }
+}
+
+uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms)
+{
+    uint64_t next_ms = now_ms + links->config.heartbeat_ms;
+    struct link *next;
+
+    forgive_pause(links, now_ms);
+    links->tick_ms = now_ms;
+    for (struct link *link = links->first; link != NULL; link = next) {
+        uint64_t wanted_ms;
+
+        next = link->next;
+        wanted_ms = tick_link(links, link, now_ms);
+        if (wanted_ms < next_ms)
+            next_ms = wanted_ms;
+    }
+    return next_ms <= now_ms ? now_ms + 1 : next_ms;
+}
+
+/* ---- life ---- */
+
+int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
+                   const char *url)
+{
+    struct link *link = link_new(links, type, index, url);
+    int rv;
+
+    if (link == NULL)
+        return -MU_EEXHAUSTED;
+    link->keep = true;
+    rv = dial(links, link);
+    if (rv != 0)
+        link_free(links, link);
+    return rv;
+}
+
+void mu__links_leave(struct mu__links *links, const char *reason)
+{
+    struct link *next;
+
+    links->leaving = true;
+    for (struct link *link = links->first; link != NULL; link = next) {
+        next = link->next;
+        if (link->state == UP)
+            say_bye(links, link, reason);
+        else
+            link_free(links, link);
+    }
+}
+
+uint32_t mu__links_count_up(const struct mu__links *links)
+{
+    return links->counters.links_up;
+}
+
+void mu__links_counters(const struct mu__links *links,
+                        struct mu__links_counters *ret_counters)
+{
+    *ret_counters = links->counters;
+}
+
+int mu__links_new(const struct mu__links_config *config,
+                  const struct mu__links_upcalls *upcalls, struct mu__wire *wire,
+                  struct mu__links **ret_links)
+{
+    struct mu__links *links;
+
+    assert(config->incarnation != 0 && config->heartbeat_ms > 0);
+    if (strlen(config->cluster_name) >= sizeof links->cluster_name ||
+        strlen(config->task_type) >= sizeof links->task_type ||
+        strlen(config->address) >= sizeof links->address)
+        return -MU_EINVALID;
+    links = calloc(1, sizeof *links);
+    if (links == NULL)
+        return -MU_ENOMEM;
+    links->config = *config;
+    (void)snprintf(links->cluster_name, sizeof links->cluster_name, "%s",
+                   config->cluster_name);
+    (void)snprintf(links->task_type, sizeof links->task_type, "%s", config->task_type);
+    (void)snprintf(links->address, sizeof links->address, "%s", config->address);
+    links->config.cluster_name = links->cluster_name;
+    links->config.task_type = links->task_type;
+    links->config.address = links->address;
+    links->upcalls = *upcalls;
+    links->wire = wire;
+    *ret_links = links;
+    return 0;
+}
+
+void mu__links_free(struct mu__links *links)
+{
+    if (links == NULL)
+        return;
+    while (links->first != NULL)
+        link_free(links, links->first);
+    mu__map_done(&links->by_out);
+    mu__map_done(&links->by_in);
+    mu__map_done(&links->by_node);
+    free(links);
+}

@@ -1,0 +1,104 @@
+/* Links: the connections of this node to others, over any wire.
+ *
+ * A link has two one-way connections, ours to the peer and the peer's to us, and is up
+ * when both have carried a HELLO. It goes down as a whole: when either breaks, when the
+ * peer is silent, says goodbye, sends bytes that make no sense, does not read what it is
+ * sent, or when a new incarnation of its task says HELLO. Each time it comes up it gets a
+ * new node number.
+ *
+ * Links to the tasks asked for with mu__links_dial are tried for ever; a link that a peer
+ * began (it dials us, we dial back the address in its HELLO) ends with its going down.
+ *
+ * Pure: no sockets and no clock. The owner passes events of the wire in and calls tick. */
+#ifndef MU_TRANSPORT_LINKS_H
+#define MU_TRANSPORT_LINKS_H
+
+#include "muster/error.h"
+#include "runtime/pool.h"
+#include "runtime/world.h"
+#include "transport/wire.h"
+
+struct mu__links;
+
+struct mu__links_config {
+    const char *cluster_name;   /* the strings are copied */
+    const char *task_type;
+    uint32_t task_index;
+    const char *address;        /* where peers reach this node */
+    uint64_t incarnation;       /* not 0 */
+    uint32_t heartbeat_ms;
+    uint32_t silence_ms;
+    const struct mu__schema *schema;    /* of the messages that travel */
+    struct mu__pool *pool;      /* decoded messages come from here */
+    struct mu__world *world;    /* clock, chance and log */
+};
+
+/* What links tell their owner. None of these may call back into the links, except
+ * mu__links_transmit. */
+struct mu__links_upcalls {
+    void *owner;
+    void (*up)(void *owner, uint32_t node, const char *type, uint32_t index,
+               uint64_t incarnation, const char *address);
+    void (*down)(void *owner, uint32_t node, const char *reason);
+    void (*trouble)(void *owner, const char *type, uint32_t index, const char *reason);
+    void (*deliver)(void *owner, struct mu__msg *msg);  /* takes msg */
+};
+
+struct mu__links_counters {
+    uint64_t frames_out;
+    uint64_t frames_in;
+    uint64_t messages_out;
+    uint64_t messages_in;
+    uint64_t bytes_out;
+    uint64_t bytes_in;
+    uint64_t stale_frames;      /* for a former incarnation, or of a link that is down */
+    uint32_t links_up;
+};
+
+/* Bounds. */
+enum {
+    MU__LINKS_MAX = 16384,              /* one more peer is refused */
+    MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* unsent: the peer does not read, link down;
+                                            one larger message is let through alone */
+    MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20)
+};
+
+int mu__links_new(const struct mu__links_config *config,
+                  const struct mu__links_upcalls *upcalls, struct mu__wire *wire,
+                  struct mu__links **ret_links);
+
+/* Tells nobody. Frames that wait are freed. */
+void mu__links_free(struct mu__links *links);
+
+/* The events to give to the wire, with the links as owner; burst_end is left to the
+ * owner, who flushes after its turn. */
+void mu__links_out_up(struct mu__links *links, uint32_t out);
+void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reason);
+void mu__links_writable(struct mu__links *links, uint32_t out);
+void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
+void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
+
+/* Keep a link to this task from now on. */
+int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
+                   const char *url);
+
+/* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when there
+ * is no such node (any more). */
+int mu__links_transmit(struct mu__links *links, struct mu__msg *msg);
+
+/* Send what this turn has put into frames. */
+void mu__links_flush(struct mu__links *links);
+
+/* Heartbeats, silence, handshakes that are not answered, dialling again. Returns when the
+ * next tick is due. */
+uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms);
+
+/* Say goodbye to every peer: no new link is made from now on. mu__links_count_up tells
+ * when all have hung up. */
+void mu__links_leave(struct mu__links *links, const char *reason);
+uint32_t mu__links_count_up(const struct mu__links *links);
+
+void mu__links_counters(const struct mu__links *links,
+                        struct mu__links_counters *ret_counters);
+
+#endif

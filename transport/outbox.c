@@ -1,0 +1,286 @@
+#include "transport/outbox.h"
+
+#include "muster/error.h"
+#include "runtime/codec.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A frame begins small, as its predecessor was, and doubles: the memory of a wire's buffer
+ * is cleared first, so a lone message should not pay for a large one. */
+enum {
+    FRAME_FIRST_BYTES = 1 << 10,
+    FRAME_FULL_BYTES = 256 << 10,   /* a fuller one is closed, the next begun */
+    RING_FIRST = 8
+};
+
+struct mu__large {
+    struct mu__large *next;
+    struct mu__buf *record;
+    uint64_t offset;    /* sent so far */
+};
+
+/* ---- closed frames ---- */
+
+static int ring_grow(struct mu__outbox *outbox)
+{
+    uint32_t size = outbox->ring_size == 0 ? RING_FIRST : outbox->ring_size * 2;
+    struct mu__buf **ring = malloc(size * sizeof *ring);
+
+    if (ring == NULL)
+        return -MU_ENOMEM;
+    for (uint32_t i = 0; i < outbox->ring_count; i++)
+        ring[i] = outbox->ring[(outbox->ring_first + i) & (outbox->ring_size - 1)];
+    free(outbox->ring);
+    outbox->ring = ring;
+    outbox->ring_size = size;
+    outbox->ring_first = 0;
+    return 0;
+}
+
+/* Takes the frame, whatever is returned. */
+static int ring_put(struct mu__outbox *outbox, struct mu__buf *frame)
+{
+    if (outbox->ring_count == outbox->ring_size && ring_grow(outbox) != 0) {
+        mu__buf_unref(frame);
+        return -MU_ENOMEM;
+    }
+    outbox->ring[(outbox->ring_first + outbox->ring_count) & (outbox->ring_size - 1)] =
+        frame;
+    outbox->ring_count++;
+    outbox->waiting_bytes += frame->size;
+    return 0;
+}
+
+static void ring_drop_first(struct mu__outbox *outbox, uint32_t size)
+{
+    outbox->waiting_bytes -= size;
+    outbox->ring_first = (outbox->ring_first + 1) & (outbox->ring_size - 1);
+    outbox->ring_count--;
+}
+
+/* ---- large records ---- */
+
+static void large_drop_first(struct mu__outbox *outbox)
+{
+    struct mu__large *large = outbox->large_first;
+
+    outbox->large_first = large->next;
+    if (outbox->large_first == NULL)
+        outbox->large_last = NULL;
+    outbox->waiting_bytes -= large->record->size - large->offset;
+    mu__buf_unref(large->record);
+    free(large);
+}
+
+static int large_add(struct mu__outbox *outbox, const struct mu__schema *schema,
+                     const struct mu__msg *msg, size_t bound)
+{
+    struct mu__large *large = calloc(1, sizeof *large);
+    int rv;
+
+    if (large == NULL)
+        return -MU_ENOMEM;
+    large->record = mu__buf_new(bound);
+    if (large->record == NULL) {
+        free(large);
+        return -MU_ENOMEM;
+    }
+    rv = mu__encode(schema, msg, large->record);
+    if (rv != 0) {
+        mu__buf_unref(large->record);
+        free(large);
+        return rv;
+    }
+    if (outbox->large_last == NULL)
+        outbox->large_first = large;
+    else
+        outbox->large_last->next = large;
+    outbox->large_last = large;
+    outbox->waiting_bytes += large->record->size;
+    return 0;
+}
+
+/* ---- the open frame ---- */
+
+void mu__outbox_clear(struct mu__outbox *outbox)
+{
+    mu__buf_unref(outbox->open);
+    outbox->open = NULL;
+    outbox->open_count = 0;
+    while (outbox->ring_count > 0) {
+        struct mu__buf *frame = outbox->ring[outbox->ring_first];
+
+        ring_drop_first(outbox, frame->size);
+        mu__buf_unref(frame);
+    }
+    while (outbox->large_first != NULL)
+        large_drop_first(outbox);
+}
+
+void mu__outbox_done(struct mu__outbox *outbox)
+{
+    mu__outbox_clear(outbox);
+    free(outbox->ring);
+    *outbox = (struct mu__outbox){0};
+}
+
+static int close_open(struct mu__outbox *outbox, const struct mu__outbox_route *route)
+{
+    struct mu__buf *frame = outbox->open;
+    const struct mu__frame_header header = {MU__FRAME_VERSION, MU__FRAME_DATA, route->from,
+                                            route->to, outbox->open_count};
+
+    if (frame == NULL)
+        return 0;
+    mu__frame_write(frame, &header);
+    outbox->open_bytes_hint = frame->size;
+    outbox->open = NULL;
+    outbox->open_count = 0;
+    return ring_put(outbox, frame);
+}
+
+static struct mu__buf *frame_new(struct mu__wire *wire, size_t capacity)
+{
+    struct mu__buf *frame = wire->ops->buffer(wire, capacity);
+
+    if (frame != NULL)
+        frame->size = MU__FRAME_HEADER_BYTES;
+    return frame;
+}
+
+/* A larger open frame with the same content, or the first one. */
+static int grow_open(struct mu__outbox *outbox, const struct mu__outbox_route *route,
+                     size_t needed)
+{
+    size_t capacity = outbox->open == NULL ? outbox->open_bytes_hint * (size_t)2
+                                           : outbox->open->capacity * (size_t)2;
+    struct mu__buf *frame;
+
+    if (capacity > FRAME_FULL_BYTES)
+        capacity = FRAME_FULL_BYTES;
+    if (capacity < FRAME_FIRST_BYTES)
+        capacity = FRAME_FIRST_BYTES;
+    if (capacity < needed)
+        capacity = needed;
+    frame = frame_new(route->wire, capacity);
+    if (frame == NULL)
+        return -MU_ENOMEM;
+    if (outbox->open != NULL) {
+        memcpy(frame->data, outbox->open->data, outbox->open->size);
+        frame->size = outbox->open->size;
+        mu__buf_unref(outbox->open);
+    }
+    outbox->open = frame;
+    return 0;
+}
+
+/* Room for `bound` more bytes in the open frame, in this one or a new one. */
+static int make_room(struct mu__outbox *outbox, const struct mu__outbox_route *route,
+                     size_t bound)
+{
+    if (outbox->open != NULL && outbox->open->size + bound > FRAME_FULL_BYTES) {
+        int rv = close_open(outbox, route);
+
+        if (rv != 0)
+            return rv;
+    }
+    return grow_open(outbox, route,
+                     bound + (outbox->open == NULL ? MU__FRAME_HEADER_BYTES
+                                                   : outbox->open->size));
+}
+
+int mu__outbox_add(struct mu__outbox *outbox, const struct mu__outbox_route *route,
+                   const struct mu__schema *schema, const struct mu__msg *msg)
+{
+    int rv = outbox->open == NULL ? -MU_EEXHAUSTED : mu__encode(schema, msg, outbox->open);
+    size_t bound;
+
+    if (rv == -MU_EEXHAUSTED) {
+        bound = mu__encode_bound(schema, msg);
+        if (bound > MU__FRAME_BYTES_MAX - MU__FRAME_HEADER_BYTES)
+            return large_add(outbox, schema, msg, bound);
+        rv = make_room(outbox, route, bound);
+        if (rv == 0)
+            rv = mu__encode(schema, msg, outbox->open);
+    }
+    if (rv == 0)
+        outbox->open_count++;
+    return rv;
+}
+
+int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route *route,
+                       uint8_t type, const struct mu__msg *msg)
+{
+    size_t bound = msg == NULL ? 0 : mu__encode_bound(&mu__frame_messages, msg);
+    const struct mu__frame_header header = {MU__FRAME_VERSION, type, route->from,
+                                            route->to, msg == NULL ? 0 : 1};
+    struct mu__buf *frame;
+    int rv = close_open(outbox, route);
+
+    if (rv != 0)
+        return rv;
+    frame = frame_new(route->wire, MU__FRAME_HEADER_BYTES + bound);
+    if (frame == NULL)
+        return -MU_ENOMEM;
+    mu__frame_write(frame, &header);
+    rv = msg == NULL ? 0 : mu__encode(&mu__frame_messages, msg, frame);
+    if (rv != 0) {
+        mu__buf_unref(frame);
+        return rv;
+    }
+    return ring_put(outbox, frame);
+}
+
+/* ---- sending ---- */
+
+/* The next piece of the first large record becomes a frame in the ring. */
+static int cut_piece(struct mu__outbox *outbox, const struct mu__outbox_route *route)
+{
+    struct mu__large *large = outbox->large_first;
+    uint64_t left = large->record->size - large->offset;
+    uint32_t size = left > MU__LINK_PIECE_BYTES ? MU__LINK_PIECE_BYTES : (uint32_t)left;
+    union {
+        struct mu__msg msg;
+        unsigned char bytes[sizeof(struct mu__msg) + sizeof(struct mu__piece)];
+    } record = {.msg = {.kind = MU__FRAME_PIECE}};
+    struct mu__piece piece = {large->offset, large->record->size,
+                              {large->record->data + large->offset, size}};
+    int rv;
+
+    memcpy(record.msg.body, &piece, sizeof piece);
+    rv = mu__outbox_control(outbox, route, MU__FRAME_PIECE, &record.msg);
+    if (rv != 0)
+        return rv;
+    large->offset += size;
+    outbox->waiting_bytes -= size;
+    if (large->offset == large->record->size)
+        large_drop_first(outbox);
+    return 0;
+}
+
+int mu__outbox_send(struct mu__outbox *outbox, const struct mu__outbox_route *route,
+                    uint64_t *ret_frames, uint64_t *ret_bytes)
+{
+    int rv = close_open(outbox, route);
+
+    while (rv == 0 && (outbox->ring_count > 0 || outbox->large_first != NULL)) {
+        struct mu__buf *frame;
+        uint32_t size;
+
+        if (outbox->ring_count == 0) {
+            rv = cut_piece(outbox, route);
+            continue;
+        }
+        frame = outbox->ring[outbox->ring_first];
+        size = frame->size;
+        rv = route->wire->ops->send(route->wire, route->out, frame);
+        if (rv != 0)
+            break;
+        ring_drop_first(outbox, size);
+        *ret_frames += 1;
+        *ret_bytes += size;
+    }
+    return rv == -MU_EAGAIN ? 0 : rv;
+}
