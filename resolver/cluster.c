@@ -1,0 +1,454 @@
+/* The cluster spec: one array of tasks per type, sorted by index, and a hash table of the
+ * addresses in use. Tasks are added in any order, but ascending indices cost least. */
+#include "cluster.h"
+
+#include "address.h"
+#include "text.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    JOB_TASKS_MIN = 8,      /* capacity of a job's first array */
+    SLOTS_MIN = 16,         /* of the hash table; always a power of two */
+    LISTED_INDICES_MAX = 12 /* indices that a message lists of a sparse job */
+};
+
+struct task {
+    int type;
+    int index;
+    const char *url; /* the second text in `text` */
+    char text[];     /* the address as it was given, zero, the url, zero */
+};
+
+struct job {
+    struct task **tasks; /* sorted by index; owned */
+    size_t count;
+    size_t capacity;
+};
+
+struct mu_cluster {
+    struct job jobs[MU__TASK_TYPES_COUNT];
+    size_t tasks_count;
+    struct task **slots; /* hash table by url, open addressing, at most half full */
+    size_t slots_count;
+    size_t urls_count; /* tasks in the hash table: those with a fixed address */
+};
+
+static const struct mu_cluster empty;
+
+mu_cluster *mu_cluster_new(void)
+{
+    return calloc(1, sizeof(mu_cluster));
+}
+
+void mu_cluster_free(mu_cluster *cluster)
+{
+    if (cluster == NULL)
+        return;
+
+    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+        for (size_t i = 0; i < cluster->jobs[type].count; i++)
+            free(cluster->jobs[type].tasks[i]);
+        free(cluster->jobs[type].tasks);
+    }
+    free(cluster->slots);
+    free(cluster);
+}
+
+mu_cluster *mu_cluster_copy(const mu_cluster *cluster)
+{
+    const mu_cluster *from = cluster != NULL ? cluster : &empty;
+    mu_cluster *copy = mu_cluster_new();
+
+    if (copy == NULL)
+        return NULL;
+    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+        for (size_t i = 0; i < from->jobs[type].count; i++) {
+            const struct task *task = from->jobs[type].tasks[i];
+
+            if (mu__cluster_insert(copy, type, task->index, task->text, NULL) != 0) {
+                mu_cluster_free(copy);
+                return NULL;
+            }
+        }
+    }
+    return copy;
+}
+
+/* Where `index` stands in the job, or would stand. */
+static size_t find_position(const struct job *job, int index)
+{
+    size_t low = 0;
+    size_t high = job->count;
+
+    if (high > 0 && job->tasks[high - 1]->index < index)
+        return high;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (job->tasks[middle]->index < index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static const struct task *find_task(const mu_cluster *cluster, const char *type,
+                                    int index)
+{
+    const struct job *job;
+    int number;
+    size_t i;
+
+    assert(type != NULL);
+    if (cluster == NULL || mu__task_type_find(type, NULL, &number) != 0)
+        return NULL;
+    job = &cluster->jobs[number];
+    i = find_position(job, index);
+    return i < job->count && job->tasks[i]->index == index ? job->tasks[i] : NULL;
+}
+
+/* FNV-1a. */
+static uint64_t hash(const char *text)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+
+    for (; *text != '\0'; text++)
+        h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return h ^ h >> 32;
+}
+
+/* The slot that holds the task with this url, or the free one where it belongs. */
+static struct task **find_slot(struct task **slots, size_t count, const char *url)
+{
+    size_t i = (size_t)hash(url) & (count - 1);
+
+    while (slots[i] != NULL && strcmp(slots[i]->url, url) != 0)
+        i = (i + 1) & (count - 1);
+    return &slots[i];
+}
+
+/* Make room for one more url. */
+static int reserve_slot(mu_cluster *cluster)
+{
+    size_t count = cluster->slots_count > 0 ? cluster->slots_count * 2 : SLOTS_MIN;
+    struct task **slots;
+
+    if ((cluster->urls_count + 1) * 2 <= cluster->slots_count)
+        return 0;
+
+    slots = calloc(count, sizeof(struct task *));
+    if (slots == NULL)
+        return -MU_ENOMEM;
+    for (size_t i = 0; i < cluster->slots_count; i++) {
+        if (cluster->slots[i] != NULL)
+            *find_slot(slots, count, cluster->slots[i]->url) = cluster->slots[i];
+    }
+    free(cluster->slots);
+    cluster->slots = slots;
+    cluster->slots_count = count;
+    return 0;
+}
+
+/* Make room for one more task. */
+static int reserve_task(struct job *job)
+{
+    size_t capacity = job->capacity > 0 ? job->capacity * 2 : JOB_TASKS_MIN;
+    struct task **tasks;
+
+    if (job->count < job->capacity)
+        return 0;
+    tasks = realloc(job->tasks, capacity * sizeof(struct task *));
+    if (tasks == NULL)
+        return -MU_ENOMEM;
+    job->tasks = tasks;
+    job->capacity = capacity;
+    return 0;
+}
+
+static struct task *new_task(int type, int index, const char *address, const char *url)
+{
+    size_t address_size = strlen(address) + 1;
+    size_t url_size = strlen(url) + 1;
+    struct task *task = malloc(sizeof *task + address_size + url_size);
+
+    if (task == NULL)
+        return NULL;
+    task->type = type;
+    task->index = index;
+    memcpy(task->text, address, address_size);
+    memcpy(task->text + address_size, url, url_size);
+    task->url = task->text + address_size;
+    return task;
+}
+
+static int address_taken(const struct task *task, const char *address,
+                         mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+    char name[64];
+
+    mu__quote(shown, sizeof shown, address, strlen(address));
+    mu__task_name(name, sizeof name, mu__task_type_name(task->type), task->index);
+    return mu_error_set(ret_error, -MU_EEXISTS,
+                        "address %s is already that of %s; expected one address per task",
+                        shown, name);
+}
+
+/* Whether a new task with this index may come in at all, and where. */
+static int check_index(const mu_cluster *cluster, int type, int index,
+                       mu_error *ret_error, size_t *ret_position)
+{
+    const struct job *job = &cluster->jobs[type];
+    size_t position;
+
+    if (index < 0 || index > MU_CLUSTER_INDEX_MAX)
+        return mu_error_set(ret_error, -MU_ERANGE, "index %d; expected 0 to %d", index,
+                            MU_CLUSTER_INDEX_MAX);
+    if (cluster->tasks_count == MU_CLUSTER_TASKS_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "the cluster has %d tasks already; expected no more",
+                            MU_CLUSTER_TASKS_MAX);
+
+    position = find_position(job, index);
+    if (position < job->count && job->tasks[position]->index == index)
+        return mu_error_set(ret_error, -MU_EEXISTS,
+                            "the job \"%s\" has index %d already; expected it once",
+                            mu__task_type_name(type), index);
+    *ret_position = position;
+    return 0;
+}
+
+int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *address,
+                       mu_error *ret_error)
+{
+    struct job *job = &cluster->jobs[type];
+    char url[MU__URL_BYTES];
+    struct task *task;
+    struct task **slot;
+    size_t position = 0;
+    int rv;
+
+    rv = check_index(cluster, type, index, ret_error, &position);
+    if (rv != 0)
+        return rv;
+    rv = mu__address_url(address, ret_error, url);
+    if (rv != 0)
+        return rv;
+    if (reserve_slot(cluster) != 0 || reserve_task(job) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+
+    slot = mu__url_has_any_port(url)
+               ? NULL
+               : find_slot(cluster->slots, cluster->slots_count, url);
+    if (slot != NULL && *slot != NULL)
+        return address_taken(*slot, address, ret_error);
+    task = new_task(type, index, address, url);
+    if (task == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+
+    if (slot != NULL) {
+        *slot = task;
+        cluster->urls_count++;
+    }
+    memmove(job->tasks + position + 1, job->tasks + position,
+            (job->count - position) * sizeof(struct task *));
+    job->tasks[position] = task;
+    job->count++;
+    cluster->tasks_count++;
+    return 0;
+}
+
+int mu_cluster_add(mu_cluster *cluster, const char *type, int index, const char *address,
+                   mu_error *ret_error)
+{
+    mu_error inner;
+    char name[64];
+    int number;
+    int rv;
+
+    assert(cluster != NULL && type != NULL && address != NULL);
+    rv = mu__task_type_find(type, ret_error, &number);
+    if (rv != 0)
+        return rv;
+    rv = mu__cluster_insert(cluster, number, index, address, &inner);
+    if (rv == 0)
+        return 0;
+    mu__task_name(name, sizeof name, type, index);
+    return mu_error_set(ret_error, rv, "%s: %s", name, inner.message);
+}
+
+int mu__cluster_check(const mu_cluster *cluster, mu_error *ret_error)
+{
+    static const int single[] = {MU__TYPE_CHIEF, MU__TYPE_EVALUATOR};
+    const struct job *chief;
+
+    if (cluster == NULL)
+        return 0;
+    for (size_t i = 0; i < sizeof single / sizeof single[0]; i++) {
+        size_t count = cluster->jobs[single[i]].count;
+
+        if (count > 1)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "the job \"%s\" has %zu tasks; expected at most 1",
+                                mu__task_type_name(single[i]), count);
+    }
+    chief = &cluster->jobs[MU__TYPE_CHIEF];
+    if (chief->count == 1 && chief->tasks[0]->index != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "the job \"chief\" has index %d; expected index 0",
+                            chief->tasks[0]->index);
+    return 0;
+}
+
+/* "chief (1), worker (3)", or "no task at all". */
+static void list_jobs(const mu_cluster *cluster, char *out, size_t size)
+{
+    size_t used = 0;
+
+    (void)snprintf(out, size, "no task at all");
+    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+        if (cluster->jobs[type].count == 0)
+            continue;
+        (void)snprintf(out + used, size - used, "%s%s (%zu)", used > 0 ? ", " : "",
+                       mu__task_type_name(type), cluster->jobs[type].count);
+        used = strlen(out);
+    }
+}
+
+/* "0 to 2" for a dense job, "0, 4, 9" for a sparse one. */
+static void list_indices(const struct job *job, char *out, size_t size)
+{
+    int last = job->tasks[job->count - 1]->index;
+    size_t used = 0;
+
+    if ((size_t)last == job->count - 1) {
+        (void)snprintf(out, size, last > 0 ? "0 to %d" : "%d", last);
+        return;
+    }
+    for (size_t i = 0; i < job->count && i < LISTED_INDICES_MAX; i++) {
+        (void)snprintf(out + used, size - used, "%s%d", i > 0 ? ", " : "",
+                       job->tasks[i]->index);
+        used = strlen(out);
+    }
+    if (job->count > LISTED_INDICES_MAX)
+        (void)snprintf(out + used, size - used, ", ... %d", last);
+}
+
+/* A task of a type that the cluster has no task of. */
+static int check_outsider(const mu_cluster *cluster, int type, int index,
+                          mu_error *ret_error)
+{
+    char jobs[128];
+
+    if (type == MU__TYPE_CLIENT || (type == MU__TYPE_EVALUATOR && index == 0))
+        return 0;
+    if (type == MU__TYPE_EVALUATOR)
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "index %d of \"evaluator\"; expected 0, there is one at most",
+                            index);
+
+    list_jobs(cluster, jobs, sizeof jobs);
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "the cluster has no task of type \"%s\"; expected one of what it "
+                        "has: %s",
+                        mu__task_type_name(type), jobs);
+}
+
+int mu__cluster_check_task(const mu_cluster *cluster, int type, int index,
+                           mu_error *ret_error)
+{
+    const mu_cluster *spec = cluster != NULL ? cluster : &empty;
+    const struct job *job = &spec->jobs[type];
+    char indices[LISTED_INDICES_MAX * 10];
+    size_t position;
+
+    if (index < 0 || index > MU_CLUSTER_INDEX_MAX)
+        return mu_error_set(ret_error, -MU_ERANGE, "index %d; expected 0 to %d", index,
+                            MU_CLUSTER_INDEX_MAX);
+    if (job->count == 0)
+        return check_outsider(spec, type, index, ret_error);
+    position = find_position(job, index);
+    if (position < job->count && job->tasks[position]->index == index)
+        return 0;
+
+    list_indices(job, indices, sizeof indices);
+    return mu_error_set(ret_error, -MU_ERANGE,
+                        "index %d is not in the job \"%s\" with its %zu task%s; "
+                        "expected %s",
+                        index, mu__task_type_name(type), job->count,
+                        job->count == 1 ? "" : "s", indices);
+}
+
+int mu_cluster_validate(const mu_cluster *cluster, const char *type, int index,
+                        mu_error *ret_error)
+{
+    int number;
+    int rv;
+
+    rv = mu__cluster_check(cluster, ret_error);
+    if (rv != 0 || type == NULL)
+        return rv;
+    rv = mu__task_type_find(type, ret_error, &number);
+    if (rv != 0)
+        return rv;
+    return mu__cluster_check_task(cluster, number, index, ret_error);
+}
+
+size_t mu_cluster_task_count(const mu_cluster *cluster, const char *type)
+{
+    int number;
+
+    if (cluster == NULL)
+        return 0;
+    if (type == NULL)
+        return cluster->tasks_count;
+    return mu__task_type_find(type, NULL, &number) == 0 ? cluster->jobs[number].count : 0;
+}
+
+const char *mu_cluster_address(const mu_cluster *cluster, const char *type, int index)
+{
+    const struct task *task = find_task(cluster, type, index);
+
+    return task != NULL ? task->text : NULL;
+}
+
+const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int index)
+{
+    const struct task *task = find_task(cluster, type, index);
+
+    return task != NULL ? task->url : NULL;
+}
+
+int mu_cluster_task_at(const mu_cluster *cluster, size_t i, const char **ret_type,
+                       int *ret_index, const char **ret_address)
+{
+    const mu_cluster *spec = cluster != NULL ? cluster : &empty;
+
+    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+        const struct job *job = &spec->jobs[type];
+
+        if (i < job->count) {
+            *ret_type = mu__task_type_name(type);
+            *ret_index = job->tasks[i]->index;
+            *ret_address = job->tasks[i]->text;
+            return 0;
+        }
+        i -= job->count;
+    }
+    return -MU_ERANGE;
+}
+
+int mu_cluster_is_chief(const mu_cluster *cluster, const char *type, int index)
+{
+    assert(type != NULL);
+    if (strcmp(type, "chief") == 0 || strcmp(type, "evaluator") == 0)
+        return 1;
+    return strcmp(type, "worker") == 0 && index == 0 &&
+           mu_cluster_task_count(cluster, "chief") == 0;
+}

@@ -1,0 +1,54 @@
+/* What the resolvers and the composition root share about cluster specs, beyond the
+ * public <muster/cluster.h>. */
+#ifndef MU_RESOLVER_CLUSTER_H
+#define MU_RESOLVER_CLUSTER_H
+
+#include <muster/cluster.h>
+
+#include <cjson/cJSON.h>
+
+#include <stdbool.h>
+
+/* Task types by number, in the order of the alphabet: the order of mu_cluster_task_at().
+ * Only this process knows the numbers; elsewhere a type is its name. */
+enum { MU__TYPE_CHIEF, MU__TYPE_CLIENT, MU__TYPE_EVALUATOR, MU__TYPE_PS, MU__TYPE_WORKER, MU__TASK_TYPES_COUNT };
+
+bool mu__task_type_is_known(const char *type);
+
+/* The type that was probably meant by a name that is none: "worker" for "Workers",
+ * "ps" for "ps_hosts", "chief" for "master"; NULL when nothing is near. The string is
+ * static. */
+const char *mu__task_type_suggest(const char *name);
+
+/* The name of a type by its number. The string is static. */
+const char *mu__task_type_name(int type);
+
+/* The number of a type. Returns -MU_EINVALID, with a suggestion in the message. */
+int mu__task_type_find(const char *name, mu_error *ret_error, int *ret_type);
+
+/* Write "/job:worker/task:1", cut to `size`. The names that a cluster spec can hold fit
+ * the 64 bytes of mu_error's task. */
+void mu__task_name(char *out, size_t size, const char *type, int index);
+
+/* Add one task, as mu_cluster_add() does; messages say nothing about the place. */
+int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *address,
+                       mu_error *ret_error);
+
+/* The two halves of mu_cluster_validate(): the cluster alone, and one task of it. NULL
+ * stands for an empty cluster. */
+int mu__cluster_check(const mu_cluster *cluster, mu_error *ret_error);
+int mu__cluster_check_task(const mu_cluster *cluster, int type, int index,
+                           mu_error *ret_error);
+
+/* The url of a task, "tcp://host:port" or "ipc:///path", as a socket takes it; NULL when
+ * there is no such task. Owned by the spec. */
+const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int index);
+
+/* Make a spec of a JSON object job -> addresses. Messages begin with `source` and name
+ * places below `path`, as in "TF_CONFIG: cluster.worker[2]: ...".
+ * `path` is "" when the object is the whole text. On success the caller owns
+ * *ret_cluster. */
+int mu__cluster_from_json(const cJSON *object, const char *source, const char *path,
+                          mu_error *ret_error, mu_cluster **ret_cluster);
+
+#endif

@@ -1,0 +1,443 @@
+#include "json.h"
+
+#include "text.h"
+
+#include <muster/cluster.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EXCERPT_BYTES = 20 /* shown before and after the place of a syntax error */
+};
+
+/* The check walks over the text once. At the first mistake `at` stays where it is and
+ * `wanted` says what would have been right there. */
+struct scan {
+    const char *text;
+    const char *at;
+    const char *end;
+    const char *wanted;
+    unsigned depth;
+};
+
+static bool scan_value(struct scan *s);
+
+static bool wanted(struct scan *s, const char *what)
+{
+    s->wanted = what;
+    return false;
+}
+
+/* The next byte; -1 at the end. */
+static int peek(const struct scan *s)
+{
+    return s->at < s->end ? (unsigned char)*s->at : -1;
+}
+
+static bool take(struct scan *s, char c)
+{
+    if (peek(s) != (unsigned char)c)
+        return false;
+    s->at++;
+    return true;
+}
+
+static void skip_space(struct scan *s)
+{
+    while (s->at < s->end && strchr(" \t\r\n", *s->at) != NULL && *s->at != '\0')
+        s->at++;
+}
+
+static bool is_digit(int c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool scan_digits(struct scan *s)
+{
+    if (!is_digit(peek(s)))
+        return wanted(s, "a digit");
+    while (is_digit(peek(s)))
+        s->at++;
+    return true;
+}
+
+static bool scan_number(struct scan *s)
+{
+    const char *start = s->at;
+
+    (void)take(s, '-');
+    if (take(s, '0')) {
+        if (is_digit(peek(s)))
+            return wanted(s, "no digit after a leading zero");
+    } else if (!scan_digits(s)) {
+        return false;
+    }
+    if (take(s, '.') && !scan_digits(s))
+        return false;
+    if (take(s, 'e') || take(s, 'E')) {
+        if (!take(s, '+'))
+            (void)take(s, '-');
+        if (!scan_digits(s))
+            return false;
+    }
+    if (s->at - start > MU__JSON_NUMBER_BYTES_MAX) {
+        s->at = start;
+        return wanted(s, "a number with fewer digits");
+    }
+    return true;
+}
+
+static int hex_digit(int c)
+{
+    if (is_digit(c))
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/* The four digits after "\u". */
+static bool scan_hex(struct scan *s, unsigned *ret_unit)
+{
+    unsigned unit = 0;
+
+    for (int i = 0; i < 4; i++) {
+        int digit = hex_digit(peek(s));
+
+        if (digit < 0)
+            return wanted(s, "four hexadecimal digits after \\u");
+        unit = unit << 4 | (unsigned)digit;
+        s->at++;
+    }
+    *ret_unit = unit;
+    return true;
+}
+
+/* What follows "\u": one unit, or a pair of surrogates. */
+static bool scan_unicode(struct scan *s)
+{
+    const char *start = s->at;
+    unsigned unit;
+    unsigned low = 0;
+
+    if (!scan_hex(s, &unit))
+        return false;
+    if (unit == 0) {
+        s->at = start;
+        return wanted(s, "no zero byte in a text");
+    }
+    if (unit < 0xD800 || unit > 0xDFFF)
+        return true;
+
+    if (unit <= 0xDBFF && take(s, '\\') && take(s, 'u') && !scan_hex(s, &low))
+        return false;
+    if (low >= 0xDC00 && low <= 0xDFFF)
+        return true;
+    s->at = start;
+    return wanted(s, "a pair of surrogates");
+}
+
+static bool scan_escape(struct scan *s)
+{
+    int c = peek(s);
+
+    if (c <= 0 || strchr("\"\\/bfnrtu", c) == NULL)
+        return wanted(s, "one of \"\\/bfnrtu after a backslash");
+    s->at++;
+    return c == 'u' ? scan_unicode(s) : true;
+}
+
+static bool scan_character(struct scan *s)
+{
+    size_t length = mu__utf8_length(s->at, s->end);
+
+    if (length == 0)
+        return wanted(s, "UTF-8");
+    if (peek(s) < ' ')
+        return wanted(s, "no control character in a text (escape it)");
+    s->at += length;
+    return true;
+}
+
+/* What most texts are made of, and needs no closer look. */
+static void skip_plain(struct scan *s)
+{
+    while (s->at < s->end && *s->at >= ' ' && *s->at < 0x7F && *s->at != '"' &&
+           *s->at != '\\')
+        s->at++;
+}
+
+static bool scan_string(struct scan *s)
+{
+    s->at++;
+    while (s->at < s->end) {
+        skip_plain(s);
+        if (take(s, '"'))
+            return true;
+        if (s->at < s->end && (take(s, '\\') ? !scan_escape(s) : !scan_character(s)))
+            return false;
+    }
+    return wanted(s, "a closing double quote");
+}
+
+static bool scan_key(struct scan *s)
+{
+    skip_space(s);
+    if (peek(s) != '"')
+        return wanted(s, "a key in double quotes");
+    if (!scan_string(s))
+        return false;
+    skip_space(s);
+    return take(s, ':') || wanted(s, "\":\" after a key");
+}
+
+/* A list or an object. */
+static bool scan_container(struct scan *s)
+{
+    bool object = *s->at == '{';
+    char close = object ? '}' : ']';
+
+    if (s->depth == MU__JSON_DEPTH_MAX)
+        return wanted(s, "fewer lists and objects inside each other");
+    s->depth++;
+    s->at++;
+    skip_space(s);
+    if (take(s, close)) {
+        s->depth--;
+        return true;
+    }
+
+    do {
+        if (object && !scan_key(s))
+            return false;
+        if (!scan_value(s))
+            return false;
+        skip_space(s);
+    } while (take(s, ','));
+
+    s->depth--;
+    return take(s, close) || wanted(s, object ? "\",\" or \"}\"" : "\",\" or \"]\"");
+}
+
+static bool scan_word(struct scan *s)
+{
+    static const char *const words[] = {"true", "false", "null"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+
+        if ((size_t)(s->end - s->at) >= length && memcmp(s->at, words[i], length) == 0) {
+            s->at += length;
+            return true;
+        }
+    }
+    return wanted(s, "a value");
+}
+
+static bool scan_value(struct scan *s)
+{
+    int c;
+
+    skip_space(s);
+    c = peek(s);
+    if (c == '{' || c == '[')
+        return scan_container(s);
+    if (c == '"')
+        return scan_string(s);
+    if (c == '-' || is_digit(c))
+        return scan_number(s);
+    return scan_word(s);
+}
+
+static bool scan_document(struct scan *s)
+{
+    if (peek(s) != '{')
+        return wanted(s, "an object, \"{\"");
+    if (!scan_value(s))
+        return false;
+    skip_space(s);
+    return s->at == s->end || wanted(s, "nothing after the object");
+}
+
+/* Line and column (in characters) of `at`, both from 1. */
+static void find_place(const struct scan *s, unsigned *ret_line, unsigned *ret_column)
+{
+    unsigned line = 1;
+    unsigned column = 1;
+
+    for (const char *c = s->text; c < s->at; c++) {
+        if (*c == '\n') {
+            line++;
+            column = 1;
+        } else if (((unsigned char)*c & 0xC0) != 0x80) {
+            column++;
+        }
+    }
+    *ret_line = line;
+    *ret_column = column;
+}
+
+/* The text around `at`, of the same line, in quotes. */
+static void quote_excerpt(const struct scan *s, char *out, size_t size)
+{
+    const char *from = s->at;
+    const char *to = s->at;
+
+    while (from > s->text && from[-1] != '\n' && s->at - from < EXCERPT_BYTES)
+        from--;
+    while (from < s->at && ((unsigned char)*from & 0xC0) == 0x80)
+        from++;
+    while (to < s->end && *to != '\n' && to - s->at < EXCERPT_BYTES)
+        to++;
+    while (to < s->end && to > s->at && ((unsigned char)*to & 0xC0) == 0x80)
+        to--;
+    mu__quote(out, size, from, (size_t)(to - from));
+}
+
+static int syntax_error(const struct scan *s, const char *source, mu_error *ret_error)
+{
+    size_t length = mu__utf8_length(s->at, s->end);
+    char excerpt[MU__QUOTE_BYTES * 2];
+    char got[MU__QUOTE_BYTES] = "the end of the text";
+    unsigned line;
+    unsigned column;
+
+    find_place(s, &line, &column);
+    quote_excerpt(s, excerpt, sizeof excerpt);
+    if (s->at < s->end)
+        mu__quote(got, sizeof got, s->at, length > 0 ? length : 1);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: line %u, column %u: expected %s, got %s, near %s", source,
+                        line, column, s->wanted, got, excerpt);
+}
+
+int mu__json_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
+                   cJSON **ret_root)
+{
+    struct scan s = {.text = text, .at = text, .end = text + size};
+    const char *body;
+    cJSON *root;
+
+    if (size > MU_CLUSTER_JSON_BYTES_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%s: the text has %zu bytes; expected at most %d", source,
+                            size, MU_CLUSTER_JSON_BYTES_MAX);
+
+    /* Some editors put a byte order mark in front of UTF-8. */
+    if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
+        s.at += 3;
+    skip_space(&s);
+    if (s.at == s.end)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: the text is empty; expected a JSON object", source);
+    body = s.at;
+    if (!scan_document(&s))
+        return syntax_error(&s, source, ret_error);
+
+    /* Nothing but memory is left to fail: what the check passes, cJSON takes. */
+    root = cJSON_ParseWithLengthOpts(body, (size_t)(s.end - body), NULL, 0);
+    if (root == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
+    *ret_root = root;
+    return 0;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int mu__json_check_keys(const cJSON *object, const char *place, mu_error *ret_error)
+{
+    size_t count = (size_t)cJSON_GetArraySize(object);
+    const char *twice = NULL;
+    char shown[MU__QUOTE_BYTES];
+    const char **keys;
+    size_t i = 0;
+
+    keys = malloc((count + 1) * sizeof *keys);
+    if (keys == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", place);
+
+    for (const cJSON *item = object->child; item != NULL; item = item->next)
+        keys[i++] = item->string;
+    qsort(keys, count, sizeof *keys, compare_keys);
+    for (i = 1; i < count && twice == NULL; i++) {
+        if (strcmp(keys[i - 1], keys[i]) == 0)
+            twice = keys[i];
+    }
+    free(keys);
+    if (twice == NULL)
+        return 0;
+
+    mu__quote(shown, sizeof shown, twice, strlen(twice));
+    return mu_error_set(ret_error, -MU_EEXISTS,
+                        "%s: the key %s stands twice; expected it once", place, shown);
+}
+
+void mu__json_describe(const cJSON *item, char *out, size_t size)
+{
+    static const struct {
+        cJSON_bool (*is)(const cJSON *item);
+        const char *words;
+    } kinds[] = {
+        {cJSON_IsNull, "null"},        {cJSON_IsTrue, "true"},
+        {cJSON_IsFalse, "false"},      {cJSON_IsArray, "a list"},
+        {cJSON_IsObject, "an object"},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (kinds[i].is(item))
+            (void)snprintf(out, size, "%s", kinds[i].words);
+    }
+    if (cJSON_IsNumber(item))
+        (void)snprintf(out, size, "number %.15g", item->valuedouble);
+    if (cJSON_IsString(item)) {
+        (void)snprintf(out, size, "text ");
+        mu__quote(out + 5, size - 5, item->valuestring, strlen(item->valuestring));
+    }
+}
+
+int mu__index_parse(const char *text, int *ret_index)
+{
+    size_t digits = strspn(text, "0123456789");
+    int index = 0;
+
+    if (text[0] == '-' && strspn(text + 1, "0123456789") + 1 == strlen(text) &&
+        text[1] != '\0')
+        return -MU_ERANGE;
+    if (digits == 0 || text[digits] != '\0' || (text[0] == '0' && digits > 1))
+        return -MU_EINVALID;
+
+    for (; *text != '\0'; text++) {
+        index = index * 10 + (*text - '0');
+        if (index > MU_CLUSTER_INDEX_MAX)
+            return -MU_ERANGE;
+    }
+    *ret_index = index;
+    return 0;
+}
+
+int mu__json_index(const cJSON *item, int *ret_index)
+{
+    double number;
+
+    if (cJSON_IsString(item))
+        return mu__index_parse(item->valuestring, ret_index);
+    if (!cJSON_IsNumber(item))
+        return -MU_EINVALID;
+
+    number = item->valuedouble;
+    if (!(number >= 0 && number <= MU_CLUSTER_INDEX_MAX))
+        return -MU_ERANGE;
+    if (number > (int)number)
+        return -MU_EINVALID;
+    *ret_index = (int)number;
+    return 0;
+}

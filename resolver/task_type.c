@@ -1,0 +1,159 @@
+/* Task types: their names, and what somebody meant who wrote another one. */
+#include "cluster.h"
+#include "text.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NAME_BYTES_MAX = 32 /* longer names are near to no type */
+};
+
+static const char *const names[MU__TASK_TYPES_COUNT] = {
+    [MU__TYPE_CHIEF] = "chief", [MU__TYPE_CLIENT] = "client", [MU__TYPE_EVALUATOR] = "evaluator",
+    [MU__TYPE_PS] = "ps",       [MU__TYPE_WORKER] = "worker",
+};
+
+/* Names from elsewhere that edit distance does not lead home. */
+static const struct {
+    const char *name;
+    const char *type;
+} synonyms[] = {
+    {"master", "chief"},
+    {"coordinator", "chief"},
+    {"eval", "evaluator"},
+    {"parameter_server", "ps"},
+};
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+const char *mu__task_type_name(int type)
+{
+    assert(type >= 0 && type < MU__TASK_TYPES_COUNT);
+    return names[type];
+}
+
+static int find_name(const char *name)
+{
+    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+        if (strcmp(name, names[type]) == 0)
+            return type;
+    }
+    return -1;
+}
+
+bool mu__task_type_is_known(const char *type)
+{
+    return find_name(type) >= 0;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters must be added, taken away or changed to make `b` of `a`. */
+static unsigned edit_distance(const char *a, const char *b)
+{
+    unsigned row[NAME_BYTES_MAX + 1];
+    unsigned size = (unsigned)strlen(b);
+
+    assert(size <= NAME_BYTES_MAX);
+    for (unsigned j = 0; j <= size; j++)
+        row[j] = j;
+    for (unsigned i = 0; a[i] != '\0'; i++) {
+        unsigned diagonal = row[0];
+
+        row[0] = i + 1;
+        for (unsigned j = 0; j < size; j++) {
+            unsigned change = diagonal + (a[i] != b[j]);
+
+            diagonal = row[j + 1];
+            row[j + 1] = least(change, least(row[j], diagonal) + 1);
+        }
+    }
+    return row[size];
+}
+
+/* "ps_hosts", "worker-0", "worker0": a type and something that is no letter. */
+static bool begins_with_type(const char *name, const char *type)
+{
+    size_t length = strlen(type);
+
+    return strncmp(name, type, length) == 0 && (name[length] < 'a' || name[length] > 'z');
+}
+
+/* The type with the least distance, when that is a third of its letters at most. */
+static const char *nearest(const char *name)
+{
+    const char *best = NULL;
+    unsigned best_distance = NAME_BYTES_MAX;
+
+    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+        unsigned limit = ((unsigned)strlen(names[type]) + 2) / 3;
+        unsigned distance = edit_distance(name, names[type]);
+
+        if (distance <= limit && distance < best_distance) {
+            best = names[type];
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+const char *mu__task_type_suggest(const char *name)
+{
+    char small[NAME_BYTES_MAX + 1];
+    size_t length = strlen(name);
+
+    if (length > NAME_BYTES_MAX)
+        return NULL;
+    for (size_t i = 0; i <= length; i++)
+        small[i] = lower(name[i]);
+
+    for (size_t i = 0; i < sizeof synonyms / sizeof synonyms[0]; i++) {
+        if (strcmp(small, synonyms[i].name) == 0)
+            return synonyms[i].type;
+    }
+    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+        if (begins_with_type(small, names[type]))
+            return names[type];
+    }
+    return nearest(small);
+}
+
+int mu__task_type_find(const char *name, mu_error *ret_error, int *ret_type)
+{
+    static const char expected[] = "expected chief, client, evaluator, ps or worker";
+    int type = find_name(name);
+    const char *suggestion;
+    char shown[MU__QUOTE_BYTES];
+
+    if (type >= 0) {
+        *ret_type = type;
+        return 0;
+    }
+
+    mu__quote(shown, sizeof shown, name, strlen(name));
+    suggestion = mu__task_type_suggest(name);
+    if (strcmp(name, "master") == 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s is not a task type here: the task that directs the "
+                            "others is called \"chief\"; %s",
+                            shown, expected);
+    if (suggestion != NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s is not a task type; did you mean \"%s\"? %s", shown,
+                            suggestion, expected);
+    return mu_error_set(ret_error, -MU_EINVALID, "%s is not a task type; %s", shown,
+                        expected);
+}
+
+void mu__task_name(char *out, size_t size, const char *type, int index)
+{
+    (void)snprintf(out, size, "/job:%s/task:%d", type, index);
+}

@@ -1,0 +1,19 @@
+/* Text that somebody else wrote: is it UTF-8, and how is it shown in a message. */
+#ifndef MU_RESOLVER_TEXT_H
+#define MU_RESOLVER_TEXT_H
+
+#include <stddef.h>
+
+enum {
+    MU__QUOTE_BYTES = 100 /* room for a quoted value inside a message */
+};
+
+/* Bytes of the UTF-8 character at `at`, 1 to 4; 0 when there is none before `end`, or
+ * when the bytes are none (overlong forms and surrogates are none). */
+size_t mu__utf8_length(const char *at, const char *end);
+
+/* Write `text` in double quotes into `out`, printable whatever it holds: other bytes
+ * become \xHH, and what does not fit becomes "...". `size` is at least 16. */
+void mu__quote(char *out, size_t size, const char *text, size_t length);
+
+#endif
