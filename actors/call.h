@@ -1,0 +1,29 @@
+/* A request of a program's thread to an actor of its own node.
+ *
+ * The thread fills in a call, posts it in a CALL message and waits. The actor answers
+ * exactly once, through mu__call_complete, within the call's limit: limits are kept by the
+ * actor with the kernel's timers, so that the error can say who is missing, and so that
+ * memory of the caller is never touched after it gave up. */
+#ifndef MU_ACTORS_CALL_H
+#define MU_ACTORS_CALL_H
+
+#include "muster/error.h"
+
+struct mu__call {
+    void (*complete)(struct mu__call *call);  /* wakes the waiter; the call may be gone */
+    void *owner;                              /* for complete */
+    struct mu__call *next;                    /* for the actor that holds it */
+    int operation;                            /* what is asked: the actor's own list */
+    int64_t limit_ms;                         /* from now; negative: no limit */
+    uint64_t timer;                           /* the actor's, while it is held */
+    int code;                                 /* 0, or negative with `error` filled in */
+    mu_error error;
+};
+
+static inline void mu__call_complete(struct mu__call *call, int code)
+{
+    call->code = code;
+    call->complete(call);
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* Keeping what a message's views borrow, for any row of the message table. */
+#include "actors/keep.h"
+
+#include <string.h>
+
+enum { ALIGN = 16 };
+
+static size_t rounded_up(size_t size)
+{
+    return (size + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* Where the bytes go next; without memory only counted. */
+struct keeper {
+    uint8_t *data;
+    size_t size;
+};
+
+static const void *keep(struct keeper *keeper, const void *data, uint32_t size)
+{
+    uint8_t *at = keeper->data == NULL ? NULL : keeper->data + keeper->size;
+
+    if (size == 0)
+        return data;
+    keeper->size += rounded_up(size);
+    if (at == NULL)
+        return data;
+    memcpy(at, data, size);
+    return at;
+}
+
+static void keep_field(struct keeper *keeper, const struct mu__field *field, void *body)
+{
+    void *at = (uint8_t *)body + field->offset;
+    struct mu__view *view = at;
+    struct mu__packed *packed = at;
+
+    if (field->type == MU__FIELD_value) {
+        packed->head = keep(keeper, packed->head, packed->head_size);
+        packed->tail = keep(keeper, packed->tail, packed->tail_size);
+    }
+    if (field->type == MU__FIELD_str || field->type == MU__FIELD_bytes ||
+        field->type == MU__FIELD_raw)
+        view->data = keep(keeper, view->data, view->size);
+}
+
+static void keep_fields(struct keeper *keeper, const struct mu__row *row, void *body)
+{
+    for (size_t i = 0; i < row->fields_count; i++)
+        keep_field(keeper, &row->fields[i], body);
+}
+
+int mu__msg_keep(const struct mu__schema *schema, struct mu__msg *msg)
+{
+    const struct mu__row *row = &schema->rows[msg->kind];
+    struct keeper keeper = {NULL, 0};
+    struct mu__buf *buf;
+
+    keep_fields(&keeper, row, msg->body);
+    if (keeper.size == 0)
+        return 0;
+    buf = mu__buf_new(keeper.size);
+    if (buf == NULL)
+        return -MU_ENOMEM;
+    buf->size = (uint32_t)keeper.size;
+    keeper = (struct keeper){buf->data, 0};
+    keep_fields(&keeper, row, msg->body);
+    mu__buf_unref(msg->backing);
+    msg->backing = buf;
+    return 0;
+}
+
+int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
+{
+    if (msg != NULL && to.node == MU__NODE_SELF &&
+        mu__msg_keep(mu__kernel_schema(ctx->kernel), msg) != 0) {
+        mu__msg_free(ctx, msg);
+        return -MU_ENOMEM;
+    }
+    return mu__send(ctx, to, msg);
+}

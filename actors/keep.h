@@ -1,0 +1,16 @@
+/* Messages to an actor of the same node wait in its mailbox with the views they were sent
+ * with, while those to another node are packed at once. */
+#ifndef MU_ACTORS_KEEP_H
+#define MU_ACTORS_KEEP_H
+
+#include "runtime/kernel.h"
+
+/* Copy what the views of `msg` borrow to a backing buffer of its own, so that it may
+ * outlive the lenders. -MU_ENOMEM: nothing changed. */
+int mu__msg_keep(const struct mu__schema *schema, struct mu__msg *msg);
+
+/* mu__send for a message whose views borrow from something that lives until the call
+ * returns, but perhaps no longer. Takes msg; NULL gives -MU_ENOMEM. */
+int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
+
+#endif

@@ -1,0 +1,83 @@
+#include "actors/packing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t align_up(size_t size)
+{
+    return (size + MU__TAIL_ALIGN - 1) / MU__TAIL_ALIGN * MU__TAIL_ALIGN;
+}
+
+/* The tail comes first, because it is the part that is aligned. */
+static struct mu__buf *packed_buf(uint32_t head_size, uint32_t tail_size,
+                                  struct mu__packed *ret_packed)
+{
+    size_t tail_room = align_up(tail_size);
+    struct mu__buf *buf = mu__buf_new(tail_room + head_size);
+
+    if (buf == NULL)
+        return NULL;
+    buf->size = buf->capacity;
+    *ret_packed = (struct mu__packed){
+        .head = buf->data + tail_room,
+        .tail = tail_size == 0 ? NULL : buf->data,
+        .head_size = head_size,
+        .tail_size = tail_size,
+    };
+    return buf;
+}
+
+struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed)
+{
+    struct mu__packed packed;
+    struct mu__buf *buf;
+    uint32_t head_size;
+    uint32_t tail_size;
+
+    if (value == NULL || mu__value_measure(value, &head_size, &tail_size) != 0)
+        return NULL;
+    buf = packed_buf(head_size, tail_size, &packed);
+    if (buf == NULL)
+        return NULL;
+    mu__value_pack(value, buf->data + align_up(tail_size), buf->data);
+    *ret_packed = packed;
+    return buf;
+}
+
+struct mu__buf *mu__pack_copy(const struct mu__packed *packed,
+                              struct mu__packed *ret_packed)
+{
+    struct mu__packed copy;
+    struct mu__buf *buf = packed_buf(packed->head_size, packed->tail_size, &copy);
+
+    if (buf == NULL)
+        return NULL;
+    if (packed->tail_size > 0)
+        memcpy(buf->data, packed->tail, packed->tail_size);
+    memcpy(buf->data + align_up(packed->tail_size), packed->head, packed->head_size);
+    *ret_packed = copy;
+    return buf;
+}
+
+uint8_t *mu__pack_view(uint8_t *at, struct mu__view *view)
+{
+    if (view->size > 0)
+        memcpy(at, view->data, view->size);
+    view->data = at;
+    return at + view->size;
+}
+
+bool mu__grow_array(void **array, size_t count, size_t size)
+{
+    void *grown = realloc(*array, count * size);
+
+    if (grown == NULL)
+        return false;
+    *array = grown;
+    return true;
+}
+
+void mu__free_array(void *array)
+{
+    free(array);
+}

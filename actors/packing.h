@@ -1,0 +1,22 @@
+/* Small helpers of actors that fill in messages: values and strings into buffers. */
+#ifndef MU_ACTORS_PACKING_H
+#define MU_ACTORS_PACKING_H
+
+#include "runtime/codec.h"
+
+/* A buffer that holds a packed value, as `ret_packed` views it; NULL when out of memory or
+ * beyond the bounds of values. */
+struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed);
+
+/* A buffer with a copy of a packed value. */
+struct mu__buf *mu__pack_copy(const struct mu__packed *packed,
+                              struct mu__packed *ret_packed);
+
+/* Copy a view's bytes to `at`, let the view point there; returns behind them. */
+uint8_t *mu__pack_view(uint8_t *at, struct mu__view *view);
+
+/* Grow an array to `count` items of `size` bytes; false when out of memory. */
+bool mu__grow_array(void **array, size_t count, size_t size);
+void mu__free_array(void *array);
+
+#endif

@@ -1,0 +1,24 @@
+/* A parameter server: a thin actor over the variables it holds (variable_store.h).
+ *
+ * Hears:  VAR_OPEN, VAR_READ, VAR_WRITE and STATUS_GET from any node; node news
+ * Says:   VAR_OPENED (perhaps later: see the store), VAR_DATA, VAR_WRITTEN, STATUS
+ * Owns:   the variables
+ * Fails:  never by itself; a request it cannot serve is answered with an error */
+#ifndef MU_ACTORS_PS_H
+#define MU_ACTORS_PS_H
+
+#include "muster/value.h"
+#include "runtime/kernel.h"
+
+/* Spawned as MU__PS; its argument is a struct mu__store_limits, NULL for the default. */
+extern const struct mu__behavior mu__ps;
+
+/* Most shards that a status lists, so that it fits a frame. */
+enum { MU__PS_STATUS_MAX = 4096 };
+
+/* A list of maps, one for each shard, the oldest first: name, dtype, dims (a list),
+ * shard, shards, bytes, version, ready, reads, writes, bytes_read, bytes_written. Past
+ * MU__PS_STATUS_MAX a last map says how many are left_out. NULL when out of memory. */
+mu_value *mu__ps_status(const void *ps_state);
+
+#endif
