@@ -1,0 +1,119 @@
+/* Calls of threads to the actors of their node.
+ *
+ * A call may be lost with the mailbox or the inbox that it waits in when the node closes.
+ * So every call is in a list from before it is posted, and whoever is still in the list
+ * when everything else has gone is told then. */
+#include "node/node.h"
+
+#include "actors/messages.h"
+
+#include <stdlib.h>
+
+bool mu__node_on_loop(const mu_node *node)
+{
+    uv_thread_t self = uv_thread_self();
+
+    return uv_thread_equal(&self, &node->thread) != 0;
+}
+
+static void list_add(mu_node *node, struct mu__pending *pending)
+{
+    uv_mutex_lock(&node->lock);
+    pending->prev = NULL;
+    pending->next = node->pending;
+    if (node->pending != NULL)
+        node->pending->prev = pending;
+    node->pending = pending;
+    uv_mutex_unlock(&node->lock);
+}
+
+static void list_remove(mu_node *node, struct mu__pending *pending)
+{
+    uv_mutex_lock(&node->lock);
+    if (pending->prev == NULL)
+        node->pending = pending->next;
+    else
+        pending->prev->next = pending->next;
+    if (pending->next != NULL)
+        pending->next->prev = pending->prev;
+    uv_mutex_unlock(&node->lock);
+}
+
+static void completed(struct mu__call *call)
+{
+    struct mu__pending *pending = call->owner;
+
+    list_remove(pending->node, pending);
+    pending->finished(pending);
+}
+
+int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
+{
+    int rv;
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    msg->from = (mu__pid){MU__NODE_SELF, 0};
+    msg->to = (mu__pid){MU__NODE_SELF, actor_number};
+    rv = atomic_load_explicit(&node->closed, memory_order_acquire)
+             ? -MU_ECLOSED
+             : mu__world_uv_post(node->world, msg);
+    if (rv != 0) {
+        mu__buf_unref(msg->backing);
+        free(msg);
+    }
+    return rv;
+}
+
+int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending *pending)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__CALL, sizeof(struct mu__call_msg));
+    struct mu__call_msg *body;
+    int rv;
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    pending->node = node;
+    pending->call->complete = completed;
+    pending->call->owner = pending;
+    body = mu__body(msg);
+    body->call = pending->call;
+    list_add(node, pending);
+    rv = mu__node_post(node, actor_number, msg);
+    if (rv != 0)
+        list_remove(node, pending);
+    return rv;
+}
+
+static void wake(struct mu__pending *pending)
+{
+    uv_sem_post(&pending->woken);
+}
+
+int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call)
+{
+    struct mu__pending pending = {.call = call, .finished = wake};
+    int rv;
+
+    if (mu__node_on_loop(node))
+        return mu_error_set(&call->error, -MU_EPRECONDITION,
+                            "this call waits, so it must not be made on a loop's thread "
+                            "(nor by an inline function)");
+    if (uv_sem_init(&pending.woken, 0) != 0)
+        return mu_error_set(&call->error, -MU_ENOMEM, "no memory to wait");
+    rv = mu__node_call_later(node, actor_number, &pending);
+    if (rv == 0) {
+        uv_sem_wait(&pending.woken);
+        rv = call->code;
+    } else {
+        (void)mu_error_set(&call->error, rv, "%s is %s", node->member.task,
+                           mu_strerror(rv));
+    }
+    uv_sem_destroy(&pending.woken);
+    return rv;
+}
+
+unsigned mu__node_ps_count(mu_node *node)
+{
+    return (unsigned)node->ps_count;
+}

@@ -1,0 +1,377 @@
+/* The public coordinator: a thin layer over the client actor.
+ *
+ * Scheduling does not wait for the loop: it looks at two counters and the session's phase,
+ * packs the arguments on the caller's thread and posts one message. */
+#include "node/coordinator.h"
+
+#include "actors/client.h"
+#include "actors/messages.h"
+#include "actors/packing.h"
+#include "node/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLOSE_MS = 5000, DONE_MS = 60000 };
+
+struct mu_coordinator {
+    mu_node *_Atomic node;      /* NULL once the node is being closed */
+    struct mu__session session;
+    bool orphaned;              /* could not be closed: freed with its node */
+};
+
+/* ---- life ---- */
+
+static int client_call(mu_node *node, struct mu__client_call *call, int64_t limit_ms,
+                       mu_error *ret_error)
+{
+    int rv;
+
+    call->call.limit_ms = limit_ms;
+    rv = mu__node_call(node, MU__CLIENT, &call->call);
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = call->call.error;
+    return rv;
+}
+
+static mu_node *node_of(mu_coordinator *c, mu_error *ret_error)
+{
+    mu_node *node = atomic_load_explicit(&c->node, memory_order_acquire);
+
+    if (node == NULL)
+        (void)mu_error_set(ret_error, -MU_ECLOSED, "the coordinator's node is closed");
+    return node;
+}
+
+int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+                        mu_coordinator **ret_coordinator)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_OPEN};
+    mu_coordinator *c = calloc(1, sizeof *c);
+    int rv;
+
+    if (c == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a coordinator");
+    atomic_init(&c->node, node);
+    call.session = &c->session;
+    rv = client_call(node, &call, limit_ms, ret_error);
+    if (rv != 0) {
+        free(c);
+        return rv;
+    }
+    atomic_store(&node->coordinator, c);
+    *ret_coordinator = c;
+    return 0;
+}
+
+/* On the node's side; true when nothing refers to the session any more. */
+static bool close_session(mu_node *node)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_CLOSE};
+    int rv = client_call(node, &call, CLOSE_MS, NULL);
+
+    return rv == 0 || rv == -MU_ECLOSED;
+}
+
+void mu_coordinator_close(mu_coordinator *c)
+{
+    mu_node *node;
+
+    if (c == NULL)
+        return;
+    node = atomic_load(&c->node);
+    if (node != NULL && !close_session(node)) {
+        c->orphaned = true;
+        return;
+    }
+    if (node != NULL)
+        atomic_store(&node->coordinator, NULL);
+    free(c);
+}
+
+void mu__coordinator_detach(mu_node *node)
+{
+    mu_coordinator *c = atomic_load(&node->coordinator);
+
+    if (c == NULL)
+        return;
+    if (!c->orphaned && !mu__node_on_loop(node))
+        (void)close_session(node);
+    atomic_store(&c->node, NULL);
+}
+
+void mu__coordinator_free_orphan(mu_node *node)
+{
+    mu_coordinator *c = atomic_load(&node->coordinator);
+
+    if (c != NULL && c->orphaned)
+        free(c);
+}
+
+/* ---- scheduling ---- */
+
+static int raise_error(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_RAISE,
+        .at_once = limit_ms == 0,
+    };
+
+    return client_call(node, &call, limit_ms == 0 ? -1 : limit_ms, ret_error);
+}
+
+static int wait_for_room(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_ROOM};
+
+    if (limit_ms == 0)
+        return mu_error_set(ret_error, -MU_EAGAIN,
+                            "%u closures are scheduled and not resolved, which is the "
+                            "most", node->queue_max);
+    return client_call(node, &call, limit_ms, ret_error);
+}
+
+/* Until there is room and no error is pending; 0, or why nothing can be scheduled. */
+static int admit(mu_coordinator *c, mu_node *node, int64_t limit_ms, mu_error *ret_error)
+{
+    for (;;) {
+        uint64_t scheduled;
+        int rv;
+
+        if (atomic_load_explicit(&c->session.phase, memory_order_acquire) !=
+            MU__SESSION_FINE) {
+            rv = mu__node_on_loop(node) ? mu_error_set(ret_error, -MU_EAGAIN,
+                                                       "a closure failed: join on "
+                                                       "another thread")
+                                        : raise_error(node, limit_ms, ret_error);
+            if (rv != 0)
+                return rv;
+            continue;
+        }
+        scheduled = atomic_load_explicit(&c->session.scheduled, memory_order_relaxed);
+        if (scheduled - atomic_load_explicit(&c->session.resolved, memory_order_relaxed) <
+            node->queue_max)
+            return 0;
+        rv = wait_for_room(node, limit_ms, ret_error);
+        if (rv != 0)
+            return rv;
+    }
+}
+
+/* One buffer for the arguments' raw bytes (which are aligned, so they come first), their
+ * msgpack part and the function's name. */
+static int fill_in(struct mu__msg *msg, struct mu__view function, const mu_value *args,
+                   mu_error *ret_error)
+{
+    struct mu__schedule *body = (void *)msg->body;
+    uint32_t head_size = 0;
+    uint32_t tail_size = 0;
+    size_t tail_room;
+    uint8_t *at;
+
+    if (args != NULL && mu__value_measure(args, &head_size, &tail_size) != 0)
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "the arguments are too deep or too large");
+    if (head_size > MU__VALUE_BYTES_MAX || tail_size > MU__VALUE_BYTES_MAX - head_size)
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "the arguments have %llu bytes, at most %d are sent",
+                            (unsigned long long)head_size + tail_size,
+                            MU__VALUE_BYTES_MAX);
+    tail_room = ((size_t)tail_size + MU__TAIL_ALIGN - 1) / MU__TAIL_ALIGN * MU__TAIL_ALIGN;
+    msg->backing = mu__buf_new(tail_room + head_size + function.size);
+    if (msg->backing == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
+    msg->backing->size = msg->backing->capacity;
+    at = msg->backing->data;
+    if (args != NULL)
+        mu__value_pack(args, at + tail_room, at);
+    memcpy(at + tail_room + head_size, function.data, function.size);
+    body->function = (struct mu__view){at + tail_room + head_size, function.size};
+    body->args = (struct mu__packed){at + tail_room, tail_size == 0 ? NULL : at, head_size,
+                                     tail_size};
+    return 0;
+}
+
+static void msg_drop(struct mu__msg *msg)
+{
+    mu__buf_unref(msg->backing);
+    free(msg);
+}
+
+static int post_closure(mu_coordinator *c, mu_node *node, struct mu__msg *msg,
+                        mu_error *ret_error)
+{
+    int rv;
+
+    atomic_fetch_add_explicit(&c->session.scheduled, 1, memory_order_release);
+    rv = mu__node_post(node, MU__CLIENT, msg);
+    if (rv == 0)
+        return 0;
+    atomic_fetch_sub_explicit(&c->session.scheduled, 1, memory_order_release);
+    return mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node), mu_strerror(rv));
+}
+
+int mu_coordinator_schedule(mu_coordinator *c, const char *function, const mu_value *args,
+                            int64_t limit_ms, mu_error *ret_error,
+                            mu_remote_value **ret_value)
+{
+    struct mu__view name = mu__view_str(function);
+    mu_node *node = node_of(c, ret_error);
+    mu_remote_value *future = NULL;
+    struct mu__msg *msg;
+    int rv;
+
+    if (node == NULL)
+        return -MU_ECLOSED;
+    if (name.size == 0 || name.size > MU__FUNCTION_NAME_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a function's name has 1 to %d bytes, \"%.80s\" has %u",
+                            MU__FUNCTION_NAME_MAX, function, name.size);
+    rv = admit(c, node, limit_ms, ret_error);
+    if (rv != 0)
+        return rv;
+    msg = mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule));
+    if (msg == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
+    rv = fill_in(msg, name, args, ret_error);
+    if (rv == 0 && ret_value != NULL) {
+        future = mu__future_new(node);
+        if (future == NULL)
+            rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a remote value");
+    }
+    if (rv != 0) {
+        msg_drop(msg);
+        return rv;
+    }
+    ((struct mu__schedule *)(void *)msg->body)->token = (uint64_t)(uintptr_t)future;
+    rv = post_closure(c, node, msg, ret_error);
+    if (rv != 0) {
+        mu_remote_value_free(future);
+        mu_remote_value_free(future);
+        return rv;
+    }
+    if (ret_value != NULL)
+        *ret_value = future;
+    return 0;
+}
+
+/* ---- waiting ---- */
+
+int mu_coordinator_join(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
+    mu_node *node = node_of(c, ret_error);
+
+    return node == NULL ? -MU_ECLOSED : client_call(node, &call, limit_ms, ret_error);
+}
+
+int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
+{
+    mu_node *node = node_of(c, ret_error);
+    int rv = 0;
+
+    if (node == NULL)
+        return -MU_ECLOSED;
+    if (atomic_load_explicit(&c->session.phase, memory_order_acquire) != MU__SESSION_FINE)
+        rv = raise_error(node, DONE_MS, ret_error);
+    if (rv == 0)
+        *ret_done = atomic_load_explicit(&c->session.scheduled, memory_order_relaxed) ==
+                    atomic_load_explicit(&c->session.resolved, memory_order_acquire);
+    return rv;
+}
+
+void mu_coordinator_count(mu_coordinator *c, mu_coordinator_counts *ret_counts)
+{
+    const struct mu__session *s = &c->session;
+    mu_coordinator_counts counts;
+
+    counts.finished = atomic_load_explicit(&s->finished, memory_order_acquire);
+    counts.failed = atomic_load_explicit(&s->failed, memory_order_acquire);
+    counts.cancelled = atomic_load_explicit(&s->cancelled, memory_order_acquire);
+    counts.retried = atomic_load_explicit(&s->retried, memory_order_acquire);
+    counts.scheduled = atomic_load_explicit(&s->scheduled, memory_order_acquire);
+    counts.outstanding =
+        counts.scheduled - counts.finished - counts.failed - counts.cancelled;
+    *ret_counts = counts;
+}
+
+/* ---- remote values ---- */
+
+static int read_future(mu_remote_value *value, mu_error *ret_error, mu_value **ret_result)
+{
+    if (value->error != NULL) {
+        if (ret_error != NULL)
+            *ret_error = *value->error;
+        return value->error->code;
+    }
+    if (mu_remote_value_state(value) == MU_REMOTE_ABORTED)
+        return mu_error_set(ret_error, -MU_ECANCELLED, "the value was aborted");
+    if (ret_result == NULL)
+        return 0;
+    *ret_result = value->result == NULL ? mu_value_nil() : mu_value_ref(value->result);
+    return *ret_result == NULL
+               ? mu_error_set(ret_error, -MU_ENOMEM, "no memory for a result")
+               : 0;
+}
+
+int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms, mu_error *ret_error,
+                          mu_value **ret_result)
+{
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_FETCH,
+        .future = value,
+    };
+    int rv = 0;
+
+    if (mu_remote_value_state(value) == MU_REMOTE_NOT_READY)
+        rv = client_call(value->node, &call, limit_ms, ret_error);
+    if (rv != 0 && mu_remote_value_state(value) == MU_REMOTE_NOT_READY)
+        return rv;
+    return read_future(value, ret_error, ret_result);
+}
+
+/* A fetch that nobody waits for. */
+struct notice {
+    struct mu__pending pending;
+    struct mu__client_call call;
+    void (*notify)(mu_remote_value *value, void *user);
+    void *user;
+};
+
+static void notice_finished(struct mu__pending *pending)
+{
+    struct notice *notice = (struct notice *)pending;
+
+    notice->notify(notice->call.future, notice->user);
+    mu_remote_value_free(notice->call.future);
+    free(notice);
+}
+
+int mu_remote_value_notify(mu_remote_value *value,
+                           void (*notify)(mu_remote_value *value, void *user), void *user)
+{
+    struct notice *notice;
+    int rv;
+
+    if (mu_remote_value_state(value) != MU_REMOTE_NOT_READY) {
+        notify(value, user);
+        return 0;
+    }
+    notice = calloc(1, sizeof *notice);
+    if (notice == NULL)
+        return -MU_ENOMEM;
+    atomic_fetch_add_explicit(&value->refs, 1, memory_order_relaxed);
+    notice->notify = notify;
+    notice->user = user;
+    notice->call.call.operation = MU__CLIENT_FETCH;
+    notice->call.call.limit_ms = -1;
+    notice->call.future = value;
+    notice->pending.call = &notice->call.call;
+    notice->pending.finished = notice_finished;
+    rv = mu__node_call_later(value->node, MU__CLIENT, &notice->pending);
+    if (rv != 0) {
+        mu_remote_value_free(value);
+        free(notice);
+    }
+    return rv;
+}

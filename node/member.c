@@ -1,0 +1,291 @@
+#include "node/member.h"
+
+#include "actors/job.h"
+#include "actors/messages.h"
+#include "actors/ps.h"
+#include "resolver/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Who dials whom. The other side dials back, so one of two is enough; a task dials those
+ * without which it cannot do its work. */
+static const struct {
+    const char *type;
+    const char *dials[4];
+} roles[] = {
+    {"chief", {"worker", "ps", "evaluator"}},
+    {"worker", {"ps"}},
+    {"ps", {NULL}},
+    {"evaluator", {"chief", "ps"}},
+    {"client", {"chief", "ps"}},
+};
+
+static bool dials(const char *type, const char *other)
+{
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        if (strcmp(roles[i].type, type) != 0)
+            continue;
+        for (size_t j = 0; j < 4 && roles[i].dials[j] != NULL; j++)
+            if (strcmp(roles[i].dials[j], other) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* ---- turns ---- */
+
+static void turn(void *owner)
+{
+    struct mu__member *member = owner;
+    uint64_t now_ms = member->world->ops->now_ms(member->world);
+
+    if (now_ms >= member->tick_ms)
+        member->tick_ms = mu__links_tick(member->links, now_ms);
+    mu__kernel_turn(member->kernel);
+    mu__links_flush(member->links);
+    member->world->ops->wake_at(member->world, member->tick_ms);
+}
+
+static void deliver(void *owner, struct mu__msg *msg)
+{
+    struct mu__member *member = owner;
+
+    (void)mu__kernel_deliver(member->kernel, msg);
+}
+
+static int transmit(void *owner, struct mu__msg *msg)
+{
+    struct mu__member *member = owner;
+
+    return mu__links_transmit(member->links, msg);
+}
+
+struct mu__world_hooks mu__member_hooks(struct mu__member *member)
+{
+    return (struct mu__world_hooks){
+        .owner = member,
+        .deliver = deliver,
+        .turn = turn,
+        .transmit = transmit,
+    };
+}
+
+/* ---- events of the wire ---- */
+
+static void out_up(void *owner, uint32_t out)
+{
+    mu__links_out_up(((struct mu__member *)owner)->links, out);
+}
+
+static void out_down(void *owner, uint32_t out, const char *reason)
+{
+    mu__links_out_down(((struct mu__member *)owner)->links, out, reason);
+}
+
+static void writable(void *owner, uint32_t out)
+{
+    mu__links_writable(((struct mu__member *)owner)->links, out);
+}
+
+static bool frame(void *owner, uint32_t in, struct mu__buf *buf)
+{
+    struct mu__member *member = owner;
+    struct mu__kernel_counters counters;
+
+    mu__links_frame(member->links, in, buf);
+    mu__kernel_counters(member->kernel, &counters);
+    return counters.queued < MU__QUEUED_PAUSE;
+}
+
+static void in_down(void *owner, uint32_t in, const char *reason)
+{
+    mu__links_in_down(((struct mu__member *)owner)->links, in, reason);
+}
+
+const struct mu__wire_events mu__member_events = {
+    .out_up = out_up,
+    .out_down = out_down,
+    .writable = writable,
+    .frame = frame,
+    .in_down = in_down,
+    .burst_end = turn,
+};
+
+/* ---- news of the links ---- */
+
+static void link_up(void *owner, uint32_t node, const char *type, uint32_t index,
+                    uint64_t incarnation, const char *address)
+{
+    struct mu__member *member = owner;
+
+    mu__kernel_node_up(member->kernel, node, type, index, incarnation, address);
+}
+
+static void link_down(void *owner, uint32_t node, const char *reason)
+{
+    mu__kernel_node_down(((struct mu__member *)owner)->kernel, node, reason);
+}
+
+static void link_trouble(void *owner, const char *type, uint32_t index,
+                         const char *reason)
+{
+    mu__kernel_node_trouble(((struct mu__member *)owner)->kernel, type, index, reason);
+}
+
+/* ---- start ---- */
+
+static int spawn(struct mu__member *member, const struct mu__behavior *behavior,
+                 uint32_t number, const void *arg)
+{
+    return mu__spawn(member->kernel, behavior, number, arg, NULL);
+}
+
+static int spawn_variables(struct mu__member *member,
+                           const struct mu__member_config *config)
+{
+    size_t count = mu_cluster_task_count(config->cluster, "ps");
+    const char **addresses = calloc(count + 1, sizeof *addresses);
+    struct mu__variables_options options = {count, addresses};
+    int rv;
+
+    if (addresses == NULL)
+        return -MU_ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        addresses[i] = mu__cluster_url(config->cluster, "ps", (int)i);
+    rv = spawn(member, &mu__variables, MU__VARIABLES, &options);
+    free(addresses);
+    return rv;
+}
+
+static int spawn_actors(struct mu__member *member,
+                        const struct mu__member_config *config)
+{
+    bool is_chief = strcmp(config->task_type, "chief") == 0;
+    const struct mu__supervisor_config supervisor = {config->window, config->attempts_max,
+                                                     config->queue_max};
+    const struct mu__worker_config worker = {strcmp(config->task_type, "worker") == 0,
+                                             config->threads, member->task, config->node};
+    const struct mu__client_config client = {is_chief, config->queue_max, member->chief};
+    int rv = 0;
+
+    if (is_chief)
+        rv = spawn(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
+    if (rv == 0)
+        rv = spawn(member, &mu__worker, MU__WORKER, &worker);
+    if (rv == 0 && strcmp(config->task_type, "ps") == 0)
+        rv = spawn(member, &mu__ps, MU__PS, NULL);
+    if (rv == 0)
+        rv = spawn(member, &mu__client, MU__CLIENT, &client);
+    if (rv == 0)
+        rv = spawn_variables(member, config);
+    if (rv == 0)
+        rv = spawn(member, &mu__job, MU__JOB, NULL);
+    return rv;
+}
+
+static uint64_t incarnation_of(struct mu__world *world)
+{
+    uint64_t number = world->ops->random(world);
+
+    return number == 0 ? 1 : number;
+}
+
+static int make_links(struct mu__member *member, const struct mu__member_config *config,
+                      struct mu__wire *wire)
+{
+    const struct mu__links_config links = {
+        .cluster_name = config->cluster_name,
+        .task_type = config->task_type,
+        .task_index = config->task_index,
+        .address = config->address,
+        .incarnation = incarnation_of(member->world),
+        .heartbeat_ms = config->heartbeat_ms,
+        .silence_ms = config->silence_ms,
+        .schema = &mu__messages,
+        .pool = mu__kernel_pool(member->kernel),
+        .world = member->world,
+    };
+    const struct mu__links_upcalls upcalls = {
+        .owner = member,
+        .up = link_up,
+        .down = link_down,
+        .trouble = link_trouble,
+        .deliver = deliver,
+    };
+
+    return mu__links_new(&links, &upcalls, wire, &member->links);
+}
+
+static int dial_tasks(struct mu__member *member, const struct mu__member_config *config,
+                      mu_error *ret_error)
+{
+    const char *type;
+    const char *address;
+    int index;
+
+    for (size_t i = 0;
+         mu_cluster_task_at(config->cluster, i, &type, &index, &address) == 0; i++) {
+        const char *url = mu__cluster_url(config->cluster, type, index);
+        int rv;
+
+        if (!dials(config->task_type, type))
+            continue;
+        rv = mu__links_dial(member->links, type, (uint32_t)index, url);
+        if (rv != 0)
+            return mu_error_set(ret_error, rv, "/job:%s/task:%d at %s cannot be dialled",
+                                type, index, url);
+    }
+    return 0;
+}
+
+static void name_tasks(struct mu__member *member, const struct mu__member_config *config)
+{
+    const char *chief = mu__cluster_url(config->cluster, "chief", 0);
+
+    mu__task_name(member->task, sizeof member->task, config->task_type,
+                  (int)config->task_index);
+    (void)snprintf(member->chief, sizeof member->chief, "/job:chief/task:0 at %s",
+                   chief == NULL ? "(no address: the cluster has no chief)" : chief);
+}
+
+int mu__member_start(struct mu__member *member, const struct mu__member_config *config,
+                     struct mu__world *world, struct mu__wire *wire, mu_error *ret_error)
+{
+    int rv;
+
+    *member = (struct mu__member){.world = world};
+    name_tasks(member, config);
+    rv = mu__kernel_new(world, &mu__messages, &member->kernel);
+    if (rv == 0)
+        rv = make_links(member, config, wire);
+    if (rv == 0)
+        rv = spawn_actors(member, config);
+    if (rv != 0)
+        (void)mu_error_set(ret_error, rv, "%s cannot start: %s", member->task,
+                           mu_strerror(rv));
+    else
+        rv = dial_tasks(member, config, ret_error);
+    if (rv != 0) {
+        mu__member_stop(member);
+        return rv;
+    }
+    world->ops->wake_at(world, world->ops->now_ms(world));
+    return 0;
+}
+
+/* The links outlive the actors, whose last words may still be sent. */
+void mu__member_stop(struct mu__member *member)
+{
+    mu__kernel_free(member->kernel);
+    mu__links_free(member->links);
+    member->kernel = NULL;
+    member->links = NULL;
+}
+
+void mu__member_leave(struct mu__member *member, const char *reason)
+{
+    mu__links_leave(member->links, reason);
+    mu__links_flush(member->links);
+}

@@ -1,0 +1,55 @@
+/* One node without its world: the kernel, the links and the actors of the node's role, put
+ * together. The same composition lives in a libuv loop (node.c) and in the simulator. */
+#ifndef MU_NODE_MEMBER_H
+#define MU_NODE_MEMBER_H
+
+#include "actors/client.h"
+#include "actors/supervisor.h"
+#include "actors/variables.h"
+#include "actors/worker.h"
+#include "runtime/kernel.h"
+#include "transport/links.h"
+
+#include "muster/cluster.h"
+
+struct mu__member_config {
+    const mu_cluster *cluster;  /* read during start only */
+    const char *cluster_name;
+    const char *task_type;
+    uint32_t task_index;
+    const char *address;        /* where peers reach this node */
+    uint32_t threads;
+    uint32_t window;
+    uint32_t queue_max;
+    uint32_t attempts_max;
+    uint32_t heartbeat_ms;
+    uint32_t silence_ms;
+    mu_node *node;              /* handed to functions */
+};
+
+struct mu__member {
+    struct mu__world *world;
+    struct mu__kernel *kernel;
+    struct mu__links *links;
+    uint64_t tick_ms;           /* when the links want their tick */
+    char task[64];              /* "/job:worker/task:1" */
+    char chief[320];            /* "/job:chief/task:0 at tcp://..." */
+};
+
+/* What to open the world and the wire with; their owner is the member. */
+struct mu__world_hooks mu__member_hooks(struct mu__member *member);
+extern const struct mu__wire_events mu__member_events;
+
+/* Start everything: from now on turns may be taken. On failure `member` is as before;
+ * ret_error says what was wrong. */
+int mu__member_start(struct mu__member *member, const struct mu__member_config *config,
+                     struct mu__world *world, struct mu__wire *wire, mu_error *ret_error);
+
+/* Free everything, as it is. No turn and no event may follow. */
+void mu__member_stop(struct mu__member *member);
+
+/* Say goodbye to the peers; mu__links_count_up(member->links) tells when they have hung
+ * up. */
+void mu__member_leave(struct mu__member *member, const char *reason);
+
+#endif

@@ -1,0 +1,490 @@
+/* A node in the real world: the member, a libuv loop (its own or the program's), an nng
+ * wire, and the way from birth to death.
+ *
+ * Closing goes through three states on the loop. LEAVING: goodbye was said, peers hang up.
+ * DRAINING: functions that run are told to stop, and waited for. GONE: everything is
+ * freed, handles close, and the last close callback ends it. */
+#include "node/node.h"
+
+#include "actors/job.h"
+#include "actors/messages.h"
+#include "node/coordinator.h"
+#include "resolver/cluster.h"
+
+#include "muster.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEAVE_MS = 500,         /* for peers to hang up */
+    CLOSING_STEP_MS = 5,
+    THREADS_DEFAULT = 1,
+    QUEUE_DEFAULT = 262144,
+    ATTEMPTS_DEFAULT = 10,
+    HEARTBEAT_DEFAULT_MS = 1000,
+    SILENCE_DEFAULT_MS = 5000
+};
+
+static const char default_bind[] = "tcp://127.0.0.1:0";
+
+/* ---- log ---- */
+
+static void log_text(void *user, int level, const char *task, const char *who,
+                     const char *line)
+{
+    static const char *const names[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
+    uv_timeval64_t now = {0};
+
+    (void)user;
+    (void)uv_gettimeofday(&now);
+    (void)fprintf(stderr, "%02d:%02d:%02d.%03d %s %s %s: %s\n",
+                  (int)(now.tv_sec / 3600 % 24), (int)(now.tv_sec / 60 % 60),
+                  (int)(now.tv_sec % 60), (int)(now.tv_usec / 1000), names[level], task,
+                  who, line);
+}
+
+/* The world's owner is the member, which is a node's first field. */
+static void on_log(void *owner, enum mu__log_level level, const char *who,
+                   const char *line)
+{
+    mu_node *node = owner;
+
+    if ((int)level <= node->log_level)
+        node->log(node->log_user, (int)level, node->member.task, who, line);
+}
+
+/* ---- death ---- */
+
+static void free_lists(mu_node *node)
+{
+    while (node->settings != NULL) {
+        struct mu__setting *next = node->settings->next;
+
+        free(node->settings->key);
+        free(node->settings->value);
+        free(node->settings);
+        node->settings = next;
+    }
+    while (node->programs != NULL) {
+        struct mu__program *next = node->programs->next;
+
+        free(node->programs);
+        node->programs = next;
+    }
+}
+
+/* What is left when no loop, world or wire is. An abandoned node stays: a thread that
+ * did not end may look at it. */
+static void node_free(mu_node *node)
+{
+    if (node->abandoned)
+        return;
+    free_lists(node);
+    mu__coordinator_free_orphan(node);
+    mu_cluster_free(node->cluster);
+    uv_mutex_destroy(&node->lock);
+    free(node);
+}
+
+static void close_left_calls(mu_node *node)
+{
+    for (;;) {
+        struct mu__pending *pending;
+
+        uv_mutex_lock(&node->lock);
+        pending = node->pending;
+        uv_mutex_unlock(&node->lock);
+        if (pending == NULL)
+            return;
+        mu__call_complete(pending->call,
+                          mu_error_set(&pending->call->error, -MU_ECLOSED,
+                                       "%s is being closed", node->member.task));
+    }
+}
+
+static void part_closed(void *arg)
+{
+    mu_node *node = arg;
+
+    node->open_handles--;
+    if (node->open_handles > 0)
+        return;
+    close_left_calls(node);
+    if (!node->owns_loop) {
+        void (*closed_cb)(void *) = node->closed_cb;
+        void *closed_user = node->closed_user;
+
+        node_free(node);
+        if (closed_cb != NULL)
+            closed_cb(closed_user);
+    }
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    part_closed(handle->data);
+}
+
+/* Everything goes. */
+static void go(mu_node *node)
+{
+    node->state = MU__NODE_GONE;
+    atomic_store_explicit(&node->closed, true, memory_order_release);
+    node->abandoned = mu__world_uv_busy(node->world) > 0;
+    mu__member_stop(&node->member);
+    node->open_handles = 4;
+    mu__world_uv_close(node->world, part_closed, node);
+    if (node->abandoned)
+        mu__world_uv_abandon(node->world);
+    mu__wire_nng_close(node->wire, part_closed, node);
+    uv_close((uv_handle_t *)&node->closing_timer, handle_closed);
+    uv_close((uv_handle_t *)&node->stop, handle_closed);
+}
+
+static void *worker_state(mu_node *node)
+{
+    return mu__actor_state(node->member.kernel, (mu__pid){MU__NODE_SELF, MU__WORKER});
+}
+
+static void drain(mu_node *node)
+{
+    int64_t limit_ms = atomic_load(&node->close_limit_ms);
+    uint64_t spent_ms = uv_now(node->loop) - node->closing_ms;
+    struct mu__kernel_counters counters;
+    const char *running = mu__worker_running(worker_state(node));
+
+    mu__worker_cancel_all(worker_state(node));
+    (void)snprintf(node->running, sizeof node->running, "%s",
+                   running == NULL ? "" : running);
+    mu__kernel_counters(node->member.kernel, &counters);
+    if ((mu__world_uv_busy(node->world) == 0 && counters.queued == 0) ||
+        (limit_ms >= 0 && spent_ms >= (uint64_t)limit_ms))
+        go(node);
+}
+
+static void on_closing(uv_timer_t *timer)
+{
+    mu_node *node = timer->data;
+
+    if (node->state == MU__NODE_LEAVING &&
+        (mu__links_count_up(node->member.links) == 0 ||
+         uv_now(node->loop) - node->closing_ms >= LEAVE_MS))
+        node->state = MU__NODE_DRAINING;
+    if (node->state == MU__NODE_DRAINING)
+        drain(node);
+}
+
+static void begin_closing(mu_node *node)
+{
+    if (node->state != MU__NODE_RUNNING)
+        return;
+    node->state = MU__NODE_LEAVING;
+    uv_update_time(node->loop);
+    node->closing_ms = uv_now(node->loop);
+    mu__member_leave(&node->member, "it is closing");
+    (void)uv_timer_start(&node->closing_timer, on_closing, 0, CLOSING_STEP_MS);
+}
+
+static void on_stop(uv_async_t *async)
+{
+    begin_closing(async->data);
+}
+
+/* ---- birth ---- */
+
+void mu_node_options_init(mu_node_options *options)
+{
+    *options = (mu_node_options){
+        .cluster_name = "muster",
+        .threads = THREADS_DEFAULT,
+        .queue_max = QUEUE_DEFAULT,
+        .attempts_max = ATTEMPTS_DEFAULT,
+        .heartbeat_ms = HEARTBEAT_DEFAULT_MS,
+        .silence_ms = SILENCE_DEFAULT_MS,
+        .log_level = MU_LOG_INFO,
+    };
+}
+
+static int check_number(const char *name, unsigned number, unsigned low, unsigned high,
+                        mu_error *ret_error)
+{
+    if (number >= low && number <= high)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "option %s is %u, expected a number from %u to %u", name, number,
+                        low, high);
+}
+
+static int check_options(const mu_node_options *o, mu_error *ret_error)
+{
+    const struct {
+        const char *name;
+        unsigned number;
+        unsigned low;
+        unsigned high;
+    } numbers[] = {
+        {"threads", o->threads, 1, 1024},
+        {"window", o->window, 0, 65536},
+        {"queue_max", o->queue_max, 1, 1U << 28},
+        {"attempts_max", o->attempts_max, 1, 65534},
+        {"heartbeat_ms", o->heartbeat_ms, 10, 3600000},
+        {"silence_ms", o->silence_ms, 20, 7200000},
+    };
+    int rv = 0;
+
+    if (o->cluster == NULL || o->task_type == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a node needs a cluster and a task type");
+    if (o->cluster_name == NULL || o->cluster_name[0] == '\0' ||
+        strlen(o->cluster_name) > 63)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a cluster name has 1 to 63 bytes, got \"%.80s\"",
+                            o->cluster_name == NULL ? "" : o->cluster_name);
+    for (size_t i = 0; rv == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
+        rv = check_number(numbers[i].name, numbers[i].number, numbers[i].low,
+                          numbers[i].high, ret_error);
+    if (rv == 0 && o->silence_ms < 2 * o->heartbeat_ms)
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "option silence_ms is %u, expected at least twice "
+                          "heartbeat_ms, which is %u",
+                          o->silence_ms, o->heartbeat_ms);
+    if (rv != 0)
+        return rv;
+    return mu_cluster_validate(o->cluster, o->task_type, o->task_index, ret_error);
+}
+
+static const char *own_url(const mu_node_options *o)
+{
+    return mu__cluster_url(o->cluster, o->task_type, o->task_index);
+}
+
+static const char *bind_url(const mu_node_options *o)
+{
+    const char *url = own_url(o);
+
+    if (o->bind_address != NULL)
+        return o->bind_address;
+    return url == NULL ? default_bind : url;
+}
+
+static bool has_free_port(const char *url)
+{
+    size_t length = strlen(url);
+
+    return length > 2 && strcmp(url + length - 2, ":0") == 0;
+}
+
+static void set_address(mu_node *node, const mu_node_options *o)
+{
+    const char *url = own_url(o);
+
+    if (o->advertise_address != NULL)
+        url = o->advertise_address;
+    else if (url == NULL || has_free_port(url))
+        url = mu__wire_nng_url(node->wire);
+    (void)snprintf(node->address, sizeof node->address, "%s", url);
+}
+
+static int start_member(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+{
+    const struct mu__member_config config = {
+        .cluster = o->cluster,
+        .cluster_name = o->cluster_name,
+        .task_type = o->task_type,
+        .task_index = (uint32_t)o->task_index,
+        .address = node->address,
+        .threads = o->threads,
+        .window = o->window,
+        .queue_max = o->queue_max,
+        .attempts_max = o->attempts_max,
+        .heartbeat_ms = o->heartbeat_ms,
+        .silence_ms = o->silence_ms,
+        .node = node,
+    };
+
+    return mu__member_start(&node->member, &config, mu__world_uv_world(node->world),
+                            mu__wire_nng_wire(node->wire), ret_error);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+static int open_handles(mu_node *node, mu_error *ret_error)
+{
+    if (uv_async_init(node->loop, &node->stop, on_stop) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no handle left for the node's loop");
+    (void)uv_timer_init(node->loop, &node->closing_timer);
+    node->stop.data = node;
+    node->closing_timer.data = node;
+    return 0;
+}
+
+/* World, wire, member, in this order; what was opened is closed by running the loop. */
+static int open_parts(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+{
+    const struct mu__world_hooks hooks = mu__member_hooks(&node->member);
+    int rv = mu__world_uv_open(node->loop, o->threads, &hooks, on_log, &node->world);
+
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "the node's threads cannot be started: %s",
+                            mu_strerror(rv));
+    rv = mu__wire_nng_open(node->loop, bind_url(o), &mu__member_events, &node->member,
+                           ret_error, &node->wire);
+    if (rv != 0)
+        goto err_world;
+    set_address(node, o);
+    rv = start_member(node, o, ret_error);
+    if (rv != 0)
+        goto err_wire;
+    rv = open_handles(node, ret_error);
+    if (rv != 0)
+        goto err_member;
+    return 0;
+
+err_member:
+    mu__member_stop(&node->member);
+err_wire:
+    mu__wire_nng_close(node->wire, nothing, NULL);
+err_world:
+    mu__world_uv_close(node->world, nothing, NULL);
+    return rv;
+}
+
+static void run_loop(void *arg)
+{
+    mu_node *node = arg;
+
+    (void)uv_run(node->loop, UV_RUN_DEFAULT);
+}
+
+static mu_node *node_new(const mu_node_options *o)
+{
+    mu_node *node = calloc(1, sizeof *node);
+
+    if (node == NULL)
+        return NULL;
+    node->cluster = mu_cluster_copy(o->cluster);
+    if (node->cluster == NULL || uv_mutex_init(&node->lock) != 0) {
+        mu_cluster_free(node->cluster);
+        free(node);
+        return NULL;
+    }
+    node->log = o->log == NULL ? log_text : o->log;
+    node->log_user = o->log_user;
+    node->log_level = o->log_level;
+    node->queue_max = o->queue_max;
+    node->ps_count = mu_cluster_task_count(o->cluster, "ps");
+    mu__task_name(node->member.task, sizeof node->member.task, o->task_type,
+                  o->task_index);
+    return node;
+}
+
+static int open_on_loop(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+{
+    node->loop = o->loop;
+    node->thread = uv_thread_self();
+    return open_parts(node, o, ret_error);
+}
+
+/* The loop's thread starts when everything is in place, so nothing here races with it. */
+static int open_on_thread(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+{
+    int rv;
+
+    if (uv_loop_init(&node->own_loop) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
+    node->loop = &node->own_loop;
+    node->owns_loop = true;
+    rv = open_parts(node, o, ret_error);
+    if (rv == 0 && uv_thread_create(&node->thread, run_loop, node) == 0)
+        return 0;
+    if (rv == 0) {
+        rv = mu_error_set(ret_error, -MU_EEXHAUSTED, "no thread can be started");
+        go(node);
+    }
+    (void)uv_run(&node->own_loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&node->own_loop);
+    return rv;
+}
+
+int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
+{
+    mu_node *node;
+    int rv = check_options(options, ret_error);
+
+    if (rv != 0)
+        return rv;
+    node = node_new(options);
+    if (node == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a node");
+    rv = options->loop != NULL ? open_on_loop(node, options, ret_error)
+                               : open_on_thread(node, options, ret_error);
+    if (rv != 0) {
+        node_free(node);
+        return rv;
+    }
+    *ret_node = node;
+    return 0;
+}
+
+/* ---- closing, from outside ---- */
+
+int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+{
+    int rv = 0;
+
+    if (node == NULL)
+        return 0;
+    if (!node->owns_loop || mu__node_on_loop(node))
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "a node on the program's loop is closed with "
+                            "mu_node_close_async, and no node on its own thread");
+    mu__coordinator_detach(node);
+    atomic_store(&node->close_limit_ms, limit_ms);
+    (void)uv_async_send(&node->stop);
+    (void)uv_thread_join(&node->thread);
+    (void)uv_loop_close(&node->own_loop);
+    if (node->abandoned)
+        rv = mu_error_set(ret_error, -MU_EDEADLINE,
+                          "function \"%s\" on %s did not end within %lld ms",
+                          node->running, node->member.task, (long long)limit_ms);
+    node_free(node);
+    return rv;
+}
+
+void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
+{
+    assert(!node->owns_loop && mu__node_on_loop(node));
+    node->closed_cb = closed;
+    node->closed_user = user;
+    atomic_store(&node->close_limit_ms, -1);
+    mu__coordinator_detach(node);
+    begin_closing(node);
+}
+
+/* ---- looking ---- */
+
+const char *mu_node_address(const mu_node *node)
+{
+    return node->address;
+}
+
+const char *mu_node_task(const mu_node *node)
+{
+    return node->member.task;
+}
+
+size_t mu_node_task_count(const mu_node *node, const char *type)
+{
+    return mu_cluster_task_count(node->cluster, type);
+}
+
+const char *mu_version(void)
+{
+    return "0.1.0";
+}

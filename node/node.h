@@ -1,0 +1,90 @@
+/* What a public node is made of; for node/ only. */
+#ifndef MU_NODE_NODE_H
+#define MU_NODE_NODE_H
+
+#include "actors/call.h"
+#include "node/member.h"
+#include "runtime/world_uv.h"
+#include "transport/wire_nng.h"
+
+#include "muster/node.h"
+
+#include <stdatomic.h>
+#include <uv.h>
+
+/* A call that was posted and not completed. On the waiting thread's stack, or on the heap
+ * for a call that nobody waits for. */
+struct mu__pending {
+    struct mu__pending *next;
+    struct mu__pending *prev;
+    struct mu__call *call;
+    struct mu_node *node;
+    void (*finished)(struct mu__pending *pending);  /* on the loop; may free it */
+    uv_sem_t woken;         /* when somebody waits */
+};
+
+struct mu__setting {
+    struct mu__setting *next;
+    char *key;
+    char *value;
+};
+
+struct mu__program {
+    struct mu__program *next;
+    char type[16];
+    mu_program_fn program;
+    void *user;
+};
+
+enum mu__node_state { MU__NODE_RUNNING, MU__NODE_LEAVING, MU__NODE_DRAINING, MU__NODE_GONE };
+
+struct mu_node {
+    struct mu__member member;
+    struct mu__world_uv *world;
+    struct mu__wire_nng *wire;
+    uv_loop_t *loop;
+    uv_loop_t own_loop;
+    bool owns_loop;
+    uv_thread_t thread;             /* that runs the loop */
+    uv_async_t stop;                /* wakes the loop to close */
+    uv_timer_t closing_timer;
+    unsigned open_handles;          /* what must close before the node is gone */
+    int state;                      /* loop only */
+    uint64_t closing_ms;            /* loop time when closing began */
+    atomic_llong close_limit_ms;
+    atomic_bool closed;             /* calls are refused */
+    bool abandoned;                 /* a function did not end */
+    char running[64];               /* its name */
+    void (*closed_cb)(void *user);
+    void *closed_user;
+    uv_mutex_t lock;                /* guards `pending` */
+    struct mu__pending *pending;
+    struct mu_coordinator *_Atomic coordinator;
+    struct mu__setting *settings;
+    struct mu__program *programs;
+    mu_log_fn log;
+    void *log_user;
+    int log_level;
+    unsigned queue_max;
+    size_t ps_count;
+    mu_cluster *cluster;
+    char address[280];
+};
+
+bool mu__node_on_loop(const mu_node *node);
+
+/* Post `call` to an actor and wait until it is completed; returns call->code.
+ * -MU_EPRECONDITION on the loop's own thread, -MU_ECLOSED when the node is closed. */
+int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call);
+
+/* Post it and return; `finished` of `pending` is called on the loop, also when the node is
+ * closed first. The caller has filled in pending->call and pending->finished. */
+int mu__node_call_later(mu_node *node, uint32_t actor_number,
+                        struct mu__pending *pending);
+
+/* Post a message for an actor. Takes it, whatever is returned. Any thread. */
+int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
+
+unsigned mu__node_ps_count(mu_node *node);
+
+#endif

@@ -1,0 +1,118 @@
+/* The public calls of a node that go to its actors: functions, the job, reports, status. */
+#include "node/node.h"
+
+#include "actors/job.h"
+#include "actors/messages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int mu_node_register(mu_node *node, const char *name, mu_function_fn function, void *user,
+                     unsigned flags)
+{
+    struct mu__function_call call = {
+        .call.limit_ms = -1,
+        .name = name,
+        .function = function,
+        .user = user,
+        .flags = flags,
+    };
+
+    if (name == NULL || function == NULL)
+        return -MU_EINVALID;
+    return mu__node_call(node, MU__WORKER, &call.call);
+}
+
+/* ---- the job ---- */
+
+int mu_node_wait_job(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__job_call call = {
+        .call.operation = MU__JOB_WAIT,
+        .call.limit_ms = limit_ms,
+    };
+    int rv = mu__node_call(node, MU__JOB, &call.call);
+
+    if (ret_error != NULL)
+        *ret_error = call.call.error;
+    return rv;
+}
+
+int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit_ms,
+                     mu_error *ret_error)
+{
+    struct mu__job_call call = {
+        .call.operation = MU__JOB_END,
+        .call.limit_ms = limit_ms,
+        .job_code = code,
+        .message = message,
+    };
+    int rv;
+
+    if (code > 0 || code < -255)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a job's code is 0 or a negative MU_E code, got %d", code);
+    rv = mu__node_call(node, MU__JOB, &call.call);
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = call.call.error;
+    return rv;
+}
+
+/* ---- reports ---- */
+
+int mu_node_report(mu_node *node, const char *name, double number, uint64_t step)
+{
+    size_t size = strlen(name);
+    struct mu__msg *msg;
+    struct mu__report *body;
+
+    if (size == 0 || size > 63)
+        return -MU_EINVALID;
+    msg = mu__msg_heap(MU__REPORT, sizeof *body);
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    msg->backing = mu__buf_new(size);
+    if (msg->backing == NULL) {
+        free(msg);
+        return -MU_ENOMEM;
+    }
+    memcpy(msg->backing->data, name, size);
+    body = (void *)msg->body;
+    body->name = (struct mu__view){msg->backing->data, (uint32_t)size};
+    body->number = number;
+    body->step = step;
+    return mu__node_post(node, MU__CLIENT, msg);
+}
+
+int mu_node_metric(mu_node *node, const char *name, double *ret_number, uint64_t *ret_step)
+{
+    struct mu__metric_call call = {.call.limit_ms = -1, .name = name};
+    int rv;
+
+    if (strcmp(node->member.task, "/job:chief/task:0") != 0)
+        return -MU_EPRECONDITION;
+    rv = mu__node_call(node, MU__SUPERVISOR, &call.call);
+    if (rv != 0)
+        return rv;
+    if (ret_number != NULL)
+        *ret_number = call.number;
+    if (ret_step != NULL)
+        *ret_step = call.step;
+    return 0;
+}
+
+int mu_node_status(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+                   mu_value **ret_status)
+{
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_STATUS,
+        .call.limit_ms = limit_ms,
+    };
+    int rv = mu__node_call(node, MU__CLIENT, &call.call);
+
+    if (rv == 0)
+        *ret_status = call.status;
+    else if (ret_error != NULL)
+        *ret_error = call.call.error;
+    return rv;
+}
