@@ -1,0 +1,199 @@
+/* What every benchmark shares: size, clock, order statistics, the result line, and the
+ * measuring of a limit by a program of bench/raw/ in the same run.
+ *
+ * One benchmark, two lives. Under ctest (MUSTER_BENCH unset) it runs the small size once
+ * and prints nothing, so it cannot rot. With MUSTER_BENCH=1 it runs the full size and
+ * prints one JSON line for each metric. */
+#ifndef MUSTER_BENCH_H
+#define MUSTER_BENCH_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BENCH_PATH_MAX 1024
+#define BENCH_LINE_MAX 2048
+
+static inline int bench_is_full(void)
+{
+    return getenv("MUSTER_BENCH") != NULL;
+}
+
+static inline uint64_t bench_size(uint64_t smoke, uint64_t full)
+{
+    return bench_is_full() ? full : smoke;
+}
+
+static inline uint64_t bench_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+/* Events per second: `count` of them between two readings of bench_now_ns(). */
+static inline double bench_rate(uint64_t count, uint64_t start_ns, uint64_t end_ns)
+{
+    assert(end_ns > start_ns);
+    return (double)count * 1e9 / (double)(end_ns - start_ns);
+}
+
+static inline int bench_compare_u64(const void *left, const void *right)
+{
+    uint64_t a;
+    uint64_t b;
+
+    memcpy(&a, left, sizeof a);
+    memcpy(&b, right, sizeof b);
+    return (a > b) - (a < b);
+}
+
+/* The value below which `percent` of the samples lie (0 to 100; nearest rank). Sorts
+ * `samples` in place. */
+static inline uint64_t bench_percentile(uint64_t *samples, size_t count, double percent)
+{
+    size_t rank;
+
+    assert(count > 0 && percent >= 0.0 && percent <= 100.0);
+    qsort(samples, count, sizeof samples[0], bench_compare_u64);
+    rank = (size_t)((double)(count - 1) * percent / 100.0 + 0.5);
+    return samples[rank];
+}
+
+static inline uint64_t bench_median(uint64_t *samples, size_t count)
+{
+    return bench_percentile(samples, count, 50.0);
+}
+
+/* One result. Fields left zero are left out of the line. */
+struct bench_line {
+    const char *bench;
+    const char *metric;
+    double value;
+    const char *unit;
+    double limit;      /* what the bare machine does, in `unit`; gives "ratio" */
+    double target;     /* what we want, in `unit`; gives "ok" */
+    bool less_is_more; /* the value is a cost: ok when at or below the target */
+    const char *extra; /* further JSON members, without braces or leading comma */
+};
+
+/* Whether the value reaches its target; a line without a target is always fine. */
+static inline bool bench_line_ok(const struct bench_line *line)
+{
+    if (line->target <= 0.0)
+        return true;
+    if (line->less_is_more)
+        return line->value <= line->target;
+    return line->value >= line->target;
+}
+
+static inline void bench_line_write(FILE *file, const struct bench_line *line)
+{
+    fprintf(file, "{\"bench\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"",
+            line->bench, line->metric, line->value, line->unit);
+    if (line->limit > 0.0)
+        fprintf(file, ",\"limit\":%.6g,\"ratio\":%.3f", line->limit,
+                line->value / line->limit);
+    if (line->target > 0.0)
+        fprintf(file, ",\"target\":%.6g,\"ok\":%s", line->target,
+                bench_line_ok(line) ? "true" : "false");
+    if (line->extra != NULL)
+        fprintf(file, ",%s", line->extra);
+    fputs("}\n", file);
+    fflush(file);
+}
+
+/* Print the line when the full size was run, and nothing under ctest. */
+static inline void bench_report(const struct bench_line *line)
+{
+    if (bench_is_full())
+        bench_line_write(stdout, line);
+}
+
+/* Where the programs of bench/raw/ are: MUSTER_RAW_DIR, or raw/ beside the running
+ * executable. Returns 0, or -1 when that is not known or too long. */
+static inline int bench_raw_dir(char *ret_dir, size_t capacity)
+{
+    const char *given = getenv("MUSTER_RAW_DIR");
+    char self[BENCH_PATH_MAX];
+    ssize_t length;
+    char *slash;
+    int written;
+
+    if (given != NULL) {
+        written = snprintf(ret_dir, capacity, "%s", given);
+        return written > 0 && (size_t)written < capacity ? 0 : -1;
+    }
+
+    length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0)
+        return -1;
+    self[length] = '\0';
+    slash = strrchr(self, '/');
+    if (slash == NULL)
+        return -1;
+    *slash = '\0';
+    written = snprintf(ret_dir, capacity, "%s/raw", self);
+    return written > 0 && (size_t)written < capacity ? 0 : -1;
+}
+
+/* The number behind "value" in a result line. Returns 0, or -1 when there is none. */
+static inline int bench_line_value(const char *text, double *ret_value)
+{
+    static const char key[] = "\"value\":";
+    const char *found = strstr(text, key);
+    char *end;
+    double value;
+
+    if (found == NULL)
+        return -1;
+    found += sizeof key - 1;
+    value = strtod(found, &end);
+    if (end == found)
+        return -1;
+    *ret_value = value;
+    return 0;
+}
+
+/* Run a program of bench/raw/ and take the value out of its line: the limit, measured in
+ * the same run as ours. `args` are its words, such as "transport=ipc". It runs the full
+ * size when we do, ends by itself, and blocks us meanwhile. Returns 0, or -1 when it
+ * could not be run, failed, or printed no value; then *ret_value is unchanged, so that a
+ * limit of 0 leaves the line without one. */
+static inline int bench_raw(const char *program, const char *args, double *ret_value)
+{
+    char dir[BENCH_PATH_MAX];
+    char command[2 * BENCH_PATH_MAX];
+    char text[BENCH_LINE_MAX];
+    double value = 0.0;
+    int found = -1;
+    int written;
+    FILE *pipe;
+
+    if (bench_raw_dir(dir, sizeof dir) != 0 || strchr(dir, '\'') != NULL)
+        return -1;
+    written = snprintf(command, sizeof command, "'%s/%s' %s", dir, program, args);
+    if (written < 0 || (size_t)written >= sizeof command)
+        return -1;
+
+    pipe = popen(command, "r");
+    if (pipe == NULL)
+        return -1;
+    while (fgets(text, sizeof text, pipe) != NULL) {
+        if (bench_line_value(text, &value) == 0)
+            found = 0;
+    }
+    if (pclose(pipe) != 0 || found != 0)
+        return -1;
+    *ret_value = value;
+    return 0;
+}
+
+#endif

@@ -1,0 +1,229 @@
+/* What the files of the simulator share. Tests include sim.h. */
+#ifndef MU_TESTS_SIM_INNER_H
+#define MU_TESTS_SIM_INNER_H
+
+#include "runtime/pool.h"
+#include "tests/sim/events.h"
+#include "tests/sim/random.h"
+#include "tests/sim/sim.h"
+
+/* ---- trace.c ---- */
+
+struct sim_text {
+    char *bytes;
+    size_t size;            /* without the zero at the end */
+    size_t capacity;
+    bool taken;             /* by sim_trace: the next line begins anew */
+    enum mu__log_level level;
+};
+
+void sim_text_init(struct sim_text *text);
+void sim_text_done(struct sim_text *text);
+void sim_text_line(struct sim_text *text, uint64_t now_ms, const char *node,
+                   const char *who, const char *line);
+
+/* A fold of `bytes` into a digest. */
+uint64_t sim_digest_bytes(uint64_t digest, const void *bytes, size_t size);
+
+/* ---- network.c ---- */
+
+struct sim_frame {
+    struct sim_frame *next;
+    struct mu__buf *buf;
+    uint64_t due_us;
+    uint64_t order;
+};
+
+/* One connection that was made, until both ends are done with it. */
+struct sim_conn {
+    struct sim_conn *next;
+    struct sim_conn **link;         /* what points here */
+    struct sim_node *from;
+    struct sim_node *to;
+    struct sim_out *out;            /* NULL once the sender's end is closed */
+    struct sim_frame *first;        /* under way, in order */
+    struct sim_frame **last;
+    uint32_t frames;
+    uint64_t bytes;
+    uint64_t busy_us;               /* the line is taken by earlier frames until then */
+    uint64_t last_due_us;
+    struct sim_event arrive;        /* of the first frame, or of the end */
+    const char *end_reason;         /* NULL while it may carry more */
+    uint32_t in;
+    bool open;                      /* the receiver's end */
+    bool held;                      /* by a block: not queued */
+    bool cut;                       /* its end is told in spite of blocks */
+};
+
+/* One outgoing connection that the process has asked for, until it hangs up. */
+struct sim_out {
+    struct sim_out *next;
+    struct sim_node *node;
+    char *url;
+    struct sim_conn *conn;          /* NULL: dialling, or lost and not yet told */
+    struct sim_event event;         /* the next try to dial, or the news of the loss */
+    struct sim_event writable;
+    uint64_t redial_us;             /* the wait after the next failure */
+    const char *lost_reason;        /* NULL unless lost and not yet told */
+    struct sim_node *lost_to;       /* whose silence holds the news back; NULL: told */
+    uint32_t number;
+    bool full;                      /* has answered EAGAIN */
+    bool held;
+};
+
+extern const struct mu__wire_ops sim_wire_ops;
+
+/* The process of `node` has gone: close its ends of all connections. */
+void sim_network_leave(struct sim_node *node);
+
+/* After a and b hear each other again: what a block held goes on. */
+void sim_network_release(struct sim *sim);
+
+/* Free connections that both ends are done with. */
+void sim_network_sweep(struct sim *sim);
+
+void sim_network_done(struct sim *sim);
+
+/* ---- process.c ---- */
+
+struct sim_slot {
+    struct sim_event event;
+    struct mu__work *work;          /* NULL: free */
+    uint64_t end_us;
+};
+
+struct sim_node {
+    struct mu__world world;
+    struct mu__wire wire;
+    struct sim *sim;
+    const char *name;
+    char *address;
+    const struct sim_program *program;
+    void *arg;
+    uint32_t number;
+
+    /* Of the present life. */
+    struct mu__world_hooks hooks;
+    struct mu__wire_events events;
+    void *events_owner;
+    struct sim_random random;
+    uint64_t clock_ms;              /* what its clock shows more than ours */
+    struct sim_event wake;
+    struct sim_event posted;
+    struct mu__msg *post_first;
+    struct mu__msg **post_last;
+    struct sim_slot slots[SIM_EXECUTORS_MAX];
+    struct mu__work *work_first;
+    struct mu__work **work_last;
+    unsigned works;
+    struct sim_out *outs;
+    uint32_t ins;                   /* incoming connections so far */
+    struct sim_event burst;         /* queued while a burst is open */
+    uint64_t read_us;               /* asked for a pause: nothing arrives before */
+    unsigned sends_left;            /* with `midway`: frames until it dies */
+    bool midway;
+    bool running;
+    bool doomed;                    /* dies at the end of this event */
+    bool exited;                    /* has ended by itself */
+
+    /* Of the place. */
+    unsigned lives;
+    unsigned slow;
+    uint32_t spared;                /* bits of enum sim_fault */
+    bool paused;
+    struct sim_event resume;
+    struct sim_event **parked;      /* what waits for the end of the pause */
+    size_t parked_count;
+    size_t parked_capacity;
+    uint64_t blocked[SIM_NODES_MAX / 64];   /* whom its frames do not reach */
+    uint16_t slow_to[SIM_NODES_MAX];        /* factor of latency; 0 is 1 */
+};
+
+extern const struct mu__world_ops sim_world_ops;
+
+/* Events of the wire come in bursts: to be called after each one. */
+void sim_burst_after(struct sim_node *node);
+
+/* The burst ends here, if one is open. */
+void sim_burst_close(struct sim_node *node);
+
+/* Take the process away. Frees what is under way for it. */
+void sim_process_end(struct sim_node *node);
+
+void sim_node_free(struct sim_node *node);
+
+char *sim_copy(const char *text);
+
+/* ---- sim.c ---- */
+
+/* A call at a time: of the test, or of chaos. */
+struct sim_call {
+    struct sim_call *next;
+    struct sim_call **link;
+    struct sim_event event;
+    struct sim *sim;
+    void (*call)(struct sim *sim, void *arg);
+    void (*apply)(struct sim_node *a, struct sim_node *b);
+    void *arg;
+    struct sim_node *a;
+    struct sim_node *b;
+};
+
+struct sim {
+    uint64_t seed;
+    uint64_t now_us;
+    uint64_t order;
+    struct sim_random random;       /* of the network and the executors */
+    struct sim_random chaos_random;
+    struct sim_settings settings;
+    struct sim_queue queue;
+    struct sim_node *nodes[SIM_NODES_MAX];
+    uint32_t nodes_count;
+    struct sim_conn *conns;
+    struct sim_frame *frames_free;
+    struct sim_call *calls;
+    struct sim_node *current;       /* whose event this is */
+    struct sim_text text;
+    uint64_t digest;
+    struct sim_counters counters;
+    uint64_t instant_us;            /* how many events there were at this time */
+    uint64_t instant_events;
+    void (*check)(struct sim *sim, void *arg);
+    void *check_arg;
+    struct mu__pool pool;           /* for freeing messages that nobody gets */
+    void *chaos;                    /* chaos.c; NULL: none started */
+    bool sweep;                     /* there are connections to be freed */
+};
+
+/* Set an event up; it is idle. */
+void sim_event_init(struct sim_event *event, struct sim_node *node, enum sim_lane lane,
+                    void (*fire)(void *owner), void *owner);
+
+/* Queue an idle event, or queue it anew. A time already past means now. */
+void sim_event_at(struct sim *sim, struct sim_event *event, uint64_t due_us);
+
+/* The same, a drawn while from now. */
+void sim_event_in(struct sim *sim, struct sim_event *event, struct sim_range after);
+
+/* The same with a place in the order that was given out before. */
+void sim_event_at_order(struct sim *sim, struct sim_event *event, uint64_t due_us,
+                        uint64_t order);
+
+void sim_event_cancel(struct sim *sim, struct sim_event *event);
+
+uint64_t sim_draw_range(struct sim *sim, struct sim_range range);
+
+/* Of the event that ends a node's pause. */
+void sim_pause_end(void *owner);
+
+/* Apply to a pair of nodes at a time. */
+void sim_apply_at(struct sim *sim, uint64_t at_us,
+                  void (*apply)(struct sim_node *a, struct sim_node *b),
+                  struct sim_node *a, struct sim_node *b);
+
+static inline bool sim_is_blocked(const struct sim_node *from, const struct sim_node *to)
+{
+    return (from->blocked[to->number / 64] >> (to->number % 64) & 1) != 0;
+}
+
+#endif

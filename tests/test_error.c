@@ -1,0 +1,158 @@
+/* Codes, their words, and the filling of a mu_error. */
+#include <muster/error.h>
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct row {
+    int code;
+    const char *name;
+    const char *words;
+} rows[] = {
+    {0, "OK", "no error"},
+    {-MU_ECANCELLED, "ECANCELLED", "cancelled"},
+    {-MU_ENOTFOUND, "ENOTFOUND", "not found"},
+    {MU_ENOTFOUND, "ENOTFOUND", "not found"},
+    {-MU_EAGAIN, "EAGAIN", "would block; try again"},
+    {-MU_ECLOSED, "ECLOSED", "closed"},
+    {-MU_EUNKNOWN, "EUNKNOWN", "unknown error"},
+    {-9999, "EUNKNOWN", "unknown error"},
+    {INT_MIN, "EUNKNOWN", "unknown error"},
+    {INT_MAX, "EUNKNOWN", "unknown error"},
+};
+
+static void test_names_and_words(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_string_equal(mu_err_name(rows[i].code), rows[i].name);
+        assert_string_equal(mu_strerror(rows[i].code), rows[i].words);
+    }
+}
+
+/* The canonical numbers are part of the wire format. */
+static void test_numbers_stay(void **state)
+{
+    (void)state;
+    assert_int_equal(MU_EINVALID, 3);
+    assert_int_equal(MU_ERANGE, 11);
+    assert_int_equal(MU_EUNAVAILABLE, 14);
+    assert_int_equal(MU_EUNAUTHENTICATED, 16);
+}
+
+/* No two codes have the same number or name. */
+static void test_codes_are_distinct(void **state)
+{
+    int known = 0;
+
+    (void)state;
+    for (int a = 1; a < 100; a++) {
+        if (a != MU_EUNKNOWN && strcmp(mu_err_name(a), "EUNKNOWN") == 0)
+            continue;
+        known++;
+        for (int b = a + 1; b < 100; b++) {
+            if (strcmp(mu_err_name(b), "EUNKNOWN") != 0)
+                assert_string_not_equal(mu_err_name(a), mu_err_name(b));
+        }
+    }
+    assert_int_equal(known, 19);
+}
+
+static void test_set_fills_and_clears(void **state)
+{
+    mu_error error;
+
+    (void)state;
+    memset(&error, 'x', sizeof error);
+    assert_int_equal(mu_error_set(&error, -MU_ERANGE, "%s has %d", "worker", 3),
+                     -MU_ERANGE);
+    assert_int_equal(error.code, -MU_ERANGE);
+    assert_string_equal(error.message, "worker has 3");
+    assert_int_equal(error.attempt, 0);
+    assert_int_equal(error.closure, 0);
+    assert_string_equal(error.task, "");
+    assert_string_equal(error.function, "");
+}
+
+static void test_set_takes_null(void **state)
+{
+    (void)state;
+    assert_int_equal(mu_error_set(NULL, -MU_EABORTED, "%d", 1), -MU_EABORTED);
+}
+
+/* An older message may be an argument of the newer one. */
+static void test_set_may_wrap_itself(void **state)
+{
+    mu_error error;
+
+    (void)state;
+    (void)mu_error_set(&error, -MU_EINVALID, "no port");
+    (void)mu_error_set(&error, error.code, "worker[2]: %s", error.message);
+    assert_int_equal(error.code, -MU_EINVALID);
+    assert_string_equal(error.message, "worker[2]: no port");
+}
+
+/* A message too long ends in dots; the longest that fits stays whole. */
+static void test_set_cuts_long_text(void **state)
+{
+    char text[2000];
+    mu_error error;
+
+    (void)state;
+    memset(text, 'a', sizeof text);
+    text[sizeof error.message - 1] = '\0';
+    (void)mu_error_set(&error, -MU_EINVALID, "%s", text);
+    assert_string_equal(error.message, text);
+
+    text[sizeof error.message - 1] = 'a';
+    text[sizeof text - 1] = '\0';
+    (void)mu_error_set(&error, -MU_EINVALID, "%s", text);
+    assert_int_equal(strlen(error.message), sizeof error.message - 1);
+    assert_string_equal(error.message + sizeof error.message - 5, "a...");
+}
+
+/* The cut never leaves half a UTF-8 character, wherever it falls. */
+static void test_set_cuts_between_characters(void **state)
+{
+    char text[2000];
+
+    (void)state;
+    for (size_t shift = 0; shift < 3; shift++) {
+        size_t used = shift;
+        mu_error error;
+        size_t length;
+
+        memset(text, 'a', shift);
+        while (used + 4 < sizeof text) {
+            memcpy(text + used, "\xE2\x82\xAC", 3);
+            used += 3;
+        }
+        text[used] = '\0';
+        (void)mu_error_set(&error, -MU_EINVALID, "%s", text);
+        length = strlen(error.message);
+        assert_string_equal(error.message + length - 6, "\xE2\x82\xAC...");
+        assert_int_equal((length - 3 - shift) % 3, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_and_words),
+        cmocka_unit_test(test_numbers_stay),
+        cmocka_unit_test(test_codes_are_distinct),
+        cmocka_unit_test(test_set_fills_and_clears),
+        cmocka_unit_test(test_set_takes_null),
+        cmocka_unit_test(test_set_may_wrap_itself),
+        cmocka_unit_test(test_set_cuts_long_text),
+        cmocka_unit_test(test_set_cuts_between_characters),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

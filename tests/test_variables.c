@@ -1,0 +1,1461 @@
+/* Programs and parameter servers: the actors on several kernels, joined by a small
+ * world of this file that keeps frames in one queue, so that a test can stop between any two. */
+#include "actors/messages.h"
+#include "actors/ps.h"
+#include "actors/variable_store.h"
+#include "actors/variables.h"
+#include "runtime/codec.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- The world ---- */
+
+enum { PROCESSES_MAX = 6, NEVER = -1 };
+
+struct frame {
+    struct frame *next;
+    struct process *from;
+    struct process *to;
+    struct mu__buf *bytes;
+};
+
+struct process {
+    struct mu__world world;     /* first: a world is its process */
+    struct net *net;
+    struct mu__kernel *kernel;  /* NULL: not running */
+    bool is_ps;
+    uint32_t index;             /* among its type */
+    char address[32];
+    uint64_t wake_ms;           /* UINT64_MAX: none asked for */
+    uint32_t numbers[PROCESSES_MAX];    /* what it calls the others; 0: not connected */
+    bool deaf;                  /* what is sent to it is lost without a word */
+    bool full;                  /* its link has no room */
+};
+
+struct net {
+    uint64_t now_ms;
+    uint64_t random;
+    uint32_t number_last;
+    size_t processes_count;
+    struct process processes[PROCESSES_MAX];
+    struct frame *first;
+    struct frame **last;
+    uint64_t raw_bytes;         /* in the queue now, */
+    uint64_t raw_bytes_peak;    /* and at most */
+};
+
+static uint64_t world_now_ms(struct mu__world *world)
+{
+    return ((struct process *)world)->net->now_ms;
+}
+
+static uint64_t draw(struct net *net)
+{
+    net->random ^= net->random << 13;
+    net->random ^= net->random >> 7;
+    net->random ^= net->random << 17;
+    return net->random;
+}
+
+static uint64_t world_random(struct mu__world *world)
+{
+    return draw(((struct process *)world)->net);
+}
+
+static void world_wake_at(struct mu__world *world, uint64_t due_ms)
+{
+    struct process *p = (struct process *)world;
+
+    if (due_ms < p->wake_ms)
+        p->wake_ms = due_ms;
+}
+
+static struct process *find_peer(struct process *p, uint32_t number)
+{
+    for (size_t i = 0; i < p->net->processes_count; i++)
+        if (number != 0 && p->numbers[i] == number)
+            return &p->net->processes[i];
+    return NULL;
+}
+
+static void push(struct process *from, struct process *to, struct mu__buf *bytes)
+{
+    struct net *net = from->net;
+    struct frame *frame = calloc(1, sizeof *frame);
+
+    assert_non_null(frame);
+    *frame = (struct frame){NULL, from, to, bytes};
+    *net->last = frame;
+    net->last = &frame->next;
+    net->raw_bytes += bytes->size;
+    if (net->raw_bytes > net->raw_bytes_peak)
+        net->raw_bytes_peak = net->raw_bytes;
+}
+
+static int transmit(struct process *from, const struct mu__msg *msg)
+{
+    struct process *to = find_peer(from, msg->to.node);
+    struct mu__buf *bytes;
+
+    if (to == NULL)
+        return -MU_EUNAVAILABLE;
+    if (to->full)
+        return -MU_EEXHAUSTED;
+    bytes = mu__buf_new(mu__encode_bound(&mu__messages, msg));
+    assert_non_null(bytes);
+    assert_int_equal(mu__encode(&mu__messages, msg, bytes), 0);
+    push(from, to, bytes);
+    return 0;
+}
+
+static int world_transmit(struct mu__world *world, struct mu__msg *msg)
+{
+    struct process *from = (struct process *)world;
+    int rv = transmit(from, msg);
+
+    mu__pool_put(mu__kernel_pool(from->kernel), msg);
+    return rv;
+}
+
+static void world_submit(struct mu__world *world, struct mu__work *work)
+{
+    (void)world;
+    (void)work;
+    fail_msg("nothing here needs the executor");
+}
+
+static void world_log(struct mu__world *world, enum mu__log_level level, const char *who,
+                      const char *line)
+{
+    (void)world;
+    (void)level;
+    (void)who;
+    (void)line;
+}
+
+static const struct mu__world_ops world_ops = {
+    world_now_ms, world_random, world_wake_at, world_transmit, world_submit, world_log};
+
+/* ---- Processes and links ---- */
+
+static void link_one_way(struct process *p, struct process *peer)
+{
+    size_t i = (size_t)(peer - p->net->processes);
+
+    p->numbers[i] = ++p->net->number_last;
+    mu__kernel_node_up(p->kernel, p->numbers[i], peer->is_ps ? "ps" : "worker",
+                       peer->index, 1, peer->address);
+    world_wake_at(&p->world, 0);
+}
+
+static void link_up(struct process *a, struct process *b)
+{
+    link_one_way(a, b);
+    link_one_way(b, a);
+}
+
+static void unlink_one_way(struct process *p, struct process *peer)
+{
+    size_t i = (size_t)(peer - p->net->processes);
+    uint32_t number = p->numbers[i];
+
+    p->numbers[i] = 0;
+    if (p->kernel == NULL || number == 0)
+        return;
+    mu__kernel_node_down(p->kernel, number, "connection lost");
+    world_wake_at(&p->world, 0);
+}
+
+static void drop_frame(struct net *net, struct frame **link)
+{
+    struct frame *frame = *link;
+
+    *link = frame->next;
+    if (frame->next == NULL)
+        net->last = link;
+    net->raw_bytes -= frame->bytes->size;
+    mu__buf_unref(frame->bytes);
+    free(frame);
+}
+
+static bool is_between(const struct frame *frame, const struct process *a,
+                       const struct process *b)
+{
+    return (frame->from == a && frame->to == b) || (frame->from == b && frame->to == a);
+}
+
+/* What is under way is lost. */
+static void link_down(struct process *a, struct process *b)
+{
+    struct frame **link = &a->net->first;
+
+    while (*link != NULL) {
+        if (is_between(*link, a, b))
+            drop_frame(a->net, link);
+        else
+            link = &(*link)->next;
+    }
+    unlink_one_way(a, b);
+    unlink_one_way(b, a);
+}
+
+static void start(struct process *p)
+{
+    struct net *net = p->net;
+
+    p->wake_ms = UINT64_MAX;
+    assert_int_equal(mu__kernel_new(&p->world, &mu__messages, &p->kernel), 0);
+    assert_int_equal(mu__spawn(p->kernel, p->is_ps ? &mu__ps : &mu__variables,
+                               p->is_ps ? MU__PS : MU__VARIABLES, NULL, NULL), 0);
+    for (size_t i = 0; i < net->processes_count; i++)
+        if (&net->processes[i] != p && net->processes[i].kernel != NULL)
+            link_up(p, &net->processes[i]);
+}
+
+static void crash(struct process *p)
+{
+    struct mu__kernel *kernel = p->kernel;
+    struct net *net = p->net;
+
+    p->kernel = NULL;
+    for (size_t i = 0; i < net->processes_count; i++)
+        link_down(p, &net->processes[i]);
+    p->kernel = kernel;     /* for what is still sent, to nobody */
+    mu__kernel_free(kernel);
+    p->kernel = NULL;
+}
+
+static void cut(struct process *p)
+{
+    for (size_t i = 0; i < p->net->processes_count; i++)
+        if (p->numbers[i] != 0)
+            link_down(p, &p->net->processes[i]);
+}
+
+static void heal(struct process *p)
+{
+    for (size_t i = 0; i < p->net->processes_count; i++)
+        if (&p->net->processes[i] != p && p->net->processes[i].kernel != NULL)
+            link_up(p, &p->net->processes[i]);
+}
+
+static struct process *add_process(struct net *net, bool is_ps, uint32_t index)
+{
+    struct process *p = &net->processes[net->processes_count];
+
+    *p = (struct process){.world = {&world_ops}, .net = net, .is_ps = is_ps,
+                          .index = index};
+    (void)snprintf(p->address, sizeof p->address, "tcp://%s%u:1", is_ps ? "ps" : "w",
+                   index);
+    net->processes_count++;
+    return p;
+}
+
+/* ---- Time ---- */
+
+static void turn(struct process *p)
+{
+    p->wake_ms = UINT64_MAX;
+    mu__kernel_turn(p->kernel);
+}
+
+static bool turn_one(struct net *net)
+{
+    for (size_t i = 0; i < net->processes_count; i++) {
+        struct process *p = &net->processes[i];
+
+        if (p->kernel == NULL || p->wake_ms > net->now_ms)
+            continue;
+        turn(p);
+        return true;
+    }
+    return false;
+}
+
+static void take_in(struct frame *frame)
+{
+    struct process *to = frame->to;
+    struct mu__msg *msg;
+    size_t offset = 0;
+    char why[128];
+
+    if (mu__decode(&mu__messages, mu__kernel_pool(to->kernel), frame->bytes, &offset, why,
+                   sizeof why, &msg) != 0)
+        fail_msg("%s", why);
+    msg->from.node = to->numbers[frame->from - to->net->processes];
+    (void)mu__kernel_deliver(to->kernel, msg);
+    turn(to);
+}
+
+/* The next thing that happens now: a turn or the arrival of a frame. */
+static bool step(struct net *net)
+{
+    struct frame *frame = net->first;
+    bool arrives;
+
+    if (turn_one(net))
+        return true;
+    if (frame == NULL)
+        return false;
+    arrives = !frame->to->deaf;
+    net->first = frame->next;
+    if (net->first == NULL)
+        net->last = &net->first;
+    net->raw_bytes -= frame->bytes->size;
+    if (arrives)
+        take_in(frame);
+    mu__buf_unref(frame->bytes);
+    free(frame);
+    return true;
+}
+
+static void settle(struct net *net)
+{
+    for (int i = 0; step(net); i++)
+        assert_true(i < 1000000);
+}
+
+static void run_until(struct net *net, uint64_t until_ms)
+{
+    settle(net);
+    while (net->now_ms < until_ms) {
+        uint64_t next_ms = until_ms;
+
+        for (size_t i = 0; i < net->processes_count; i++)
+            if (net->processes[i].kernel != NULL && net->processes[i].wake_ms < next_ms)
+                next_ms = net->processes[i].wake_ms;
+        net->now_ms = next_ms;
+        settle(net);
+    }
+}
+
+/* ---- Programs' calls ---- */
+
+/* What a thread would wait for. */
+struct request {
+    struct mu__variable_call call;
+    struct mu__shape shape;
+    uint64_t ids[8];
+    bool done;
+};
+
+static void set_done(struct mu__call *call)
+{
+    struct request *request = (struct request *)call;
+
+    assert_false(request->done);
+    request->done = true;
+}
+
+static void post(struct process *p, struct request *request, int operation,
+                 int64_t limit_ms)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__CALL, sizeof(struct mu__call_msg));
+    struct mu__call_msg *body;
+
+    assert_non_null(msg);
+    request->done = false;
+    request->call.call.complete = set_done;
+    request->call.call.operation = operation;
+    request->call.call.limit_ms = limit_ms;
+    body = mu__body(msg);
+    body->call = request;
+    msg->to.actor = MU__VARIABLES;
+    assert_int_equal(mu__kernel_deliver(p->kernel, msg), 0);
+    turn(p);
+}
+
+static struct request request_of(const struct net *net, const char *name,
+                                 struct mu__shape shape)
+{
+    uint32_t servers = 0;
+
+    for (size_t i = 0; i < net->processes_count; i++)
+        servers += net->processes[i].is_ps;
+    return (struct request){.call = {.name = name, .servers_count = servers},
+                            .shape = shape};
+}
+
+/* Fill in what points into the request itself. */
+static void aim(struct request *request)
+{
+    request->call.shape = &request->shape;
+    request->call.ids = request->ids;
+}
+
+/* Post, run until it is done, tell the code. */
+static int ask(struct process *p, struct request *request, int operation,
+               int64_t limit_ms)
+{
+    post(p, request, operation, limit_ms);
+    for (int i = 0; !request->done && i < 1000000; i++)
+        if (!step(p->net))
+            run_until(p->net, p->net->now_ms + 1);
+    assert_true(request->done);
+    return request->call.call.code;
+}
+
+static void ask_ok(struct process *p, struct request *request, int operation)
+{
+    if (ask(p, request, operation, NEVER) != 0)
+        fail_msg("%s", request->call.call.error.message);
+}
+
+/* ---- The fixture: two programs, three servers ---- */
+
+struct fixture {
+    struct net net;
+    struct process *servers[3];
+    struct process *alice;
+    struct process *bob;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    if (f == NULL)
+        return -1;
+    f->net.random = 88172645463325252;
+    f->net.last = &f->net.first;
+    for (uint32_t i = 0; i < 3; i++)
+        f->servers[i] = add_process(&f->net, true, i);
+    f->alice = add_process(&f->net, false, 0);
+    f->bob = add_process(&f->net, false, 1);
+    for (size_t i = 0; i < f->net.processes_count; i++)
+        start(&f->net.processes[i]);
+    settle(&f->net);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < f->net.processes_count; i++)
+        if (f->net.processes[i].kernel != NULL)
+            crash(&f->net.processes[i]);
+    assert_null(f->net.first);
+    free(f);
+    return 0;
+}
+
+/* One small shard; "w" lives on server 0. */
+static const struct mu__shape four = {MU_F32, 1, {4}, 1};
+
+/* Five pieces and some, in three shards of two pieces each. */
+static const struct mu__shape large = {MU_F32, 2, {1500, 1024}, 3};
+enum { LARGE_COUNT = 1500 * 1024 };
+
+static float *numbers(size_t count, float first)
+{
+    float *data = malloc(count * sizeof *data);
+
+    assert_non_null(data);
+    for (size_t i = 0; i < count; i++)
+        data[i] = first + (float)(i % 1000);
+    return data;
+}
+
+static void assert_reads(struct process *p, struct request *request,
+                         const float *expected)
+{
+    size_t bytes = (size_t)mu__shape_bytes(&request->shape);
+    float *data = malloc(bytes);
+
+    assert_non_null(data);
+    memset(data, 0xFF, bytes);
+    request->call.target = data;
+    ask_ok(p, request, MU__VARIABLE_READ);
+    assert_memory_equal(data, expected, bytes);
+    free(data);
+}
+
+static struct request opened(struct process *p, const char *name, struct mu__shape shape,
+                             const float *initial)
+{
+    struct request request = request_of(p->net, name, shape);
+
+    aim(&request);
+    request.call.source = initial;
+    ask_ok(p, &request, MU__VARIABLE_OPEN);
+    return request;
+}
+
+static struct process *server_of(struct fixture *f, const char *name)
+{
+    return f->servers[mu__name_hash(mu__view_str(name)) % 3];
+}
+
+/* ---- Ordinary life ---- */
+
+static const struct mu__shape shapes[] = {
+    {MU_F32, 0, {0}, 1},
+    {MU_F32, 1, {7}, 1},
+    {MU_F32, 1, {7}, 3},
+    {MU_F32, 2, {8, 3}, 8},                     /* several shards on one server */
+    {MU_F32, 1, {MU__PIECE_BYTES_MAX / 4}, 1},  /* one piece exactly */
+    {MU_F32, 1, {MU__PIECE_BYTES_MAX / 4 + 1}, 1},
+    {MU_F32, 2, {1500, 1024}, 3},
+};
+
+static void check_shape(struct fixture *f, struct mu__shape shape)
+{
+    size_t count = (size_t)mu__shape_bytes(&shape) / sizeof(float);
+    float *first = numbers(count, 1);
+    float *second = numbers(count, 5);
+    struct request a = opened(f->alice, "v", shape, first);
+    struct request b = opened(f->bob, "v", shape, second);
+
+    aim(&a);
+    aim(&b);
+    assert_reads(f->bob, &b, first);
+    b.call.source = second;
+    ask_ok(f->bob, &b, MU__VARIABLE_ASSIGN);
+    assert_reads(f->alice, &a, second);
+    a.call.source = first;
+    ask_ok(f->alice, &a, MU__VARIABLE_ADD);
+    for (size_t i = 0; i < count; i++)
+        second[i] += first[i];
+    assert_reads(f->bob, &b, second);
+    ask_ok(f->bob, &b, MU__VARIABLE_VERSION);
+    assert_int_equal(b.call.version, 3);
+    free(first);
+    free(second);
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        void *f;
+
+        assert_int_equal(set_up(&f), 0);
+        check_shape(f, shapes[i]);
+        assert_int_equal(tear_down(&f), 0);
+    }
+}
+
+static void test_zeros_and_gradients(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = opened(f->alice, "w", four, NULL);
+    const float gradient[4] = {1, 2, 3, 4};
+
+    aim(&r);
+    assert_reads(f->alice, &r, (const float[4]){0, 0, 0, 0});
+    r.call.source = gradient;
+    r.call.rate = 0.5;
+    ask_ok(f->alice, &r, MU__VARIABLE_APPLY);
+    assert_reads(f->alice, &r, (const float[4]){-0.5F, -1, -1.5F, -2});
+    r.call.momentum = 0.5;
+    ask_ok(f->alice, &r, MU__VARIABLE_APPLY);
+    ask_ok(f->alice, &r, MU__VARIABLE_APPLY);
+    assert_reads(f->alice, &r, (const float[4]){-1.75F, -3.5F, -5.25F, -7});
+}
+
+/* Whoever comes second waits until the first has written every piece. */
+static void test_second_waits(void **state)
+{
+    struct fixture *f = *state;
+    float *content = numbers(LARGE_COUNT, 3);
+    struct request a = request_of(&f->net, "w", large);
+    struct request b = request_of(&f->net, "w", large);
+
+    aim(&a);
+    aim(&b);
+    a.call.source = content;
+    post(f->alice, &a, MU__VARIABLE_OPEN, NEVER);
+    post(f->bob, &b, MU__VARIABLE_OPEN, NEVER);
+    for (int i = 0; i < 8; i++) {
+        assert_true(step(&f->net));
+        assert_false(b.done);
+    }
+    settle(&f->net);
+    assert_true(a.done && b.done);
+    assert_int_equal(b.call.call.code, 0);
+    assert_reads(f->bob, &b, content);
+    free(content);
+}
+
+static void test_mismatch(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = request_of(&f->net, "w", (struct mu__shape){MU_F32, 1, {5}, 1});
+
+    aim(&r);
+    (void)opened(f->alice, "w", four, NULL);
+    assert_int_equal(ask(f->bob, &r, MU__VARIABLE_OPEN, NEVER), -MU_EPRECONDITION);
+    assert_string_equal(r.call.call.error.message,
+                        "variable w: open: on /job:ps/task:0: it is float32[4] in 1 "
+                        "shard; opened as float32[5] in 1 shard");
+    assert_string_equal(r.call.call.error.task, "/job:ps/task:0");
+}
+
+/* The program runs on the server's node itself: no frames, but mailboxes. */
+static void test_on_the_same_node(void **state)
+{
+    struct fixture *f = *state;
+    struct process *p = add_process(&f->net, false, 2);
+    float *content = numbers(LARGE_COUNT, 1);
+    float *other = numbers(LARGE_COUNT, 2);
+    struct request r = {.call = {.name = "w", .servers_count = 1},
+                        .shape = {MU_F32, 2, {1500, 1024}, 1}};
+
+    p->wake_ms = UINT64_MAX;
+    assert_int_equal(mu__kernel_new(&p->world, &mu__messages, &p->kernel), 0);
+    mu__kernel_node_up(p->kernel, MU__NODE_SELF, "ps", 0, 1, "tcp://me:1");
+    assert_int_equal(mu__spawn(p->kernel, &mu__ps, MU__PS, NULL, NULL), 0);
+    assert_int_equal(mu__spawn(p->kernel, &mu__variables, MU__VARIABLES, NULL, NULL), 0);
+    aim(&r);
+    r.call.source = content;
+    ask_ok(p, &r, MU__VARIABLE_OPEN);
+    r.call.source = other;
+    assert_int_equal(ask(p, &r, MU__VARIABLE_ASSIGN, 1000), 0);
+    assert_reads(p, &r, other);
+    free(content);
+    free(other);
+}
+
+/* ---- Servers that are missing or slow ---- */
+
+static void test_missing_server_is_named(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = request_of(&f->net, "w", large);
+
+    aim(&r);
+    crash(f->servers[1]);
+    assert_int_equal(ask(f->alice, &r, MU__VARIABLE_OPEN, 5000), -MU_EDEADLINE);
+    assert_int_equal(f->net.now_ms, 5000);
+    assert_string_equal(r.call.call.error.message,
+                        "variable w: open: /job:ps/task:1 (tcp://ps1:1) not reached for "
+                        "5.0 s (connection lost)");
+    assert_string_equal(r.call.call.error.task, "/job:ps/task:1");
+}
+
+static void test_missing_servers_are_all_named(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = request_of(&f->net, "w", large);
+
+    aim(&r);
+    crash(f->servers[0]);
+    crash(f->servers[2]);
+    assert_int_equal(ask(f->alice, &r, MU__VARIABLE_OPEN, 1250), -MU_EDEADLINE);
+    assert_string_equal(r.call.call.error.message,
+                        "variable w: open: /job:ps/task:0 (tcp://ps0:1) not reached for "
+                        "1.2 s (connection lost), /job:ps/task:2 (tcp://ps2:1) not "
+                        "reached for 1.2 s (connection lost)");
+}
+
+static void test_slow_server_is_named(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = opened(f->alice, "w", large, NULL);
+    float *data = numbers(LARGE_COUNT, 0);
+
+    aim(&r);
+    f->servers[2]->deaf = true;
+    r.call.target = data;
+    assert_int_equal(ask(f->alice, &r, MU__VARIABLE_READ, 300), -MU_EDEADLINE);
+    assert_string_equal(r.call.call.error.message,
+                        "variable w: read: /job:ps/task:2 (tcp://ps2:1) has not answered "
+                        "for 0.3 s");
+    free(data);
+}
+
+static void test_late_server_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = request_of(&f->net, "w", large);
+
+    aim(&r);
+    crash(f->servers[1]);
+    post(f->alice, &r, MU__VARIABLE_OPEN, 60000);
+    run_until(&f->net, 30000);
+    assert_false(r.done);
+    start(f->servers[1]);
+    settle(&f->net);
+    assert_true(r.done);
+    assert_int_equal(r.call.call.code, 0);
+}
+
+/* A link that has no room is tried again soon. */
+static void test_full_link(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = request_of(&f->net, "w", large);
+
+    aim(&r);
+    f->servers[0]->full = true;
+    post(f->alice, &r, MU__VARIABLE_OPEN, 1000);
+    run_until(&f->net, 500);
+    assert_false(r.done);
+    f->servers[0]->full = false;
+    run_until(&f->net, 510);
+    assert_true(r.done);
+    assert_int_equal(r.call.call.code, 0);
+}
+
+/* ---- Servers that are lost in the middle ---- */
+
+/* Let a call begin and be cut after some events. */
+static void begin(struct process *p, struct request *r, int operation, int events)
+{
+    post(p, r, operation, 60000);
+    for (int i = 0; i < events; i++)
+        assert_true(step(p->net));
+    assert_false(r->done);
+}
+
+/* Cut anywhere in a read or an assign: it goes on when the server is back. */
+static void test_repeated_after_a_cut(void **state)
+{
+    static const int operations[] = {MU__VARIABLE_READ, MU__VARIABLE_ASSIGN,
+                                     MU__VARIABLE_VERSION};
+    float *content = numbers(LARGE_COUNT, 1);
+    float *data = numbers(LARGE_COUNT, 0);
+
+    (void)state;
+    for (size_t o = 0; o < sizeof operations / sizeof operations[0]; o++)
+        for (int events = 0; events < (o < 2 ? 12 : 4); events++) {
+            void *fixture;
+            struct fixture *f;
+            struct request r;
+
+            assert_int_equal(set_up(&fixture), 0);
+            f = fixture;
+            r = opened(f->alice, "w", large, o == 0 ? content : NULL);
+            aim(&r);
+            r.call.source = content;
+            r.call.target = data;
+            begin(f->alice, &r, operations[o], events);
+            cut(f->servers[events % 3]);
+            settle(&f->net);
+            heal(f->servers[events % 3]);
+            settle(&f->net);
+            assert_true(r.done);
+            assert_int_equal(r.call.call.code, 0);
+            if (o < 2)
+                assert_reads(f->alice, &r, content);
+            assert_int_equal(tear_down(&fixture), 0);
+        }
+    free(content);
+    free(data);
+}
+
+/* Opening goes on too, whether the server comes back with or without its memory. */
+static void test_open_is_repeated(void **state)
+{
+    float *content = numbers(LARGE_COUNT, 1);
+
+    (void)state;
+    for (int events = 0; events < 20; events++) {
+        void *fixture;
+        struct fixture *f;
+        struct request r;
+
+        assert_int_equal(set_up(&fixture), 0);
+        f = fixture;
+        r = request_of(&f->net, "w", large);
+        aim(&r);
+        r.call.source = content;
+        post(f->alice, &r, MU__VARIABLE_OPEN, 60000);
+        for (int i = 0; i < events / 2 && !r.done; i++)
+            (void)step(&f->net);
+        if (events % 2 == 0) {
+            cut(f->servers[1]);
+            heal(f->servers[1]);
+        } else {
+            crash(f->servers[1]);
+            start(f->servers[1]);
+        }
+        settle(&f->net);
+        assert_true(r.done);
+        assert_int_equal(r.call.call.code, 0);
+        assert_reads(f->alice, &r, content);
+        assert_int_equal(tear_down(&fixture), 0);
+    }
+    free(content);
+}
+
+/* A server that comes back empty is not asked for zeros. */
+static void test_restarted_server(void **state)
+{
+    static const int operations[] = {MU__VARIABLE_READ, MU__VARIABLE_VERSION,
+                                     MU__VARIABLE_ASSIGN, MU__VARIABLE_ADD,
+                                     MU__VARIABLE_APPLY};
+    struct fixture *f = *state;
+    struct request r = opened(f->alice, "w", four, NULL);
+    float data[4] = {0};
+
+    aim(&r);
+    r.call.source = data;
+    r.call.target = data;
+    crash(server_of(f, "w"));
+    start(server_of(f, "w"));
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
+        assert_int_equal(ask(f->alice, &r, operations[i], NEVER), -MU_ENOTFOUND);
+        assert_non_null(strstr(r.call.call.error.message,
+                               "on /job:ps/task:0: the server was restarted and does not "
+                               "have it"));
+        assert_string_equal(r.call.call.error.task, "/job:ps/task:0");
+    }
+}
+
+/* Sent and not answered: nobody knows, so nothing is repeated. */
+static void test_unknown_outcome(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = opened(f->alice, "w", four, NULL);
+    const float ones[4] = {1, 1, 1, 1};
+
+    aim(&r);
+    r.call.source = ones;
+    begin(f->alice, &r, MU__VARIABLE_ADD, 1);
+    cut(server_of(f, "w"));
+    settle(&f->net);
+    assert_true(r.done);
+    assert_int_equal(r.call.call.code, -MU_EUNAVAILABLE);
+    assert_string_equal(r.call.call.error.message,
+                        "variable w: add: /job:ps/task:0 (tcp://ps0:1) was lost before "
+                        "it answered: the outcome is unknown");
+    heal(server_of(f, "w"));
+    settle(&f->net);
+    assert_reads(f->alice, &r, ones);
+}
+
+/* Nothing was sent yet: the add waits for the server and is done once. */
+static void test_unsent_add_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = opened(f->alice, "w", four, NULL);
+    const float ones[4] = {1, 1, 1, 1};
+
+    aim(&r);
+    r.call.source = ones;
+    cut(server_of(f, "w"));
+    settle(&f->net);
+    begin(f->alice, &r, MU__VARIABLE_ADD, 0);
+    heal(server_of(f, "w"));
+    settle(&f->net);
+    assert_true(r.done);
+    assert_int_equal(r.call.call.code, 0);
+    assert_reads(f->alice, &r, ones);
+}
+
+/* ---- Creators that are lost or give up ---- */
+
+/* Each shard is as a whole what the one or the other has written. */
+static void assert_shards(const struct mu__shape *shape, const float *data,
+                          const float *either, const float *or_other)
+{
+    for (uint32_t i = 0; i < shape->shards; i++) {
+        uint64_t offset;
+        uint64_t bytes;
+
+        mu__shape_shard(shape, i, &offset, &bytes);
+        offset /= sizeof *data;
+        assert_true(memcmp(data + offset, either + offset, (size_t)bytes) == 0 ||
+                    memcmp(data + offset, or_other + offset, (size_t)bytes) == 0);
+    }
+}
+
+/* Shards that the creator has finished keep its content, the others get the next one's. */
+static void test_creator_dies(void **state)
+{
+    float *content = numbers(LARGE_COUNT, 1);
+    float *other = numbers(LARGE_COUNT, 2);
+    float *data = numbers(LARGE_COUNT, 0);
+
+    (void)state;
+    for (int events = 0; events < 10; events++) {
+        void *fixture;
+        struct fixture *f;
+        struct request a;
+        struct request b;
+
+        assert_int_equal(set_up(&fixture), 0);
+        f = fixture;
+        a = request_of(&f->net, "w", large);
+        b = request_of(&f->net, "w", large);
+        aim(&a);
+        aim(&b);
+        a.call.source = content;
+        b.call.source = other;
+        begin(f->alice, &a, MU__VARIABLE_OPEN, events);
+        post(f->bob, &b, MU__VARIABLE_OPEN, NEVER);
+        crash(f->alice);
+        assert_int_equal(a.call.call.code, -MU_ECLOSED);
+        settle(&f->net);
+        assert_true(b.done);
+        b.call.target = data;
+        ask_ok(f->bob, &b, MU__VARIABLE_READ);
+        assert_shards(&large, data, content, other);
+        assert_int_equal(tear_down(&fixture), 0);
+    }
+    free(content);
+    free(other);
+    free(data);
+}
+
+/* The creator cannot finish on server 1, and gives up at its limit. What it made and did
+ * not fill is free for the next, although the link had no room to say so at first. */
+static void test_creator_gives_up(void **state)
+{
+    struct fixture *f = *state;
+    float *content = numbers(LARGE_COUNT, 1);
+    struct request a = request_of(&f->net, "w", large);
+    struct request b = request_of(&f->net, "w", large);
+
+    aim(&a);
+    aim(&b);
+    a.call.source = content;
+    b.call.source = content;
+    post(f->alice, &a, MU__VARIABLE_OPEN, 100);
+    for (int i = 0; i < 3; i++)
+        assert_true(step(&f->net));
+    f->servers[1]->full = true;
+    post(f->bob, &b, MU__VARIABLE_OPEN, NEVER);
+    run_until(&f->net, 100);
+    assert_true(a.done);
+    assert_int_equal(a.call.call.code, -MU_EDEADLINE);
+    run_until(&f->net, 200);
+    assert_false(b.done);
+    f->servers[1]->full = false;
+    run_until(&f->net, 210);
+    assert_true(b.done);
+    assert_int_equal(b.call.call.code, 0);
+    assert_reads(f->bob, &b, content);
+    free(content);
+}
+
+/* More opens give up than may wait at once: each gives its place back. The creator's
+ * server hears nothing from it meanwhile. */
+static void test_waiting_opens_give_up(void **state)
+{
+    struct fixture *f = *state;
+    struct request a = request_of(&f->net, "w", four);
+
+    aim(&a);
+    begin(f->alice, &a, MU__VARIABLE_OPEN, 1);
+    f->alice->deaf = true;
+    for (int i = 0; i < MU__OPENS_MAX + 10; i++) {
+        struct request b = request_of(&f->net, "w", four);
+
+        aim(&b);
+        assert_int_equal(ask(f->bob, &b, MU__VARIABLE_OPEN, 1), -MU_EDEADLINE);
+        settle(&f->net);
+    }
+    f->alice->deaf = false;
+    cut(f->alice);
+    heal(f->alice);
+    settle(&f->net);
+    assert_true(a.done);
+    assert_int_equal(a.call.call.code, 0);
+}
+
+/* ---- Bounds ---- */
+
+/* Reads and writes have a window of data under way, and no more. */
+static void test_window(void **state)
+{
+    struct fixture *f = *state;
+    const struct mu__shape shape = {MU_F32, 2, {16, MU__PIECE_BYTES_MAX / 4}, 1};
+    float *data = numbers(16 * (MU__PIECE_BYTES_MAX / 4), 1);
+    struct request r = opened(f->alice, "w", shape, data);
+    const uint64_t most = MU__WINDOW_BYTES + MU__PIECE_BYTES_MAX + 4096;
+
+    aim(&r);
+    assert_true(f->net.raw_bytes_peak >= MU__WINDOW_BYTES);
+    assert_true(f->net.raw_bytes_peak < most);
+    r.call.source = data;
+    ask_ok(f->alice, &r, MU__VARIABLE_ASSIGN);
+    assert_true(f->net.raw_bytes_peak < most);
+    assert_reads(f->alice, &r, data);
+    assert_true(f->net.raw_bytes_peak < most);
+    free(data);
+}
+
+/* A thousand small calls at once, and a large one: all are done. */
+static void test_many_at_once(void **state)
+{
+    enum { COUNT = 3000 };
+    struct fixture *f = *state;
+    struct request *r = calloc(COUNT, sizeof *r);
+    float *content = numbers(LARGE_COUNT, 1);
+    struct request big = opened(f->alice, "b", large, content);
+    struct request small = opened(f->alice, "w", four, NULL);
+    const float ones[4] = {1, 1, 1, 1};
+
+    assert_non_null(r);
+    aim(&big);
+    aim(&small);
+    big.call.source = content;
+    post(f->alice, &big, MU__VARIABLE_ASSIGN, NEVER);
+    for (int i = 0; i < COUNT; i++) {
+        r[i] = small;
+        aim(&r[i]);
+        r[i].call.source = ones;
+        post(f->alice, &r[i], MU__VARIABLE_ADD, NEVER);
+    }
+    settle(&f->net);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(r[i].done && r[i].call.call.code == 0);
+    assert_true(big.done);
+    assert_reads(f->alice, &small, (const float[4]){COUNT, COUNT, COUNT, COUNT});
+    free(content);
+    free(r);
+}
+
+/* ---- What the network may bring ---- */
+
+/* An actor that lets a test speak for itself, and keeps the last answer. */
+struct probe {
+    uint32_t kind;
+    uint64_t token;
+    uint32_t code;
+    uint64_t variable;
+    char message[512];
+    mu_value *status;
+};
+
+static struct probe heard;
+
+static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__var_opened *body = mu__body(msg);
+
+    (void)ctx;
+    (void)state;
+    heard = (struct probe){MU__VAR_OPENED, body->token, body->code, body->variable, "",
+                           NULL};
+    mu__view_copy(body->message, heard.message, sizeof heard.message);
+}
+
+static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__var_data *body = mu__body(msg);
+
+    (void)ctx;
+    (void)state;
+    heard = (struct probe){MU__VAR_DATA, body->token, body->code, 0, "", NULL};
+    mu__view_copy(body->message, heard.message, sizeof heard.message);
+}
+
+static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__var_written *body = mu__body(msg);
+
+    (void)ctx;
+    (void)state;
+    heard = (struct probe){MU__VAR_WRITTEN, body->token, body->code, 0, "", NULL};
+    mu__view_copy(body->message, heard.message, sizeof heard.message);
+}
+
+static void on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__status *body = mu__body(msg);
+    char why[128];
+
+    (void)ctx;
+    (void)state;
+    heard = (struct probe){.kind = MU__STATUS, .token = body->token};
+    if (mu__value_unpack(&body->status, why, sizeof why, &heard.status) != 0)
+        fail_msg("%s", why);
+}
+
+static const struct mu__handler probe_handlers[] = {
+    {MU__VAR_OPENED, on_opened},
+    {MU__VAR_DATA, on_data},
+    {MU__VAR_WRITTEN, on_written},
+    {MU__STATUS, on_status},
+};
+
+static const struct mu__behavior probe_behavior = {
+    .name = "probe",
+    .handlers = probe_handlers,
+    .handlers_count = sizeof probe_handlers / sizeof probe_handlers[0],
+};
+
+/* Send a body of a kind from Alice's probe to a server, and hear the answer. */
+static void tell(struct fixture *f, mu__pid probe, struct process *server, uint16_t kind,
+                 const void *body)
+{
+    struct mu__ctx ctx = {f->alice->kernel, probe, NULL};
+    struct mu__msg *msg = mu__msg_new(&ctx, kind);
+    mu__pid to = {f->alice->numbers[server - f->net.processes], MU__PS};
+
+    assert_non_null(msg);
+    memcpy(msg->body, body, mu__messages.rows[kind].body_size);
+    heard = (struct probe){.kind = 0};
+    assert_int_equal(mu__send(&ctx, to, msg), 0);
+    settle(&f->net);
+}
+
+static mu__pid spawn_probe(struct fixture *f)
+{
+    mu__pid probe;
+
+    assert_int_equal(mu__spawn(f->alice->kernel, &probe_behavior, 0, NULL, &probe), 0);
+    return probe;
+}
+
+static const uint8_t dims_16[8] = {16};
+static const uint8_t dims_huge[16] = {0, 0, 0, 0, 0, 0, 0, 0x80, 4};
+
+#define NAME(text) {(text), sizeof(text) - 1}
+
+static const struct bad_open {
+    struct mu__var_open body;
+    uint32_t code;
+    const char *message;
+} bad_opens[] = {
+    {{1, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, 64}, 0, ""},
+    {{2, NAME(""), MU_F32, {dims_16, 8}, 0, 1, 64}, MU_EINVALID,
+     "a variable's name has 0 bytes: expected 1 to 255"},
+    {{3, NAME("v\x01"), MU_F32, {dims_16, 8}, 0, 1, 64}, MU_EINVALID,
+     "a variable's name has a control character at byte 1"},
+    {{4, NAME("v"), 77, {dims_16, 8}, 0, 1, 64}, MU_EINVALID, "dtype 77 is none"},
+    {{5, NAME("v"), MU_F32, {dims_16, 7}, 0, 1, 64}, MU_EINVALID,
+     "dims of 7 bytes: expected 8 for each"},
+    {{6, NAME("v"), MU_F32, {dims_huge, 16}, 0, 1, 64}, MU_ERANGE,
+     "dimension 0 is 9223372036854775808: the variable would have more than "
+     "4398046511104 bytes"},
+    {{7, NAME("v"), MU_F32, {dims_16, 8}, 0, 0, 64}, MU_ERANGE,
+     "0 shards of 16 rows: expected 1 to the number of rows"},
+    {{8, NAME("v"), MU_F32, {dims_16, 8}, 9, 4, 16}, MU_EINVALID, "shard 9 of 4"},
+    {{9, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, UINT64_MAX}, MU_EINVALID,
+     "shard of 18446744073709551615 bytes: expected 64"},
+};
+
+static void test_bad_opens(void **state)
+{
+    struct fixture *f = *state;
+    mu__pid probe = spawn_probe(f);
+
+    for (size_t i = 0; i < sizeof bad_opens / sizeof bad_opens[0]; i++) {
+        tell(f, probe, f->servers[0], MU__VAR_OPEN, &bad_opens[i].body);
+        assert_int_equal(heard.kind, MU__VAR_OPENED);
+        assert_int_equal(heard.token, bad_opens[i].body.token);
+        assert_string_equal(heard.message, bad_opens[i].message);
+        assert_int_equal(heard.code, bad_opens[i].code);
+    }
+}
+
+/* Ids are filled in: 0 stands for the variable's own. */
+static const struct bad_read {
+    struct mu__var_read body;
+    uint32_t code;
+} bad_reads[] = {
+    {{1, 0, 0, 16}, 0},
+    {{2, 0, 16, 0}, 0},
+    {{3, 0, 0, 17}, MU_ERANGE},
+    {{4, 0, 16, 1}, MU_ERANGE},
+    {{5, 0, UINT64_MAX, 16}, MU_ERANGE},
+    {{6, 1, 0, 16}, MU_ENOTFOUND},
+    {{7, UINT64_MAX, 0, 16}, MU_ENOTFOUND},
+};
+
+static const float ones[5] = {1, 1, 1, 1, 1};
+
+static const struct bad_write {
+    struct mu__var_write body;
+    uint32_t code;
+} bad_writes[] = {
+    {{1, 0, MU__WRITE_ADD, 0, 0, {ones, 16}, 0, 0}, 0},
+    {{2, 0, MU__WRITE_ASSIGN, 0, 0, {ones, 16}, 0, 0}, 0},
+    {{3, 0, MU__WRITE_ASSIGN, 9, 4, {ones, 4}, 0, 0}, MU_EABORTED},
+    {{4, 0, MU__WRITE_ASSIGN, 9, 0, {ones, 20}, 0, 0}, MU_ERANGE},
+    {{5, 0, MU__WRITE_ASSIGN, 9, 0, {ones, 0}, 0, 0}, MU_EINVALID},
+    {{6, 0, MU__WRITE_ADD, 0, UINT64_MAX - 3, {ones, 4}, 0, 0}, MU_ERANGE},
+    {{7, 0, MU__WRITE_ADD, 0, 2, {ones, 4}, 0, 0}, MU_EINVALID},
+    {{8, 0, MU__WRITE_ADD, 0, 0, {ones, 3}, 0, 0}, MU_EINVALID},
+    {{9, 0, 0, 0, 0, {ones, 16}, 0, 0}, MU_EINVALID},
+    {{10, 0, 255, 0, 0, {ones, 16}, 0, 0}, MU_EINVALID},
+    {{11, 0, MU__WRITE_ZERO, 0, 0, {ones, 16}, 0, 0}, MU_EINVALID},
+    {{12, 1, MU__WRITE_ADD, 0, 0, {ones, 16}, 0, 0}, MU_ENOTFOUND},
+    {{13, 0, MU__WRITE_SGD, 0, 0, {ones, 16}, (double)__builtin_nanf(""), 0}, 0},
+    {{14, 0, MU__WRITE_MOMENTUM, 0, 0, {ones, 16}, 1e308, -1e308}, 0},
+};
+
+static void test_bad_reads_and_writes(void **state)
+{
+    struct fixture *f = *state;
+    mu__pid probe = spawn_probe(f);
+    uint64_t id = opened(f->alice, "w", four, NULL).ids[0];
+
+    for (size_t i = 0; i < sizeof bad_reads / sizeof bad_reads[0]; i++) {
+        struct mu__var_read body = bad_reads[i].body;
+
+        body.variable = body.variable == 0 ? id : body.variable;
+        tell(f, probe, server_of(f, "w"), MU__VAR_READ, &body);
+        assert_int_equal(heard.kind, MU__VAR_DATA);
+        assert_int_equal(heard.token, body.token);
+        assert_int_equal(heard.code, bad_reads[i].code);
+        assert_true((heard.message[0] == '\0') == (heard.code == 0));
+    }
+    for (size_t i = 0; i < sizeof bad_writes / sizeof bad_writes[0]; i++) {
+        struct mu__var_write body = bad_writes[i].body;
+
+        body.variable = body.variable == 0 ? id : body.variable;
+        tell(f, probe, server_of(f, "w"), MU__VAR_WRITE, &body);
+        assert_int_equal(heard.kind, MU__VAR_WRITTEN);
+        assert_int_equal(heard.token, body.token);
+        assert_int_equal(heard.code, bad_writes[i].code);
+        assert_true((heard.message[0] == '\0') == (heard.code == 0));
+    }
+}
+
+/* Answers that nobody waits for, and answers that do not fit, change nothing. */
+static void test_bad_answers(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = opened(f->alice, "w", four, NULL);
+    struct process *server = server_of(f, "w");
+    mu__pid from = {0, MU__PS};
+    mu__pid to = {server->numbers[f->alice - f->net.processes], MU__VARIABLES};
+    struct mu__ctx ctx = {server->kernel, from, NULL};
+    float data[4];
+
+    aim(&r);
+    r.call.target = data;
+    server->deaf = true;
+    post(f->alice, &r, MU__VARIABLE_READ, NEVER);
+    settle(&f->net);
+    for (uint64_t token = 0; token < 2000 && !r.done; token++) {
+        struct mu__msg *msg = mu__msg_new(&ctx, MU__VAR_DATA);
+        struct mu__var_data *body = mu__body(msg);
+
+        body->token = token;
+        body->data = (struct mu__view){ones, 12};
+        assert_int_equal(mu__send(&ctx, to, msg), 0);
+        settle(&f->net);
+    }
+    assert_true(r.done);
+    assert_int_equal(r.call.call.code, -MU_EDATALOSS);
+    assert_string_equal(r.call.call.error.message,
+                        "variable w: read: /job:ps/task:0 (tcp://ps0:1) answered "
+                        "something else than was asked");
+}
+
+/* ---- Status and end ---- */
+
+static int64_t number_in(const mu_value *map, const char *key)
+{
+    int64_t number = -1;
+
+    assert_int_equal(mu_value_get_int(mu_value_find(map, key), &number), 0);
+    return number;
+}
+
+static void test_status(void **state)
+{
+    struct fixture *f = *state;
+    mu__pid probe = spawn_probe(f);
+    struct request r = opened(f->alice, "w", four, NULL);
+    const struct mu__status_get get = {77};
+    const mu_value *map;
+    const char *text;
+    size_t size;
+
+    aim(&r);
+    assert_reads(f->alice, &r, (const float[4]){0, 0, 0, 0});
+    tell(f, probe, server_of(f, "w"), MU__STATUS_GET, &get);
+    assert_int_equal(heard.token, 77);
+    assert_int_equal(mu_value_count(heard.status), 1);
+    map = mu_value_at(heard.status, 0);
+    assert_int_equal(mu_value_get_string(mu_value_find(map, "name"), &text, &size), 0);
+    assert_string_equal(text, "w");
+    assert_int_equal(mu_value_get_string(mu_value_find(map, "dtype"), &text, &size), 0);
+    assert_string_equal(text, "float32");
+    assert_int_equal(mu_value_count(mu_value_find(map, "dims")), 1);
+    assert_int_equal(number_in(map, "shard"), 0);
+    assert_int_equal(number_in(map, "shards"), 1);
+    assert_int_equal(number_in(map, "bytes"), 16);
+    assert_int_equal(number_in(map, "version"), 1);
+    assert_int_equal(number_in(map, "reads"), 1);
+    assert_int_equal(number_in(map, "bytes_read"), 16);
+    mu_value_free(heard.status);
+}
+
+static void test_status_has_an_end(void **state)
+{
+    struct fixture *f = *state;
+    mu__pid probe = spawn_probe(f);
+    const struct mu__status_get get = {78};
+    char name[32];
+
+    for (int i = 0; i < MU__PS_STATUS_MAX + 3; i++) {
+        struct mu__var_open open = {.token = 1, .dtype = MU_F32, .dims = {dims_16, 8},
+                                    .shards = 1, .size = 64};
+
+        (void)snprintf(name, sizeof name, "v%d", i);
+        open.name = mu__view_str(name);
+        tell(f, probe, f->servers[0], MU__VAR_OPEN, &open);
+        assert_int_equal(heard.code, 0);
+    }
+    tell(f, probe, f->servers[0], MU__STATUS_GET, &get);
+    assert_int_equal(mu_value_count(heard.status), MU__PS_STATUS_MAX + 1);
+    assert_int_equal(number_in(mu_value_at(heard.status, MU__PS_STATUS_MAX), "left_out"),
+                     3);
+    mu_value_free(heard.status);
+}
+
+static void test_closing_completes_calls(void **state)
+{
+    struct fixture *f = *state;
+    struct request r = request_of(&f->net, "w", large);
+
+    aim(&r);
+    begin(f->alice, &r, MU__VARIABLE_OPEN, 2);
+    crash(f->alice);
+    assert_true(r.done);
+    assert_int_equal(r.call.call.code, -MU_ECLOSED);
+    assert_string_equal(r.call.call.error.message,
+                        "variable w: open: the node is being closed");
+}
+
+/* ---- Many runs ---- */
+
+enum { STORM_CALLS = 40 };
+
+/* What a run of adds came to: the sum lies between what was acknowledged and that plus
+ * what is unknown. */
+struct storm {
+    struct fixture *f;
+    struct request counter;
+    float acknowledged;
+    float unknown;
+    uint64_t digest;
+};
+
+static void storm_event(struct storm *s)
+{
+    struct net *net = &s->f->net;
+    struct process *server = s->f->servers[draw(net) % 3];
+
+    if (draw(net) % 8 == 0) {
+        cut(server);
+        settle(net);
+        run_until(net, net->now_ms + draw(net) % 50);
+        heal(server);
+    } else if (draw(net) % 8 == 0) {
+        server->full = !server->full;
+    }
+}
+
+static void storm_call(struct storm *s)
+{
+    static const float one[4] = {1, 1, 1, 1};
+    struct net *net = &s->f->net;
+    struct request r = s->counter;
+    int events = 0;
+
+    aim(&r);
+    r.call.source = one;
+    post(s->f->alice, &r, MU__VARIABLE_ADD, 30);
+    while (!r.done) {
+        storm_event(s);
+        if (!step(net))
+            run_until(net, net->now_ms + 1);
+        assert_true(++events < 10000);
+    }
+    if (r.call.call.code == 0)
+        s->acknowledged += 1;
+    else
+        s->unknown += 1;
+    s->digest = s->digest * 31 + (uint64_t)-r.call.call.code + net->now_ms;
+}
+
+static uint64_t run_storm(uint64_t seed, float *ret_failed)
+{
+    struct storm s = {.digest = 0};
+    void *fixture;
+    float data[4];
+
+    assert_int_equal(set_up(&fixture), 0);
+    s.f = fixture;
+    s.f->net.random = seed * UINT64_C(0x9e3779b97f4a7c15);
+    s.counter = opened(s.f->alice, "w", four, NULL);
+    for (int i = 0; i < STORM_CALLS; i++)
+        storm_call(&s);
+    for (int i = 0; i < 3; i++)
+        s.f->servers[i]->full = false;
+    aim(&s.counter);
+    s.counter.call.target = data;
+    ask_ok(s.f->bob, &s.counter, MU__VARIABLE_READ);
+    if (data[0] < s.acknowledged || data[0] > s.acknowledged + s.unknown)
+        fail_msg("seed %llu: %g acknowledged, %g unknown, sum %g",
+                 (unsigned long long)seed, (double)s.acknowledged, (double)s.unknown,
+                 (double)data[0]);
+    s.digest = s.digest * 31 + (uint64_t)data[0];
+    *ret_failed += s.unknown;
+    assert_int_equal(tear_down(&fixture), 0);
+    return s.digest;
+}
+
+static void test_storm(void **state)
+{
+    uint64_t differ = 0;
+    uint64_t before = 0;
+    float failed = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        uint64_t digest = run_storm(seed, &failed);
+
+        assert_true(digest == run_storm(seed, &failed));
+        differ += digest != before;
+        before = digest;
+    }
+    assert_true(differ > 90);
+    assert_true(failed > 100);
+}
+
+#define WITH_NET(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),
+        WITH_NET(test_zeros_and_gradients),
+        WITH_NET(test_second_waits),
+        WITH_NET(test_mismatch),
+        WITH_NET(test_on_the_same_node),
+        WITH_NET(test_missing_server_is_named),
+        WITH_NET(test_missing_servers_are_all_named),
+        WITH_NET(test_slow_server_is_named),
+        WITH_NET(test_late_server_is_waited_for),
+        WITH_NET(test_full_link),
+        cmocka_unit_test(test_repeated_after_a_cut),
+        cmocka_unit_test(test_open_is_repeated),
+        WITH_NET(test_restarted_server),
+        WITH_NET(test_unknown_outcome),
+        WITH_NET(test_unsent_add_waits),
+        cmocka_unit_test(test_creator_dies),
+        WITH_NET(test_creator_gives_up),
+        WITH_NET(test_waiting_opens_give_up),
+        WITH_NET(test_window),
+        WITH_NET(test_many_at_once),
+        WITH_NET(test_bad_opens),
+        WITH_NET(test_bad_reads_and_writes),
+        WITH_NET(test_bad_answers),
+        WITH_NET(test_status),
+        WITH_NET(test_status_has_an_end),
+        WITH_NET(test_closing_completes_calls),
+        cmocka_unit_test(test_storm),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
