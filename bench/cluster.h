@@ -1,0 +1,139 @@
+/* A small cluster for benchmarks: this process plays one task, other processes play the
+ * rest. They are this very program, started anew with a task's name as arguments, and end
+ * with their parent. */
+#ifndef MUSTER_BENCH_CLUSTER_H
+#define MUSTER_BENCH_CLUSTER_H
+
+#include "bench.h"
+
+#include <muster.h>
+
+#include <arpa/inet.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { CLUSTER_TASKS_MAX = 16, CLUSTER_TEXT_MAX = 2048 };
+
+struct cluster {
+    char json[CLUSTER_TEXT_MAX];
+    pid_t children[CLUSTER_TASKS_MAX];
+    int children_count;
+};
+
+static inline void cluster_die(const char *what, const char *why)
+{
+    fprintf(stderr, "bench: %s: %s\n", what, why);
+    exit(1);
+}
+
+/* A port that is free now. */
+static inline int cluster_free_port(int *ret_socket)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        cluster_die("port", "none is free");
+    *ret_socket = fd;
+    return ntohs(address.sin_port);
+}
+
+/* {"chief":[..],"worker":[..],"ps":[..]} with free ports of loopback. */
+static inline void cluster_make(struct cluster *cluster, int workers, int servers)
+{
+    const struct {
+        const char *type;
+        int count;
+    } jobs[] = {{"chief", 1}, {"worker", workers}, {"ps", servers}};
+    int sockets[CLUSTER_TASKS_MAX];
+    int sockets_count = 0;
+    size_t at = 0;
+
+    memset(cluster, 0, sizeof *cluster);
+    for (size_t i = 0; i < 3; i++) {
+        if (jobs[i].count == 0)
+            continue;
+        at += (size_t)snprintf(cluster->json + at, sizeof cluster->json - at,
+                               "%s\"%s\":[", at == 0 ? "{" : ",", jobs[i].type);
+        for (int j = 0; j < jobs[i].count; j++)
+            at += (size_t)snprintf(cluster->json + at, sizeof cluster->json - at,
+                                   "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",",
+                                   cluster_free_port(&sockets[sockets_count++]));
+        at += (size_t)snprintf(cluster->json + at, sizeof cluster->json - at, "]");
+    }
+    (void)snprintf(cluster->json + at, sizeof cluster->json - at, "}");
+    while (sockets_count > 0)
+        close(sockets[--sockets_count]);
+}
+
+/* What the binary does too: blocks of frames come from the heap again and again instead
+ * of being mapped each time. */
+static inline void cluster_tune_malloc(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
+}
+
+static inline mu_node *cluster_open(const char *json, const char *type, int index,
+                                    const mu_node_options *options)
+{
+    mu_node_options o = *options;
+    mu_cluster *spec;
+    mu_node *node;
+    mu_error error;
+
+    if (mu_cluster_parse(json, strlen(json), "bench", &error, &spec) != 0)
+        cluster_die("cluster", error.message);
+    o.cluster = spec;
+    o.task_type = type;
+    o.task_index = index;
+    o.log_level = MU_LOG_ERROR;
+    if (mu_node_open(&o, &error, &node) != 0)
+        cluster_die(type, error.message);
+    mu_cluster_free(spec);
+    return node;
+}
+
+/* Start this program again as another task: argv is {self, "task", type, index, json}.
+ * Before the first node of this process is opened. */
+static inline void cluster_start(struct cluster *cluster, const char *type, int index)
+{
+    char number[16];
+    pid_t parent = getpid();
+    pid_t pid;
+
+    (void)snprintf(number, sizeof number, "%d", index);
+    pid = fork();
+    if (pid < 0)
+        cluster_die("fork", "failed");
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent)
+            execl("/proc/self/exe", "bench", "task", type, number, cluster->json,
+                  (char *)NULL);
+        _exit(127);
+    }
+    cluster->children[cluster->children_count++] = pid;
+}
+
+static inline void cluster_stop(struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->children_count; i++)
+        (void)kill(cluster->children[i], SIGKILL);
+    for (int i = 0; i < cluster->children_count; i++)
+        (void)waitpid(cluster->children[i], NULL, 0);
+}
+
+static inline bool cluster_is_task(int argc, char **argv)
+{
+    return argc == 5 && strcmp(argv[1], "task") == 0;
+}
+
+#endif
