@@ -14,10 +14,23 @@
 
 enum { CLOSE_MS = 5000, DONE_MS = 60000 };
 
+/* A call that nobody waits for, made on the loop's own thread. */
+struct errand {
+    struct mu__pending pending;
+    struct mu__client_call call;
+    mu_coordinator *coordinator;
+};
+
+/* The raising of an error for a program that cannot wait, because it is on the loop. */
+enum raising { RAISING_NOTHING, RAISING_ASKED, RAISING_ANSWERED };
+
 struct mu_coordinator {
     mu_node *_Atomic node;      /* NULL once the node is being closed */
     struct mu__session session;
     bool orphaned;              /* could not be closed: freed with its node */
+    enum raising raising;       /* loop's thread only, as what follows */
+    int raised;
+    mu_error raised_error;
 };
 
 /* ---- life ---- */
@@ -43,23 +56,108 @@ static mu_node *node_of(mu_coordinator *c, mu_error *ret_error)
     return node;
 }
 
+/* ---- errands of the loop's thread ---- */
+
+static int run_errand(mu_coordinator *c, mu_node *node, int operation, bool at_once,
+                      void (*finished)(struct mu__pending *pending))
+{
+    struct errand *errand = calloc(1, sizeof *errand);
+    int rv;
+
+    if (errand == NULL)
+        return -MU_ENOMEM;
+    errand->coordinator = c;
+    errand->call.call.operation = operation;
+    errand->call.call.limit_ms = -1;
+    errand->call.session = &c->session;
+    errand->call.at_once = at_once;
+    errand->pending.call = &errand->call.call;
+    errand->pending.finished = finished;
+    rv = mu__node_call_later(node, MU__CLIENT, &errand->pending);
+    if (rv != 0)
+        free(errand);
+    return rv;
+}
+
+static void finished_opening(struct mu__pending *pending)
+{
+    free(pending);
+}
+
+static void finished_closing(struct mu__pending *pending)
+{
+    struct errand *errand = (struct errand *)pending;
+
+    free(errand->coordinator);
+    free(errand);
+}
+
+static void finished_raising(struct mu__pending *pending)
+{
+    struct errand *errand = (struct errand *)pending;
+    mu_coordinator *c = errand->coordinator;
+
+    c->raising = RAISING_ANSWERED;
+    c->raised = errand->call.call.code;
+    c->raised_error = errand->call.call.error;
+    free(errand);
+}
+
+/* The error once it may be told, -MU_EAGAIN until then, 0 when there is none any more. */
+static int raise_on_loop(mu_coordinator *c, mu_node *node, mu_error *ret_error)
+{
+    if (c->raising == RAISING_ANSWERED) {
+        c->raising = RAISING_NOTHING;
+        if (c->raised != 0 && ret_error != NULL)
+            *ret_error = c->raised_error;
+        return c->raised;
+    }
+    if (c->raising == RAISING_NOTHING &&
+        run_errand(c, node, MU__CLIENT_RAISE, false, finished_raising) == 0)
+        c->raising = RAISING_ASKED;
+    return mu_error_set(ret_error, -MU_EAGAIN,
+                        "a closure failed: the others are being cancelled");
+}
+
+/* ---- opening and closing ---- */
+
+static int open_session(mu_coordinator *c, mu_node *node, int64_t limit_ms,
+                        mu_error *ret_error)
+{
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_OPEN,
+        .session = &c->session,
+    };
+    int rv;
+
+    if (!mu__node_on_loop(node) || limit_ms != 0)
+        return client_call(node, &call, limit_ms, ret_error);
+    rv = run_errand(c, node, MU__CLIENT_OPEN, true, finished_opening);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node),
+                                      mu_strerror(rv));
+}
+
 int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                         mu_coordinator **ret_coordinator)
 {
-    struct mu__client_call call = {.call.operation = MU__CLIENT_OPEN};
+    mu_coordinator *none = NULL;
     mu_coordinator *c = calloc(1, sizeof *c);
     int rv;
 
     if (c == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a coordinator");
     atomic_init(&c->node, node);
-    call.session = &c->session;
-    rv = client_call(node, &call, limit_ms, ret_error);
+    if (!atomic_compare_exchange_strong(&node->coordinator, &none, c)) {
+        free(c);
+        return mu_error_set(ret_error, -MU_EEXISTS,
+                            "the coordinator of %s is open already", mu_node_task(node));
+    }
+    rv = open_session(c, node, limit_ms, ret_error);
     if (rv != 0) {
+        atomic_store(&node->coordinator, NULL);
         free(c);
         return rv;
     }
-    atomic_store(&node->coordinator, c);
     *ret_coordinator = c;
     return 0;
 }
@@ -73,6 +171,17 @@ static bool close_session(mu_node *node)
     return rv == 0 || rv == -MU_ECLOSED;
 }
 
+/* On the loop's thread nothing can be waited for: the memory goes when all is cancelled. */
+static bool close_later(mu_coordinator *c, mu_node *node)
+{
+    if (!mu__node_on_loop(node))
+        return false;
+    atomic_store(&node->coordinator, NULL);
+    if (run_errand(c, node, MU__CLIENT_CLOSE, false, finished_closing) != 0)
+        free(c);
+    return true;
+}
+
 void mu_coordinator_close(mu_coordinator *c)
 {
     mu_node *node;
@@ -80,6 +189,8 @@ void mu_coordinator_close(mu_coordinator *c)
     if (c == NULL)
         return;
     node = atomic_load(&c->node);
+    if (node != NULL && close_later(c, node))
+        return;
     if (node != NULL && !close_session(node)) {
         c->orphaned = true;
         return;
@@ -131,6 +242,22 @@ static int wait_for_room(mu_node *node, int64_t limit_ms, mu_error *ret_error)
     return client_call(node, &call, limit_ms, ret_error);
 }
 
+/* An error that was asked for on the loop is pending until it was told, although the
+ * session is fine again by then. */
+static bool has_error(const mu_coordinator *c, const mu_node *node)
+{
+    return atomic_load_explicit(&c->session.phase, memory_order_acquire) !=
+               MU__SESSION_FINE ||
+           (mu__node_on_loop(node) && c->raising != RAISING_NOTHING);
+}
+
+static int raise_pending(mu_coordinator *c, mu_node *node, int64_t limit_ms,
+                         mu_error *ret_error)
+{
+    return mu__node_on_loop(node) ? raise_on_loop(c, node, ret_error)
+                                  : raise_error(node, limit_ms, ret_error);
+}
+
 /* Until there is room and no error is pending; 0, or why nothing can be scheduled. */
 static int admit(mu_coordinator *c, mu_node *node, int64_t limit_ms, mu_error *ret_error)
 {
@@ -138,12 +265,8 @@ static int admit(mu_coordinator *c, mu_node *node, int64_t limit_ms, mu_error *r
         uint64_t scheduled;
         int rv;
 
-        if (atomic_load_explicit(&c->session.phase, memory_order_acquire) !=
-            MU__SESSION_FINE) {
-            rv = mu__node_on_loop(node) ? mu_error_set(ret_error, -MU_EAGAIN,
-                                                       "a closure failed: join on "
-                                                       "another thread")
-                                        : raise_error(node, limit_ms, ret_error);
+        if (has_error(c, node)) {
+            rv = raise_pending(c, node, limit_ms, ret_error);
             if (rv != 0)
                 return rv;
             continue;
@@ -272,8 +395,8 @@ int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
 
     if (node == NULL)
         return -MU_ECLOSED;
-    if (atomic_load_explicit(&c->session.phase, memory_order_acquire) != MU__SESSION_FINE)
-        rv = raise_error(node, DONE_MS, ret_error);
+    if (has_error(c, node))
+        rv = raise_pending(c, node, DONE_MS, ret_error);
     if (rv == 0)
         *ret_done = atomic_load_explicit(&c->session.scheduled, memory_order_relaxed) ==
                     atomic_load_explicit(&c->session.resolved, memory_order_acquire);

@@ -22,11 +22,15 @@ enum mu_remote_value_state {
 };
 
 /* Take the node's coordinator; one for each node (-MU_EEXISTS). Waits until the chief is
- * reached; at the limit the error names it. */
+ * reached; at the limit the error names it. On a loop's thread only with limit 0, which
+ * does not wait: what is scheduled before the chief is reached ends with
+ * -MU_EUNAVAILABLE. */
 MU_EXPORT int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                                   mu_coordinator **ret_coordinator);
 
-/* Let go of the coordinator. Closures still under way are cancelled. NULL is fine. */
+/* Let go of the coordinator, before its node is closed. Closures still under way are
+ * cancelled, and waited for, five seconds at most; on a loop's thread nothing is waited
+ * for. NULL is fine. */
 MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
 
 /* Queue a closure: `function` with `args` (NULL: nil), to run at least once on any worker.
@@ -37,7 +41,8 @@ MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
  * was queued, and the coordinator is usable again.
  *
  * `ret_value` NULL says that nobody wants the result. Otherwise the caller frees it. `args`
- * stays the caller's. On a loop thread only with limit 0. */
+ * stays the caller's. On a loop's thread only with limit 0: there an error is returned once
+ * the rest was cancelled, and -MU_EAGAIN before. */
 MU_EXPORT int mu_coordinator_schedule(mu_coordinator *coordinator, const char *function,
                                       const mu_value *args, int64_t limit_ms,
                                       mu_error *ret_error, mu_remote_value **ret_value);

@@ -1,0 +1,51 @@
+/* What the parts of the program `muster` share: its verbs and its exit codes. */
+#ifndef MU_NODE_CMD_H
+#define MU_NODE_CMD_H
+
+struct cmd_options;
+
+/* How a process of ours ends; cmd_help.c has the words. */
+enum cmd_exit {
+    CMD_FINE = 0,
+    CMD_FAILED = 1,
+    CMD_USAGE = 2,
+    CMD_ADDRESS = 3,
+    CMD_UNREACHED = 4,
+    CMD_UNENDED = 5,
+    CMD_SIGNAL = 128    /* plus the signal's number */
+};
+
+/* One bit for each verb, as the flag table names them. */
+enum cmd_verb_bit {
+    CMD_NODE = 1,
+    CMD_RUN = 2,
+    CMD_STATUS = 4,
+    CMD_VERSION = 8
+};
+
+struct cmd_verb {
+    const char *name;
+    enum cmd_verb_bit bit;
+    int (*main)(struct cmd_options *options);   /* returns the exit code */
+    const char *summary;    /* one line */
+    const char *text;       /* what it does, a few lines */
+    const char *examples;
+};
+
+int cmd_node(struct cmd_options *options);
+int cmd_run(struct cmd_options *options);
+int cmd_status(struct cmd_options *options);
+int cmd_version(struct cmd_options *options);
+
+/* The verbs, ended by one without a name (cmd_help.c). */
+extern const struct cmd_verb cmd_verbs[];
+
+/* Print help: of the whole, of a verb, or a topic ("exit-codes", "flags"). Returns the
+ * exit code; unknown topics are a usage error. */
+int cmd_help(const char *topic);
+
+/* "did you mean" for a word that is none of `words` (NULL ends them): the nearest one, or
+ * NULL when none is near. */
+const char *cmd_nearest(const char *word, const char *const *words);
+
+#endif

@@ -1,0 +1,136 @@
+#include "node/cmd_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+enum { READS_MAX = 16, EXIT_NOT_STARTED = 127 };
+
+static const char own_program[] = "/proc/self/exe";
+
+/* ---- starting ---- */
+
+/* When the parent has gone before this was asked for, nobody will kill us: go at once. */
+static void die_with(pid_t parent)
+{
+#ifdef __linux__
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        _exit(EXIT_NOT_STARTED);
+#endif
+    if (getppid() != parent)
+        _exit(EXIT_NOT_STARTED);
+}
+
+static void become(int out, pid_t parent, char *const *arguments,
+                   char *const *environment)
+{
+    int null = open("/dev/null", O_RDONLY);
+
+    die_with(parent);
+    (void)setpgid(0, 0);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+        dup2(out, STDERR_FILENO) < 0)
+        _exit(EXIT_NOT_STARTED);
+    (void)execve(own_program, arguments, environment);
+    _exit(EXIT_NOT_STARTED);
+}
+
+static int own_flags(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+                   fcntl(fd, F_SETFD, FD_CLOEXEC) != 0
+               ? -1
+               : 0;
+}
+
+int cmd_child_start(struct cmd_child *child, char *const *arguments,
+                    char *const *environment)
+{
+    pid_t parent = getpid();
+    int ends[2];
+    pid_t pid;
+
+    if (pipe(ends) != 0)
+        return -1;
+    pid = own_flags(ends[0]) != 0 || fcntl(ends[1], F_SETFD, FD_CLOEXEC) != 0 ? -1
+                                                                              : fork();
+    if (pid == 0)
+        become(ends[1], parent, arguments, environment);
+    (void)close(ends[1]);
+    if (pid < 0) {
+        (void)close(ends[0]);
+        return -1;
+    }
+    child->pid = pid;
+    child->fd = ends[0];
+    child->used = 0;
+    child->returned = false;
+    return 0;
+}
+
+/* ---- lines ---- */
+
+static void take_byte(struct cmd_child *child, char byte, cmd_child_line_fn on_line,
+                      void *user)
+{
+    if (byte == '\n') {
+        on_line(user, child, child->line, child->used, false);
+        child->used = 0;
+        child->returned = false;
+        return;
+    }
+    if (byte == '\r') {
+        if (!child->returned && child->used > 0)
+            on_line(user, child, child->line, child->used, true);
+        child->returned = true;
+        return;
+    }
+    /* The line that ended with the carriage return was progress, and is done with. */
+    if (child->returned)
+        child->used = 0;
+    child->returned = false;
+    if (child->used == sizeof child->line) {
+        on_line(user, child, child->line, child->used, false);
+        child->used = 0;
+    }
+    child->line[child->used++] = byte;
+}
+
+void cmd_child_read(struct cmd_child *child, cmd_child_line_fn on_line, void *user)
+{
+    char bytes[4096];
+
+    for (int i = 0; i < READS_MAX && child->fd >= 0; i++) {
+        ssize_t size = read(child->fd, bytes, sizeof bytes);
+
+        if (size < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (size <= 0) {
+            (void)close(child->fd);
+            child->fd = -1;
+        }
+        for (ssize_t at = 0; at < size; at++)
+            take_byte(child, bytes[at], on_line, user);
+    }
+}
+
+/* A process of its own that it left behind may hold the pipe open for ever: what it
+ * prints from now on is not waited for. */
+void cmd_child_drain(struct cmd_child *child, cmd_child_line_fn on_line, void *user)
+{
+    cmd_child_read(child, on_line, user);
+    if (child->fd >= 0)
+        (void)close(child->fd);
+    child->fd = -1;
+    if (child->used > 0 && !child->returned)
+        on_line(user, child, child->line, child->used, false);
+    child->used = 0;
+}

@@ -1,0 +1,235 @@
+#include "node/cmd.h"
+#include "node/cmd_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HELP_COLUMN = 26, HELP_WIDTH = 88, WORD_MAX = 40 };
+
+const struct cmd_verb cmd_verbs[] = {
+    {"node", CMD_NODE, cmd_node, "be one task of a cluster",
+     "Plays one task: loads its plugins, connects, and does what the task is there\n"
+     "for. A task with a program (the chief's and the evaluator's come from a plugin)\n"
+     "runs it; every other task serves until the chief says that the job is done. When\n"
+     "the chief's program ends, so does the job. SIGTERM and SIGINT end the task within\n"
+     "--grace-ms, a second one at once.\n",
+     "  TF_CONFIG='{\"cluster\": {\"chief\": [\"a:4000\"], \"worker\": [\"b:4000\"]},\n"
+     "              \"task\": {\"type\": \"worker\", \"index\": 0}}' \\\n"
+     "      muster node --plugin ./digits.so\n"
+     "  muster node --cluster @cluster.json --task ps:0 --bind tcp://0.0.0.0:4000\n"},
+    {"run", CMD_RUN, cmd_run, "start a whole cluster of processes on this machine",
+     "Starts one `muster node` for each task, with free addresses and TF_CONFIG set,\n"
+     "and shows what they print, each line behind the name of its task. Ends when the\n"
+     "chief ends, with the chief's exit code, or on Ctrl-C (a second one kills at\n"
+     "once). No process stays behind, however it ends. Flags of `muster node` are passed\n"
+     "on.\n",
+     "  muster run --workers 3 --ps 2 --plugin ./digits.so --set epochs=5\n"
+     "  muster run --workers 4 --restart worker=on-failure --status-file tasks.json\n"},
+    {"status", CMD_STATUS, cmd_status, "ask a chief how its cluster is doing",
+     "Prints the tasks, closures, what is in flight, the variables and the metrics, as\n"
+     "the chief knows them. With --cluster or TF_CONFIG it also names the tasks that\n"
+     "are missing.\n",
+     "  muster status --address tcp://127.0.0.1:4000\n"
+     "  muster status --cluster @cluster.json -o json\n"},
+    {"version", CMD_VERSION, cmd_version, "print the version",
+     "Prints the version of muster.\n", "  muster version -o json\n"},
+    {0},
+};
+
+static const struct {
+    const char *code;
+    const char *words;
+} exit_codes[] = {
+    {"0", "all is well: the job ended well, or what was asked was done"},
+    {"1", "the job or its program failed, or what was asked for failed"},
+    {"2", "usage or configuration: a flag, a variable, the cluster, a plugin"},
+    {"3", "the task's address cannot be listened at: in use, or not permitted"},
+    {"4", "a task that was needed was not reached in time"},
+    {"5", "a function or program did not end within --grace-ms at shutdown"},
+    {"128 + n", "ended by signal n: 130 after SIGINT, 143 after SIGTERM, 137 SIGKILL"},
+};
+
+/* ---- near words ---- */
+
+static unsigned least(unsigned a, unsigned b, unsigned c)
+{
+    unsigned ab = a < b ? a : b;
+
+    return ab < c ? ab : c;
+}
+
+/* How many letters must change to make one word the other. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned row[WORD_MAX + 1];
+    size_t width = strlen(b);
+
+    if (strlen(a) > WORD_MAX || width > WORD_MAX)
+        return WORD_MAX;
+    for (unsigned j = 0; j <= width; j++)
+        row[j] = j;
+    for (unsigned i = 0; a[i] != '\0'; i++) {
+        unsigned corner = row[0];
+
+        row[0] = i + 1;
+        for (unsigned j = 0; j < width; j++) {
+            unsigned above = row[j + 1];
+
+            row[j + 1] = least(above + 1, row[j] + 1, corner + (a[i] != b[j]));
+            corner = above;
+        }
+    }
+    return row[width];
+}
+
+const char *cmd_nearest(const char *word, const char *const *words)
+{
+    const char *best = NULL;
+    unsigned best_distance = strlen(word) < 5 ? 2 : 3;
+
+    for (; *words != NULL; words++) {
+        unsigned d = distance(word, *words);
+
+        if (strlen(word) >= 3 && strncmp(word, *words, strlen(word)) == 0)
+            d = 1;
+        if (d < best_distance) {
+            best = *words;
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+/* ---- help ---- */
+
+/* Words from `column` on, in lines that end before HELP_WIDTH. */
+static void print_wrapped(const char *text, int column)
+{
+    int at = column;
+
+    while (*text != '\0') {
+        int length = (int)strcspn(text, " ");
+
+        if (at > column && at + length >= HELP_WIDTH) {
+            (void)printf("\n%*s", column, "");
+            at = column;
+        }
+        (void)printf("%s%.*s", at > column ? " " : "", length, text);
+        at += length + (at > column);
+        text += length;
+        text += strspn(text, " ");
+    }
+    (void)printf("\n");
+}
+
+static void print_flag(const struct cmd_flag_spec *spec)
+{
+    char letter[8] = "";
+    char head[64];
+    char text[400];
+    int used;
+
+    if (spec->letter != 0)
+        (void)snprintf(letter, sizeof letter, "-%c, ", spec->letter);
+    used = snprintf(head, sizeof head, "  %s--%s %s", letter, spec->name, spec->word);
+    if (used < HELP_COLUMN - 1)
+        (void)printf("%-*s", HELP_COLUMN, head);
+    else
+        (void)printf("%s\n%*s", head, HELP_COLUMN, "");
+    (void)snprintf(text, sizeof text, "%s%s%s (%s%s%s)",
+                   spec->kind == CMD_CHOICE ? spec->choices : "",
+                   spec->kind == CMD_CHOICE ? ": " : "", spec->help, spec->variable,
+                   spec->initial == NULL ? "" : "; default ",
+                   spec->initial == NULL ? "" : spec->initial);
+    print_wrapped(text, HELP_COLUMN);
+}
+
+static void help_verb(const struct cmd_verb *verb)
+{
+    (void)printf("muster %s: %s\n\n  muster %s [flags]\n\n%s\n"
+                 "flags, with their variables:\n",
+                 verb->name, verb->summary, verb->name, verb->text);
+    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++)
+        if ((cmd_flags[flag].verbs & verb->bit) != 0)
+            print_flag(&cmd_flags[flag]);
+    (void)printf("\nThe command line wins over variables, which win over TF_CONFIG.\n");
+    (void)printf("\nexamples:\n%s", verb->examples);
+}
+
+static void help_all(void)
+{
+    (void)printf("muster: runs functions on a cluster of tasks\n\n  muster VERB [flags]\n\n"
+                 "verbs:\n");
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
+        (void)printf("  %-10s%s\n", verb->name, verb->summary);
+    (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
+                 "  muster help exit-codes    how muster's processes end\n"
+                 "  muster help flags         all flags with their variables, as a table\n"
+                 "\nexamples:\n");
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
+        (void)printf("%s", verb->examples);
+}
+
+static void help_exit_codes(void)
+{
+    (void)printf("| code    | meaning |\n| ------- | ------- |\n");
+    for (size_t i = 0; i < sizeof exit_codes / sizeof exit_codes[0]; i++)
+        (void)printf("| %-7s | %s |\n", exit_codes[i].code, exit_codes[i].words);
+}
+
+/* In a table a bar would end the cell. */
+static void print_cell(const char *text)
+{
+    for (; *text != '\0'; text++)
+        (void)printf(*text == '|' ? "\\|" : "%c", *text);
+}
+
+static void help_flags(void)
+{
+    (void)printf("| flag | variable | default | verbs | meaning |\n"
+                 "| ---- | -------- | ------- | ----- | ------- |\n");
+    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
+        const struct cmd_flag_spec *spec = &cmd_flags[flag];
+        const char *comma = "";
+
+        (void)printf("| `--%s ", spec->name);
+        print_cell(spec->kind == CMD_CHOICE ? spec->choices : spec->word);
+        (void)printf("` | `%s` | %s | ", spec->variable,
+                     spec->initial == NULL ? "" : spec->initial);
+        for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
+            if ((spec->verbs & verb->bit) == 0)
+                continue;
+            (void)printf("%s%s", comma, verb->name);
+            comma = ", ";
+        }
+        (void)printf(" | ");
+        print_cell(spec->help);
+        (void)printf(" |\n");
+    }
+}
+
+int cmd_help(const char *topic)
+{
+    static const char *const topics[] = {"node",  "run",        "status",
+                                         "version", "exit-codes", "flags", NULL};
+    const char *near;
+
+    if (topic == NULL) {
+        help_all();
+        return CMD_FINE;
+    }
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
+        if (strcmp(topic, verb->name) == 0) {
+            help_verb(verb);
+            return CMD_FINE;
+        }
+    if (strcmp(topic, "exit-codes") == 0 || strcmp(topic, "flags") == 0) {
+        (topic[0] == 'e' ? help_exit_codes : help_flags)();
+        return CMD_FINE;
+    }
+    near = cmd_nearest(topic, topics);
+    (void)fprintf(stderr, "muster help: no topic \"%.40s\"%s%s%s\n", topic,
+                  near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,
+                  near == NULL ? "" : "?");
+    return CMD_USAGE;
+}

@@ -1,0 +1,23 @@
+/* Values as JSON, for people's programs to read. */
+#ifndef MU_NODE_CMD_JSON_H
+#define MU_NODE_CMD_JSON_H
+
+#include "muster/value.h"
+
+#include <cjson/cJSON.h>
+
+/* A text item; bytes that are no UTF-8 become "?". NULL when out of memory. */
+cJSON *cmd_json_text(const char *text, size_t size);
+
+/* A whole number, exact in all its 64 bits. NULL when out of memory. */
+cJSON *cmd_json_int(int64_t number);
+
+/* The JSON of a value: bytes and tensors as a description of what they are, a number that
+ * JSON does not have as null. The caller frees it; NULL when out of memory. */
+cJSON *cmd_json_value(const mu_value *value);
+
+/* Print an item and a line end to standard output, and free it. Returns 0, or -MU_ENOMEM
+ * (also for item NULL). */
+int cmd_json_print(cJSON *item);
+
+#endif

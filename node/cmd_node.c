@@ -1,0 +1,319 @@
+/* `muster node`: one task, from its flags to its exit code.
+ *
+ * The main thread does the task's work; a second one waits for signals, which a handler
+ * writes into a pipe. The first signal begins the node's end: every call that waits
+ * returns, so that the work on the main thread comes to its end too, and it alone frees
+ * the node. The second signal ends the process. */
+#include "node/cmd.h"
+#include "node/cmd_log.h"
+#include "node/cmd_spec.h"
+#include "node/node.h"
+
+#include "muster/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    KEEP_BYTES = 64 << 20,      /* blocks up to this size are kept for the next one */
+    KEEP_BYTES_LESS = 32 << 20, /* where the allocator allows no more */
+    ARENAS = 2,
+    CLOSING_MS = 1500           /* what closing takes beyond the grace */
+};
+
+struct task {
+    const struct cmd_options *options;
+    struct cmd_log log;
+    struct cmd_spec spec;
+    int grace_ms;
+    pthread_mutex_t lock;       /* guards `node` against the watcher */
+    mu_node *node;              /* NULL once it is being closed by its owner */
+    const char *name;           /* "/job:worker/task:1" */
+    atomic_int signal;          /* the first one, 0: none */
+    pthread_t watcher;
+};
+
+/* A handler can reach nothing else. */
+static int signal_pipe[2] = {-1, -1};
+
+/* ---- signals ---- */
+
+static void on_signal(int number)
+{
+    unsigned char byte = (unsigned char)number;
+    int saved = errno;
+
+    (void)!write(signal_pipe[1], &byte, 1);
+    errno = saved;
+}
+
+/* The next signal, 0 when none will come, -1 when there is none within the limit. */
+static int next_signal(int limit_ms)
+{
+    struct pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
+    unsigned char byte = 0;
+    int rv;
+
+    do
+        rv = poll(&readable, 1, limit_ms);
+    while (rv < 0 && errno == EINTR);
+    if (rv <= 0)
+        return -1;
+    return read(signal_pipe[0], &byte, 1) == 1 ? byte : 0;
+}
+
+/* What mu_node_close begins, without its waiting and freeing: calls are answered with
+ * -MU_ECLOSED from then on, and the node stays until its owner closes it. */
+static void begin_end(mu_node *node, int grace_ms)
+{
+    atomic_store(&node->close_limit_ms, grace_ms);
+    (void)uv_async_send(&node->stop);
+}
+
+static void *watch(void *arg)
+{
+    struct task *task = arg;
+    int number = next_signal(-1);
+
+    if (number <= 0)
+        return NULL;
+    atomic_store(&task->signal, number);
+    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
+                "signal %d (%s): ends within %d ms", number, strsignal(number),
+                task->grace_ms);
+    pthread_mutex_lock(&task->lock);
+    if (task->node != NULL)
+        begin_end(task->node, task->grace_ms);
+    pthread_mutex_unlock(&task->lock);
+
+    number = next_signal(task->grace_ms + CLOSING_MS);
+    if (number > 0) {
+        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
+                    "signal %d (%s) again: ends at once", number, strsignal(number));
+        _exit(CMD_SIGNAL + number);
+    }
+    if (number < 0) {
+        cmd_log_say(&task->log, MU_LOG_ERROR, task->name,
+                    "the program of %s did not end within %d ms", task->name,
+                    task->grace_ms);
+        _exit(CMD_UNENDED);
+    }
+    return NULL;
+}
+
+static int watch_signals(struct task *task, mu_error *error)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    (void)sigemptyset(&action.sa_mask);
+    if (pipe(signal_pipe) != 0 || fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0 ||
+        fcntl(signal_pipe[1], F_SETFD, FD_CLOEXEC) != 0 ||
+        pthread_create(&task->watcher, NULL, watch, task) != 0)
+        return mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
+                            strerror(errno));
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+    return 0;
+}
+
+static void unwatch_signals(struct task *task)
+{
+    on_signal(0);
+    (void)pthread_join(task->watcher, NULL);
+}
+
+/* ---- birth ---- */
+
+/* Messages of many megabytes come and go: keep their memory instead of giving it back to
+ * the system and faulting it in again. Few arenas keep an idle node small. */
+static void tune_memory(void)
+{
+    if (mallopt(M_MMAP_THRESHOLD, KEEP_BYTES) == 0)
+        (void)mallopt(M_MMAP_THRESHOLD, KEEP_BYTES_LESS);
+    (void)mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
+    (void)mallopt(M_ARENA_MAX, ARENAS);
+}
+
+static mu_node_options options_of(struct task *task)
+{
+    const struct cmd_options *o = task->options;
+    mu_node_options options;
+
+    mu_node_options_init(&options);
+    options.cluster = task->spec.cluster;
+    options.cluster_name = cmd_text(o, CMD_FLAG_CLUSTER_NAME);
+    options.task_type = task->spec.type;
+    options.task_index = task->spec.index;
+    options.bind_address = cmd_text(o, CMD_FLAG_BIND);
+    options.advertise_address = cmd_text(o, CMD_FLAG_ADVERTISE);
+    options.threads = cmd_number(o, CMD_FLAG_THREADS);
+    options.window = cmd_number(o, CMD_FLAG_WINDOW);
+    options.queue_max = cmd_number(o, CMD_FLAG_QUEUE_MAX);
+    options.attempts_max = cmd_number(o, CMD_FLAG_ATTEMPTS_MAX);
+    options.heartbeat_ms = cmd_number(o, CMD_FLAG_HEARTBEAT_MS);
+    options.silence_ms = cmd_number(o, CMD_FLAG_SILENCE_MS);
+    options.log = cmd_log_line;
+    options.log_user = &task->log;
+    options.log_level = task->log.level;
+    return options;
+}
+
+static int open_node(struct task *task, mu_error *error)
+{
+    const mu_node_options options = options_of(task);
+    int rv = mu_node_open(&options, error, &task->node);
+
+    if (rv == 0) {
+        task->name = mu_node_task(task->node);
+        return CMD_FINE;
+    }
+    return rv == -MU_EEXISTS || rv == -MU_EUNAVAILABLE || rv == -MU_EPERMISSION
+               ? CMD_ADDRESS
+               : CMD_USAGE;
+}
+
+static int apply_setting(struct task *task, const char *text, mu_error *error)
+{
+    const char *equals = strchr(text, '=');
+    char origin[64];
+    char *key;
+    int rv;
+
+    if (equals == NULL || equals == text)
+        return mu_error_set(error, -MU_EINVALID,
+                            "%s: expected KEY=VALUE, got \"%.200s\"",
+                            cmd_origin(task->options, CMD_FLAG_SET, origin,
+                                       sizeof origin),
+                            text);
+    key = strndup(text, (size_t)(equals - text));
+    rv = key == NULL ? -MU_ENOMEM : mu_node_set(task->node, key, equals + 1);
+    free(key);
+    return rv == 0 ? 0 : mu_error_set(error, rv, "out of memory");
+}
+
+static int prepare(struct task *task, mu_error *error)
+{
+    const struct cmd_value *settings = &task->options->values[CMD_FLAG_SET];
+    const struct cmd_value *plugins = &task->options->values[CMD_FLAG_PLUGIN];
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < settings->items_count; i++)
+        rv = apply_setting(task, settings->items[i], error);
+    for (size_t i = 0; rv == 0 && i < plugins->items_count; i++)
+        rv = mu_node_load(task->node, plugins->items[i], error);
+    return rv;
+}
+
+/* ---- life and end ---- */
+
+/* The chief's program has ended, so the job has. */
+static void end_job(struct task *task, int rv, const mu_error *why)
+{
+    mu_error error;
+    int code = rv < -255 ? -MU_EUNKNOWN : rv;
+
+    rv = mu_node_job_done(task->node, code, code == 0 ? "" : why->message,
+                          task->grace_ms, &error);
+    if (rv != 0 && atomic_load(&task->signal) == 0)
+        cmd_log_say(&task->log, MU_LOG_WARN, task->name, "%s", error.message);
+}
+
+static int work(struct task *task)
+{
+    mu_error error = {0};
+    int rv = prepare(task, &error);
+    int number;
+
+    if (rv != 0 && atomic_load(&task->signal) == 0) {
+        cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
+        return CMD_USAGE;
+    }
+    if (rv == 0) {
+        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "is up at %s",
+                    mu_node_address(task->node));
+        rv = mu_node_main(task->node, &error);
+    }
+    number = atomic_load(&task->signal);
+    if (number != 0)
+        return CMD_SIGNAL + number;
+    if (rv != 0)
+        cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s",
+                    error.message[0] == '\0' ? mu_strerror(rv) : error.message);
+    if (strcmp(task->spec.type, "chief") == 0)
+        end_job(task, rv, &error);
+    return rv == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+static int close_node(struct task *task)
+{
+    mu_node *node = task->node;
+    mu_error error;
+    int rv;
+
+    pthread_mutex_lock(&task->lock);
+    task->node = NULL;
+    pthread_mutex_unlock(&task->lock);
+    rv = mu_node_close(node, task->grace_ms, &error);
+    if (rv != 0)
+        cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
+    return rv;
+}
+
+static int run_node(struct task *task)
+{
+    mu_error error;
+    char name[64];
+    int code = open_node(task, &error);
+
+    if (code == CMD_FINE) {
+        (void)snprintf(name, sizeof name, "%s", task->name);
+        task->name = name;      /* it outlives the node */
+        code = watch_signals(task, &error) == 0 ? CMD_FINE : CMD_FAILED;
+        if (code != CMD_FINE)
+            (void)close_node(task);
+    }
+    if (code != CMD_FINE) {
+        cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
+        return code;
+    }
+    code = work(task);
+    if (close_node(task) != 0)
+        code = CMD_UNENDED;
+    unwatch_signals(task);
+    return code;
+}
+
+int cmd_node(struct cmd_options *options)
+{
+    struct task task = {
+        .options = options,
+        .grace_ms = (int)cmd_number(options, CMD_FLAG_GRACE_MS),
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .name = "muster",
+    };
+    mu_error error;
+    int code = CMD_USAGE;
+
+    tune_memory();
+    /* Plugins print to a pipe as often as to a terminal: their lines shall not wait. */
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    if (cmd_log_open(options, &error, &task.log) != 0) {
+        (void)fprintf(stderr, "muster node: %s\n", error.message);
+        return CMD_USAGE;
+    }
+    if (cmd_spec_read(options, &error, &task.spec) != 0)
+        cmd_log_say(&task.log, MU_LOG_ERROR, task.name, "%s", error.message);
+    else
+        code = run_node(&task);
+    mu_cluster_free(task.spec.cluster);
+    cmd_log_close(&task.log);
+    return code;
+}

@@ -1,0 +1,100 @@
+/* The flags of all verbs, from one table: parsing, help and the manual's table come from
+ * it. A value comes from the command line, else from the flag's environment variable (an
+ * empty one counts as absent), else it is the default. */
+#ifndef MU_NODE_CMD_OPTIONS_H
+#define MU_NODE_CMD_OPTIONS_H
+
+#include "muster/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum cmd_flag {
+    CMD_FLAG_CLUSTER,
+    CMD_FLAG_TASK,
+    CMD_FLAG_TYPE,
+    CMD_FLAG_INDEX,
+    CMD_FLAG_CLUSTER_NAME,
+    CMD_FLAG_BIND,
+    CMD_FLAG_ADVERTISE,
+    CMD_FLAG_THREADS,
+    CMD_FLAG_WINDOW,
+    CMD_FLAG_QUEUE_MAX,
+    CMD_FLAG_ATTEMPTS_MAX,
+    CMD_FLAG_HEARTBEAT_MS,
+    CMD_FLAG_SILENCE_MS,
+    CMD_FLAG_PLUGIN,
+    CMD_FLAG_SET,
+    CMD_FLAG_GRACE_MS,
+    CMD_FLAG_WORKERS,
+    CMD_FLAG_PS,
+    CMD_FLAG_EVALUATOR,
+    CMD_FLAG_CHIEF,
+    CMD_FLAG_TRANSPORT,
+    CMD_FLAG_RESTART,
+    CMD_FLAG_RESTART_MAX,
+    CMD_FLAG_STATUS_FILE,
+    CMD_FLAG_COLOR,
+    CMD_FLAG_ADDRESS,
+    CMD_FLAG_LIMIT_MS,
+    CMD_FLAG_LOG_LEVEL,
+    CMD_FLAG_LOG_FORMAT,
+    CMD_FLAG_LOG_FILE,
+    CMD_FLAG_OUTPUT,
+    CMD_FLAGS_COUNT
+};
+
+enum cmd_kind {
+    CMD_TEXT,
+    CMD_NUMBER,     /* whole, from `low` to `high` */
+    CMD_CHOICE,     /* one of `choices`, "a|b|c" */
+    CMD_LIST        /* may be repeated; in a variable, several are separated by ; */
+};
+
+struct cmd_flag_spec {
+    const char *name;       /* without the dashes */
+    const char *variable;
+    char letter;            /* "-o" for 'o', or 0 */
+    enum cmd_kind kind;
+    unsigned verbs;         /* CMD_NODE | ... */
+    const char *word;       /* what its value is called in the help */
+    const char *initial;    /* the default, as text; NULL: none */
+    unsigned low;
+    unsigned high;
+    const char *choices;
+    const char *help;
+};
+
+extern const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT];
+
+enum cmd_source { CMD_FROM_DEFAULT, CMD_FROM_VARIABLE, CMD_FROM_LINE };
+
+struct cmd_value {
+    enum cmd_source source;
+    const char *text;       /* NULL: none. Borrowed from argv, environ or the table */
+    unsigned number;        /* of a number, or which of the choices */
+    char **items;           /* of a list */
+    size_t items_count;
+};
+
+struct cmd_options {
+    unsigned verb;          /* CMD_NODE ... */
+    const char *verb_name;
+    bool help;              /* --help was asked for; nothing else is valid then */
+    struct cmd_value values[CMD_FLAGS_COUNT];
+};
+
+/* Read the arguments after the verb, and the environment. -MU_EINVALID with the flag, its
+ * value and what was expected; *ret_options is then free of memory. */
+int cmd_options_parse(unsigned verb, const char *verb_name, char **arguments,
+                      mu_error *ret_error, struct cmd_options *ret_options);
+void cmd_options_done(struct cmd_options *options);
+
+const char *cmd_text(const struct cmd_options *options, enum cmd_flag flag);
+unsigned cmd_number(const struct cmd_options *options, enum cmd_flag flag);
+
+/* How a person gave the value: "--threads" or "MUSTER_THREADS". */
+const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,
+                       size_t size);
+
+#endif

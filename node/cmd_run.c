@@ -1,0 +1,719 @@
+/* `muster run`: a whole cluster of processes on this machine.
+ *
+ * One thread, one poll(), no sockets of ours: processes are forked here. What ends them
+ * in every case is the kernel, which kills them when this process ends (cmd_child.c); all
+ * that follows is about ending them well. */
+#include "node/cmd.h"
+#include "node/cmd_child.h"
+#include "node/cmd_json.h"
+#include "node/cmd_options.h"
+#include "node/cmd_output.h"
+#include "node/cmd_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    KILL_AFTER_MS = 2000,       /* beyond the grace that every task takes itself */
+    BACKOFF_FIRST_MS = 100,
+    BACKOFF_MAX_MS = 10000,
+    STEADY_MS = 60000,          /* who ran for so long has not restarted in a row */
+    ARGUMENTS_MAX = 256,
+    SIGNALS_AT_ONCE = 3         /* so many, and we end without another look */
+};
+
+extern char **environ;
+
+/* How the end goes on. Each has a limit, after which the next one begins. */
+enum phase {
+    RUNNING,
+    LEAVING,        /* the chief has ended: the others know, and end by themselves */
+    STOPPING,       /* SIGTERM was sent */
+    KILLING         /* SIGKILL was sent */
+};
+
+struct run {
+    const struct cmd_options *options;
+    struct cmd_output output;
+    mu_cluster *cluster;
+    char folder[CMD_FOLDER_BYTES];
+    struct cmd_child *children;
+    size_t count;
+    char *arguments[ARGUMENTS_MAX];
+    char **environment;
+    enum phase phase;
+    uint64_t phase_ends_ms;
+    int result;                 /* exit code; -1: not known yet */
+    bool unended;               /* somebody had to be killed, or left a function behind */
+    unsigned grace_ms;
+};
+
+/* A handler can reach nothing else. */
+static int signal_pipe[2] = {-1, -1};
+static volatile sig_atomic_t signals_seen;
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void say(struct run *run, const char *format, ...) MU_PRINTF(2, 3);
+
+static void say(struct run *run, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    cmd_output_line(&run->output, "muster", 0, text, strlen(text));
+}
+
+/* ---- signals ---- */
+
+static void on_signal(int number)
+{
+    unsigned char byte = (unsigned char)number;
+    int saved = errno;
+
+    if (number != SIGCHLD && ++signals_seen >= SIGNALS_AT_ONCE)
+        _exit(CMD_SIGNAL + number);
+    (void)!write(signal_pipe[1], &byte, 1);
+    errno = saved;
+}
+
+static int watch_signals(void)
+{
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    if (pipe(signal_pipe) != 0)
+        return -1;
+    for (int i = 0; i < 2; i++)
+        if (fcntl(signal_pipe[i], F_SETFL, O_NONBLOCK) != 0 ||
+            fcntl(signal_pipe[i], F_SETFD, FD_CLOEXEC) != 0)
+            return -1;
+    (void)sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (sigaction(numbers[i], &action, NULL) != 0)
+            return -1;
+    return 0;
+}
+
+/* ---- the file of the tasks ---- */
+
+static cJSON *children_json(const struct run *run)
+{
+    cJSON *root = cJSON_CreateObject();
+
+    for (size_t i = 0; i < run->count; i++) {
+        const struct cmd_child *child = &run->children[i];
+        cJSON *map = cJSON_AddObjectToObject(root, child->name);
+
+        if (child->pid > 0)
+            (void)cJSON_AddNumberToObject(map, "pid", (double)child->pid);
+        else
+            (void)cJSON_AddNullToObject(map, "pid");
+        (void)cJSON_AddStringToObject(map, "address", child->address);
+        (void)cJSON_AddStringToObject(map, "state",
+                                      child->pid > 0 ? "running"
+                                      : child->ended ? "ended"
+                                                     : "restarting");
+        (void)cJSON_AddNumberToObject(map, "restarts", (double)child->restarts_total);
+        if (child->ended)
+            (void)cJSON_AddNumberToObject(map, "exit_code", (double)child->code);
+    }
+    return root;
+}
+
+/* Written beside it and moved there, so that nobody reads half of it. */
+static int write_file(const char *path, const char *text)
+{
+    char beside[4096];
+    FILE *file;
+    bool good;
+
+    if ((size_t)snprintf(beside, sizeof beside, "%s.new", path) >= sizeof beside)
+        return -1;
+    file = fopen(beside, "we");
+    if (file == NULL)
+        return -1;
+    good = fprintf(file, "%s\n", text) > 0;
+    good = fclose(file) == 0 && good;
+    return good && rename(beside, path) == 0 ? 0 : -1;
+}
+
+static void write_status(struct run *run)
+{
+    const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
+    cJSON *root;
+    char *text;
+
+    if (path == NULL)
+        return;
+    root = children_json(run);
+    text = root == NULL ? NULL : cJSON_Print(root);
+    if (text == NULL || write_file(path, text) != 0)
+        say(run, "the status file \"%s\" cannot be written: %s", path, strerror(errno));
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+/* ---- starting tasks ---- */
+
+static const char *const own_variables[] = {
+    "TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK",      "MUSTER_TYPE",
+    "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_PROGRESS",
+};
+
+static bool is_own_variable(const char *entry)
+{
+    size_t length = strcspn(entry, "=");
+
+    for (size_t i = 0; i < sizeof own_variables / sizeof own_variables[0]; i++)
+        if (strlen(own_variables[i]) == length &&
+            strncmp(own_variables[i], entry, length) == 0)
+            return true;
+    return false;
+}
+
+/* Ours, without what says which task this is; TF_CONFIG of each child comes last. */
+static int make_environment(struct run *run)
+{
+    static char progress[] = "MUSTER_PROGRESS=1";
+    size_t count = 0;
+
+    while (environ[count] != NULL)
+        count++;
+    run->environment = calloc(count + 3, sizeof *run->environment);
+    if (run->environment == NULL)
+        return -MU_ENOMEM;
+    count = 0;
+    for (char **at = environ; *at != NULL; at++)
+        if (!is_own_variable(*at))
+            run->environment[count++] = *at;
+    run->environment[count] = progress;
+    return 0;
+}
+
+/* The flags of `muster node` that were given to us; variables are inherited. */
+static int make_arguments(struct run *run, mu_error *error)
+{
+    static char words[][8] = {"muster", "node"};
+    static char names[CMD_FLAGS_COUNT][32];
+    size_t count = 0;
+
+    run->arguments[count++] = words[0];
+    run->arguments[count++] = words[1];
+    count += 2;     /* for --task */
+    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
+        const struct cmd_value *value = &run->options->values[flag];
+        bool is_list = cmd_flags[flag].kind == CMD_LIST;
+        size_t items = is_list ? value->items_count : 1;
+
+        if ((cmd_flags[flag].verbs & CMD_NODE) == 0 || value->source != CMD_FROM_LINE)
+            continue;
+        if (count + 2 * items >= ARGUMENTS_MAX)
+            return mu_error_set(error, -MU_EEXHAUSTED, "too many flags to pass on");
+        (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
+        for (size_t i = 0; i < items; i++) {
+            run->arguments[count++] = names[flag];
+            run->arguments[count++] = is_list ? value->items[i] : (char *)value->text;
+        }
+    }
+    return 0;
+}
+
+static char *tf_config_of(const struct run *run, const struct cmd_child *child)
+{
+    static const char format[] =
+        "TF_CONFIG={\"cluster\": %s, \"task\": {\"type\": \"%s\", \"index\": %d}}";
+    char *cluster = mu_cluster_json(run->cluster);
+    size_t size = cluster == NULL ? 0 : strlen(cluster) + sizeof format + 32;
+    char *text = cluster == NULL ? NULL : malloc(size);
+
+    if (text != NULL)
+        (void)snprintf(text, size, format, cluster, child->type, child->index);
+    free(cluster);
+    return text;
+}
+
+static int environment_end(const struct run *run)
+{
+    int end = 0;
+
+    while (run->environment[end] != NULL)
+        end++;
+    return end;
+}
+
+static int start_child(struct run *run, struct cmd_child *child)
+{
+    static char flag[] = "--task";
+    char task[CMD_NAME_BYTES];
+    char *tf_config = tf_config_of(run, child);
+    int end = environment_end(run);
+    int rv = -1;
+
+    (void)snprintf(task, sizeof task, "%s:%d", child->type, child->index);
+    run->arguments[2] = flag;
+    run->arguments[3] = task;
+    run->environment[end] = tf_config;
+    if (tf_config != NULL)
+        rv = cmd_child_start(child, run->arguments, run->environment);
+    if (rv != 0)
+        say(run, "%s cannot be started: %s", child->name, strerror(errno));
+    run->environment[end] = NULL;
+    run->arguments[3] = NULL;
+    free(tf_config);
+    if (rv != 0)
+        return rv;
+    child->started_ms = now_ms();
+    child->restart_ms = 0;
+    say(run, "%s pid %ld started at %s", child->name, (long)child->pid, child->address);
+    return 0;
+}
+
+/* ---- phases ---- */
+
+static size_t running_count(const struct run *run)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < run->count; i++)
+        count += run->children[i].pid > 0;
+    return count;
+}
+
+/* Who was still to be started again is not, any more. */
+static void begin_phase(struct run *run, enum phase phase, unsigned limit_ms)
+{
+    if (phase <= run->phase)
+        return;
+    run->phase = phase;
+    run->phase_ends_ms = now_ms() + limit_ms;
+    for (size_t i = 0; i < run->count; i++) {
+        struct cmd_child *child = &run->children[i];
+
+        child->restart_ms = 0;
+        if (child->pid == 0)
+            child->ended = true;
+        if (child->pid > 0 && phase == STOPPING)
+            (void)kill(child->pid, SIGTERM);
+        if (child->pid > 0 && phase == KILLING) {
+            (void)kill(-child->pid, SIGKILL);
+            (void)kill(child->pid, SIGKILL);
+        }
+    }
+}
+
+static void stop(struct run *run)
+{
+    begin_phase(run, STOPPING, run->grace_ms + KILL_AFTER_MS);
+}
+
+static void next_phase(struct run *run)
+{
+    if (run->phase == RUNNING || now_ms() < run->phase_ends_ms)
+        return;
+    if (run->phase == LEAVING) {
+        stop(run);
+        return;
+    }
+    if (run->phase == KILLING)
+        return;
+    for (size_t i = 0; i < run->count; i++)
+        if (run->children[i].pid > 0)
+            say(run, "%s did not end within %u ms and is killed", run->children[i].name,
+                run->grace_ms + KILL_AFTER_MS);
+    run->unended = true;
+    begin_phase(run, KILLING, 0);
+}
+
+static void interrupted(struct run *run, int number)
+{
+    if (run->phase == STOPPING || run->phase == KILLING) {
+        say(run, "signal %d (%s) again: the tasks are killed", number,
+            strsignal(number));
+        begin_phase(run, KILLING, 0);
+        return;
+    }
+    say(run, "signal %d (%s): the tasks are stopped", number, strsignal(number));
+    run->result = CMD_SIGNAL + number;
+    stop(run);
+}
+
+/* ---- ends of tasks ---- */
+
+static void on_line(void *user, struct cmd_child *child, const char *text, size_t size,
+                    bool progress)
+{
+    struct run *run = user;
+
+    if (progress)
+        cmd_output_progress(&run->output, child->name, child->colour, text, size,
+                            now_ms());
+    else
+        cmd_output_line(&run->output, child->name, child->colour, text, size);
+}
+
+static int code_of(int status)
+{
+    return WIFSIGNALED(status) ? CMD_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void describe(int status, char *out, size_t size)
+{
+    if (WIFSIGNALED(status))
+        (void)snprintf(out, size, "was killed by signal %d (%s)", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+    else
+        (void)snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* Whether it is started again; usage errors would only repeat themselves. */
+static bool wants_restart(struct run *run, const struct cmd_child *child)
+{
+    if (run->phase != RUNNING || child->code == CMD_USAGE)
+        return false;
+    return child->policy == CMD_RESTART_ALWAYS ||
+           (child->policy == CMD_RESTART_ON_FAILURE && child->code != CMD_FINE);
+}
+
+static void arrange_restart(struct run *run, struct cmd_child *child, const char *how)
+{
+    unsigned most = cmd_number(run->options, CMD_FLAG_RESTART_MAX);
+    uint64_t now = now_ms();
+    unsigned wait_ms = BACKOFF_MAX_MS;
+
+    if (now - child->started_ms >= STEADY_MS)
+        child->restarts = 0;
+    if (child->restarts >= most) {
+        child->ended = true;
+        say(run, "%s %s; given up after %u restarts in a row", child->name, how, most);
+        return;
+    }
+    if (child->restarts < 7)
+        wait_ms = (unsigned)BACKOFF_FIRST_MS << child->restarts;
+    child->restarts++;
+    child->restarts_total++;
+    child->restart_ms = now + wait_ms;
+    say(run, "%s %s; restart %u of %u in %u ms", child->name, how, child->restarts, most,
+        wait_ms);
+}
+
+/* The chief's end is everybody's. Only a chief that came to its program's end has told
+ * the others. */
+static void chief_ended(struct run *run, const struct cmd_child *chief)
+{
+    if (run->phase != RUNNING)
+        return;
+    run->result = chief->code;
+    if (chief->code == CMD_FINE || chief->code == CMD_FAILED)
+        begin_phase(run, LEAVING, run->grace_ms);
+    else
+        stop(run);
+}
+
+static void child_ended(struct run *run, struct cmd_child *child, int status)
+{
+    char how[96];
+
+    child->pid = 0;
+    child->code = code_of(status);
+    describe(status, how, sizeof how);
+    cmd_child_drain(child, on_line, run);
+    if (child->code == CMD_UNENDED)
+        run->unended = true;
+    if (wants_restart(run, child)) {
+        arrange_restart(run, child, how);
+    } else {
+        child->ended = true;
+        say(run, "%s %s", child->name, how);
+    }
+    if (strcmp(child->type, "chief") == 0)
+        chief_ended(run, child);
+    write_status(run);
+}
+
+static void reap(struct run *run)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (size_t i = 0; i < run->count; i++)
+            if (run->children[i].pid == pid)
+                child_ended(run, &run->children[i], status);
+}
+
+/* ---- the loop ---- */
+
+static void handle_signals(struct run *run)
+{
+    unsigned char bytes[64];
+    ssize_t size = read(signal_pipe[0], bytes, sizeof bytes);
+
+    for (ssize_t i = 0; i < size; i++)
+        if (bytes[i] != SIGCHLD)
+            interrupted(run, bytes[i]);
+    reap(run);
+}
+
+static int sooner(int a_ms, uint64_t due_ms)
+{
+    uint64_t now = now_ms();
+    int b_ms = due_ms <= now ? 0 : (int)(due_ms - now);
+
+    return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
+}
+
+static int next_due(struct run *run)
+{
+    int wait_ms = cmd_output_tick(&run->output, now_ms());
+
+    if (run->phase == LEAVING || run->phase == STOPPING)
+        wait_ms = sooner(wait_ms, run->phase_ends_ms);
+    for (size_t i = 0; i < run->count; i++)
+        if (run->children[i].restart_ms != 0)
+            wait_ms = sooner(wait_ms, run->children[i].restart_ms);
+    return wait_ms;
+}
+
+static void restart_due(struct run *run)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        struct cmd_child *child = &run->children[i];
+
+        if (child->restart_ms == 0 || now_ms() < child->restart_ms)
+            continue;
+        child->restart_ms = 0;
+        if (start_child(run, child) != 0)
+            child->ended = true;
+        write_status(run);
+    }
+}
+
+static bool is_over(const struct run *run)
+{
+    if (running_count(run) > 0)
+        return false;
+    for (size_t i = 0; i < run->count; i++)
+        if (!run->children[i].ended)
+            return false;
+    return true;
+}
+
+static void turn(struct run *run, struct pollfd *polled)
+{
+    int rv;
+
+    polled[0] = (struct pollfd){.fd = signal_pipe[0], .events = POLLIN};
+    for (size_t i = 0; i < run->count; i++)
+        polled[i + 1] = (struct pollfd){.fd = run->children[i].fd, .events = POLLIN};
+    rv = poll(polled, run->count + 1, next_due(run));
+    for (size_t i = 0; rv > 0 && i < run->count; i++)
+        if (polled[i + 1].revents != 0)
+            cmd_child_read(&run->children[i], on_line, run);
+    if (rv > 0 && polled[0].revents != 0)
+        handle_signals(run);
+    restart_due(run);
+    next_phase(run);
+}
+
+/* Without a chief: the first code that is not fine. */
+static int result_of(const struct run *run)
+{
+    int result = run->result;
+
+    for (size_t i = 0; result < 0 && i < run->count; i++)
+        if (run->children[i].code != CMD_FINE)
+            result = run->children[i].code;
+    if (result < 0)
+        result = CMD_FINE;
+    if (run->unended && (result == CMD_FINE || result > CMD_SIGNAL))
+        result = CMD_UNENDED;
+    return result;
+}
+
+static int run_all(struct run *run)
+{
+    struct pollfd *polled = calloc(run->count + 1, sizeof *polled);
+
+    if (polled == NULL)
+        return CMD_FAILED;
+    for (size_t i = 0; i < run->count; i++)
+        if (run->phase == RUNNING && start_child(run, &run->children[i]) != 0) {
+            run->result = CMD_FAILED;
+            stop(run);
+        }
+    write_status(run);
+    while (!is_over(run))
+        turn(run, polled);
+    free(polled);
+    cmd_output_end(&run->output);
+    return result_of(run);
+}
+
+/* ---- what is asked for ---- */
+
+static int policy_of(const char *text, size_t length)
+{
+    static const char *const names[] = {"never", "on-failure", "always"};
+
+    for (int i = 0; i < 3; i++)
+        if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0)
+            return i;
+    return -1;
+}
+
+/* "on-failure", or "worker=always,ps=never"; types not named are never restarted. */
+static int find_policy(const char *text, const char *type, enum cmd_restart *ret_policy)
+{
+    int policy = policy_of(text, strlen(text));
+
+    *ret_policy = CMD_RESTART_NEVER;
+    if (policy >= 0) {
+        *ret_policy = (enum cmd_restart)policy;
+        return 0;
+    }
+    while (*text != '\0') {
+        size_t name = strcspn(text, "=,");
+        size_t word = text[name] == '=' ? strcspn(text + name + 1, ",") : 0;
+
+        policy = word == 0 ? -1 : policy_of(text + name + 1, word);
+        if (policy < 0 || !((name == 6 && strncmp(text, "worker", 6) == 0) ||
+                            (name == 2 && strncmp(text, "ps", 2) == 0) ||
+                            (name == 9 && strncmp(text, "evaluator", 9) == 0)))
+            return -1;
+        if (strlen(type) == name && strncmp(text, type, name) == 0)
+            *ret_policy = (enum cmd_restart)policy;
+        text += name + 1 + word;
+        text += *text == ',';
+    }
+    return 0;
+}
+
+static int init_child(struct run *run, size_t number, mu_error *error)
+{
+    struct cmd_child *child = &run->children[number];
+    const char *restart = cmd_text(run->options, CMD_FLAG_RESTART);
+    char origin[64];
+
+    child->fd = -1;
+    child->colour = (unsigned)number + 1;
+    (void)mu_cluster_task_at(run->cluster, number, &child->type, &child->index,
+                             &child->address);
+    (void)snprintf(child->name, sizeof child->name, "%s/%d", child->type, child->index);
+    if (find_policy(restart, child->type, &child->policy) != 0)
+        return mu_error_set(error, -MU_EINVALID,
+                            "%s: expected never, on-failure, always, or for types "
+                            "(worker, ps, evaluator) as in worker=always,ps=never, got "
+                            "\"%.100s\"",
+                            cmd_origin(run->options, CMD_FLAG_RESTART, origin,
+                                       sizeof origin),
+                            restart);
+    if (strcmp(child->type, "chief") == 0)
+        child->policy = CMD_RESTART_NEVER;
+    return 0;
+}
+
+static int make_children(struct run *run, mu_error *error)
+{
+    int rv = 0;
+
+    run->count = mu_cluster_task_count(run->cluster, NULL);
+    run->children = calloc(run->count + 1, sizeof *run->children);
+    if (run->children == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    for (size_t i = 0; rv == 0 && i < run->count; i++)
+        rv = init_child(run, i, error);
+    return rv;
+}
+
+static int place(struct run *run, mu_error *error)
+{
+    const struct cmd_options *o = run->options;
+    const struct cmd_wanted wanted[] = {
+        {"chief", (int)cmd_number(o, CMD_FLAG_CHIEF)},
+        {"evaluator", (int)cmd_number(o, CMD_FLAG_EVALUATOR)},
+        {"ps", (int)cmd_number(o, CMD_FLAG_PS)},
+        {"worker", (int)cmd_number(o, CMD_FLAG_WORKERS)},
+        {NULL, 0},
+    };
+    int total = 0;
+
+    for (size_t i = 0; wanted[i].type != NULL; i++)
+        total += wanted[i].count;
+    if (total == 0)
+        return mu_error_set(error, -MU_EINVALID,
+                            "there is nothing to run: expected a task at least");
+    return cmd_place(wanted, cmd_number(o, CMD_FLAG_TRANSPORT) == 1, error, run->folder,
+                     &run->cluster);
+}
+
+static void init_output(struct run *run)
+{
+    bool terminal = isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL;
+    unsigned when = cmd_number(run->options, CMD_FLAG_COLOR);
+    int width = (int)strlen("muster");
+
+    for (size_t i = 0; i < run->count; i++)
+        if ((int)strlen(run->children[i].name) > width)
+            width = (int)strlen(run->children[i].name);
+    cmd_output_init(&run->output, STDOUT_FILENO, width,
+                    when == 1 || (when == 0 && terminal));
+}
+
+static int prepare(struct run *run, mu_error *error)
+{
+    int rv = place(run, error);
+
+    if (rv == 0)
+        rv = make_children(run, error);
+    if (rv == 0)
+        rv = make_arguments(run, error);
+    if (rv == 0 && make_environment(run) != 0)
+        rv = mu_error_set(error, -MU_ENOMEM, "out of memory");
+    if (rv == 0 && watch_signals() != 0)
+        rv = mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
+                          strerror(errno));
+    return rv;
+}
+
+int cmd_run(struct cmd_options *options)
+{
+    struct run run = {
+        .options = options,
+        .result = -1,
+        .grace_ms = cmd_number(options, CMD_FLAG_GRACE_MS),
+    };
+    mu_error error;
+    int rv = prepare(&run, &error);
+    int code = rv == -MU_EINVALID ? CMD_USAGE : CMD_FAILED;
+
+    if (rv == 0) {
+        init_output(&run);
+        code = run_all(&run);
+    } else {
+        (void)fprintf(stderr, "muster run: %s\n", error.message);
+    }
+    cmd_place_done(run.folder, run.cluster);
+    mu_cluster_free(run.cluster);
+    free(run.environment);
+    free(run.children);
+    return code;
+}
