@@ -184,6 +184,8 @@ static void resolve_cancelled(struct mu__ctx *ctx, struct client *c,
     mu_error error = {0};
 
     (void)mu_error_set(&error, code, "%s", words);
+    if (code != -MU_ECANCELLED)
+        keep_first_error(c, &error);
     add(&c->session->cancelled, 1);
     resolve_error(ctx, future, MU_REMOTE_ABORTED, &error);
     count_resolved(ctx, c);
@@ -267,6 +269,15 @@ static bool make_places(struct client *c)
     return true;
 }
 
+static void resolve_no_chief(struct mu__ctx *ctx, struct client *c,
+                             mu_remote_value *future)
+{
+    char words[MU__ERROR_TEXT_MAX + 1];
+
+    (void)snprintf(words, sizeof words, "%s is not connected", c->config.chief);
+    resolve_cancelled(ctx, c, future, -MU_EUNAVAILABLE, words);
+}
+
 /* From the program, which put its future where the token goes. */
 static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -278,11 +289,13 @@ static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (msg->from.node != MU__NODE_SELF || c->session == NULL)
         return;
     future = (mu_remote_value *)(uintptr_t)body->token;
-    if (phase_of(c) >= MU__SESSION_CANCELLING || !c->has_chief) {
-        resolve_cancelled(ctx, c, future,
-                          c->has_chief ? -MU_ECANCELLED : -MU_EUNAVAILABLE,
-                          c->has_chief ? "cancelled after another closure's error"
-                                       : "the chief is lost");
+    if (phase_of(c) >= MU__SESSION_CANCELLING) {
+        resolve_cancelled(ctx, c, future, -MU_ECANCELLED,
+                          "cancelled after another closure's error");
+        return;
+    }
+    if (!c->has_chief) {
+        resolve_no_chief(ctx, c, future);
         return;
     }
     if (c->free_first == PLACES_END && !make_places(c)) {

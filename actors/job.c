@@ -32,6 +32,7 @@ struct peer {
 
 struct job {
     bool done;
+    bool ended_here;            /* by END: whoever comes later is told, too */
     int code;
     char message[MU__ERROR_TEXT_MAX + 1];
     struct mu__call *waiting;   /* WAIT */
@@ -105,6 +106,7 @@ static void finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__vi
 
 static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
+    job->ended_here = true;
     finish(ctx, job, call->job_code,
            mu__view_str(call->message == NULL ? "" : call->message));
     for (uint32_t i = 0; i < job->peers_count; i++)
@@ -162,7 +164,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     *peer = (struct peer){.node = body->node, .index = body->index,
                           .chief = mu__view_is(body->type, "chief")};
     mu__view_copy(body->type, peer->type, sizeof peer->type);
-    if (job->ending != NULL)
+    if (job->ended_here)
         (void)tell(ctx, job, body->node);
 }
 

@@ -74,14 +74,17 @@ uint32_t mu__names_number(struct mu__names *names, struct mu__view name)
 {
     uint32_t hash = hash_of(name);
     struct mu__name *added;
-    uint32_t *slot;
+    uint32_t *slot = names->slots_size == 0 ? NULL : probe(names, name, hash);
 
-    if (names->count * 2 >= names->slots_size &&
-        (names->count >= MU__NAMES_MAX || !grow(names)))
-        return MU__NAME_NONE;
-    slot = probe(names, name, hash);
-    if (*slot != 0)
+    if (slot != NULL && *slot != 0)
         return *slot - 1;
+    if (names->count >= MU__NAMES_MAX)
+        return MU__NAME_NONE;
+    if (names->count * 2 >= names->slots_size) {
+        if (!grow(names))
+            return MU__NAME_NONE;
+        slot = probe(names, name, hash);
+    }
     added = malloc(sizeof *added + name.size);
     if (added == NULL)
         return MU__NAME_NONE;

@@ -67,6 +67,8 @@ struct mu__store {
     struct variable *first;
     struct variable *last;
     struct transfer *transfers;
+    uint8_t *spare;                 /* what the last assign replaced, for the next one: */
+    uint64_t spare_bytes;           /* fresh memory costs more than the copy into it */
     struct answers due;
     struct mu__store_totals totals;
 };
@@ -514,6 +516,31 @@ static void free_transfer(struct mu__store *store, struct transfer **link)
     free(transfer);
 }
 
+/* Charged memory with any content. */
+static int get_staging(struct mu__store *store, uint64_t bytes, mu_error *ret_error,
+                       uint8_t **ret_data)
+{
+    int rv;
+
+    if (store->spare == NULL || store->spare_bytes != bytes)
+        return get_memory(store, bytes, ret_error, ret_data);
+    rv = charge(store, bytes, ret_error);
+    if (rv != 0)
+        return rv;
+    *ret_data = store->spare;
+    store->spare = NULL;
+    return 0;
+}
+
+/* Keeps memory that was charged, and frees what was kept before. */
+static void keep_spare(struct mu__store *store, uint8_t *data, uint64_t bytes)
+{
+    free(store->spare);
+    store->spare = data;
+    store->spare_bytes = bytes;
+    store->totals.bytes -= bytes;
+}
+
 static uint32_t transfers_of(const struct mu__store *store, uint32_t node)
 {
     uint32_t count = 0;
@@ -536,7 +563,7 @@ static int begin_transfer(struct mu__store *store, struct variable *v,
     transfer = calloc(1, sizeof *transfer);
     if (transfer == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
-    rv = get_memory(store, v->bytes, ret_error, &transfer->data);
+    rv = get_staging(store, v->bytes, ret_error, &transfer->data);
     if (rv != 0) {
         free(transfer);
         return rv;
@@ -555,7 +582,6 @@ static int stage(struct mu__store *store, struct variable *v,
                  const struct mu__store_write *write, mu_error *ret_error)
 {
     struct transfer **link = find_transfer(store, v, write);
-    uint8_t *former = v->data;
 
     if (*link != NULL && (*link)->received != write->offset)
         free_transfer(store, link);
@@ -573,8 +599,9 @@ static int stage(struct mu__store *store, struct variable *v,
     memcpy((*link)->data + write->offset, write->data.data, write->data.size);
     (*link)->received += write->data.size;
     if ((*link)->received == v->bytes) {
+        keep_spare(store, v->data, v->bytes);
         v->data = (*link)->data;
-        (*link)->data = former;
+        (*link)->data = NULL;
         free_transfer(store, link);
     }
     return 0;
@@ -824,6 +851,7 @@ void mu__store_free(struct mu__store *store)
         next = v->next;
         free_variable(store, v);
     }
+    free(store->spare);
     free_answers(&store->due);
     mu__map_done(&store->by_id);
     mu__map_done(&store->by_name);

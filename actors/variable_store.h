@@ -25,7 +25,8 @@ enum mu__write_operation {
 
 /* Bounds. A request beyond one is refused with -MU_EEXHAUSTED, naming it. */
 struct mu__store_limits {
-    uint64_t bytes_max;             /* contents, velocities and staged pieces together */
+    uint64_t bytes_max;             /* contents, velocities and staged pieces together;
+                                       one replaced content is kept besides */
     uint32_t variables_max;
     uint32_t waiting_max;           /* openers that wait for initial content */
     uint32_t transfers_node_max;    /* staged assigns of one node */

@@ -39,7 +39,7 @@ static const struct mu__handler handlers[] = {
 
 enum {
     RETRY_MS = 5,           /* after a link had no room */
-    DEBTS_MAX = 4096,       /* more are not told: their servers learn when the node goes */
+    DEBTS_MAX = 4096,       /* past it servers learn of it only when the node goes */
     NAMED_MAX = 3,          /* servers that an error names */
     PLACE_BYTES_MAX = 384,  /* a task and its address */
     TROUBLE_BYTES_MAX = 128
@@ -306,14 +306,15 @@ static int try_abandon(struct mu__ctx *ctx, const struct debt *debt)
 }
 
 /* Nothing answers an ABANDON. Without it, others would wait for what we gave up for as
- * long as this node lives. */
+ * long as this node lives. A server that is not there any more has forgotten it. */
 static void send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
                          uint64_t variable, uint64_t transfer)
 {
     const struct debt debt = {NULL, to, variable, transfer};
     struct debt *kept;
+    int rv = try_abandon(ctx, &debt);
 
-    if (!is_passing(try_abandon(ctx, &debt)))
+    if (!is_passing(rv) || rv == -MU_EUNAVAILABLE)
         return;
     kept = v->debts_count < DEBTS_MAX ? malloc(sizeof *kept) : NULL;
     if (kept == NULL) {
@@ -328,38 +329,19 @@ static void send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
     retry_later(ctx, v);
 }
 
-/* Take out the debts for which `paid` is true. */
-static void settle_debts(struct mu__ctx *ctx, struct variables *v,
-                         bool (*paid)(struct mu__ctx *ctx, const struct debt *debt,
-                                      uint32_t node),
-                         uint32_t node)
+static void pay_debts(struct mu__ctx *ctx, struct variables *v)
 {
-    struct debt **link = &v->debts;
+    struct debt *debt = v->debts;
 
-    while (*link != NULL) {
-        struct debt *debt = *link;
+    v->debts = NULL;
+    v->debts_count = 0;
+    while (debt != NULL) {
+        struct debt *next = debt->next;
 
-        if (!paid(ctx, debt, node)) {
-            link = &debt->next;
-            continue;
-        }
-        *link = debt->next;
-        v->debts_count--;
+        send_abandon(ctx, v, debt->to, debt->variable, debt->transfer);
         free(debt);
+        debt = next;
     }
-}
-
-static bool paid_now(struct mu__ctx *ctx, const struct debt *debt, uint32_t node)
-{
-    (void)node;
-    return !is_passing(try_abandon(ctx, debt));
-}
-
-/* A server that lost us has forgotten all that we began. */
-static bool owed_to_node(struct mu__ctx *ctx, const struct debt *debt, uint32_t node)
-{
-    (void)ctx;
-    return debt->to.node == node;
 }
 
 /* What a part has begun and will not finish is given up on its server too. */
@@ -909,9 +891,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (body->token == 0) {
         v->retry_timer = 0;
-        settle_debts(ctx, v, paid_now, 0);
-        if (v->debts != NULL)
-            retry_later(ctx, v);
+        pay_debts(ctx, v);
     } else {
         while (op != NULL && op->id != body->token)
             op = op->next;
@@ -960,7 +940,6 @@ static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
 {
     struct server *s = &v->servers[server];
 
-    settle_debts(ctx, v, owed_to_node, s->node);
     s->up = false;
     s->down_ms = mu__now_ms(ctx);
     for (struct part *part = s->first; part != NULL; part = part->next)
@@ -1030,6 +1009,24 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
 /* ---- Life ---- */
 
+/* The server on this node, which no news tells of. */
+static int learn_own(struct mu__ctx *ctx, struct variables *v,
+                     const struct mu__variables_options *options)
+{
+    int rv;
+
+    if (options == NULL || !options->is_server)
+        return 0;
+    if (options->index >= MU__SERVERS_MAX)
+        return -MU_ERANGE;
+    rv = need_servers(ctx, v, options->index + 1);
+    if (rv != 0)
+        return rv;
+    v->servers[options->index].up = true;
+    v->servers[options->index].node = MU__NODE_SELF;
+    return 0;
+}
+
 static int learn_addresses(struct mu__ctx *ctx, struct variables *v,
                            const struct mu__variables_options *options)
 {
@@ -1073,6 +1070,8 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 
     v->flights = calloc(MU__FLIGHTS_MAX, sizeof *v->flights);
     rv = v->flights == NULL ? -MU_ENOMEM : learn_addresses(ctx, v, arg);
+    if (rv == 0)
+        rv = learn_own(ctx, v, arg);
     if (rv == 0)
         rv = mu__watch_nodes(ctx);
     if (rv != 0)

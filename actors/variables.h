@@ -46,7 +46,7 @@ struct mu__variable_call {
 /* Bounds. */
 #ifdef MUSTER_TINY
 enum {
-    MU__WINDOW_BYTES = 1 << 20,
+    MU__WINDOW_BYTES = 2 << 20,
     MU__FLIGHTS_MAX = 8,
     MU__OPENS_MAX = 4,
     MU__STAGED_MAX = 1
@@ -64,10 +64,13 @@ enum { MU__SERVERS_MAX = 1 << 16 };
 /* Spawned as MU__VARIABLES. */
 extern const struct mu__behavior mu__variables;
 
-/* Its argument: what messages call servers that were never reached. May be NULL. */
+/* Its argument: what messages call servers that were never reached, and whether this node
+ * is one itself. May be NULL. */
 struct mu__variables_options {
     size_t addresses_count;
     const char *const *addresses;   /* by task index; NULL: not known. Copied. */
+    bool is_server;                 /* MU__PS is an actor of this node, */
+    uint32_t index;                 /* with this task index */
 };
 
 #endif

@@ -319,6 +319,21 @@ void mu__worker_cancel_all(void *state)
         atomic_store_explicit(&run->cancelled, true, memory_order_relaxed);
 }
 
+void mu__worker_forget_runs(void *state, struct mu__pool *pool)
+{
+    struct worker *w = state;
+
+    while (w->runs != NULL) {
+        struct mu_run *run = w->runs;
+
+        w->runs = run->next;
+        mu__run_clear(run);
+        mu__pool_put(pool, run->msg);
+        mu__free_array(run);
+    }
+    w->runs_count = 0;
+}
+
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct worker *w = state;

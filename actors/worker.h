@@ -38,4 +38,8 @@ const char *mu__worker_running(const void *state);
 /* Tell every run that nobody wants it any more. */
 void mu__worker_cancel_all(void *state);
 
+/* Free the runs of an executor that has forgotten its works and will not touch them any
+ * more, as one whose process was killed. Messages go to the kernel's `pool`. */
+void mu__worker_forget_runs(void *state, struct mu__pool *pool);
+
 #endif

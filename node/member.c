@@ -147,7 +147,12 @@ static int spawn_variables(struct mu__member *member,
 {
     size_t count = mu_cluster_task_count(config->cluster, "ps");
     const char **addresses = calloc(count + 1, sizeof *addresses);
-    struct mu__variables_options options = {count, addresses};
+    const struct mu__variables_options options = {
+        .addresses_count = count,
+        .addresses = addresses,
+        .is_server = strcmp(config->task_type, "ps") == 0,
+        .index = config->task_index,
+    };
     int rv;
 
     if (addresses == NULL)

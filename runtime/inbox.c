@@ -1,6 +1,6 @@
 /* The inbox. A push publishes the message with its release, the drain's acquire sees it.
- * The consumer never takes single messages out of the shared list, so a message that is
- * pushed again at the same address (the ABA case) does no harm: the push only compares. */
+ * The consumer takes whole lists and never single messages, so a message that is pushed
+ * again at the same address (the ABA case) does no harm: the push only compares. */
 #include "runtime/inbox.h"
 
 #include "muster/error.h"

@@ -3,8 +3,8 @@
  * Threads: the loop thread is the one that runs the loop. Everything here is for the loop
  * thread, except mu__world_uv_post, which any thread may call from mu__world_uv_open on
  * until `closed` of mu__world_uv_close is called; the owner sees to it that nobody calls
- * it after that. Hooks run on the loop thread, one at a time, never inside a call into the
- * world other than the loop's own.
+ * it after that. Hooks run on the loop thread, one at a time, called by the loop, never
+ * inside an operation.
  *
  * An idle world makes no wakes: no timer runs unless a turn was asked for. */
 #ifndef MU_RUNTIME_WORLD_UV_H

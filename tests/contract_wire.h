@@ -1,5 +1,5 @@
-/* What every wire must do, written once. A test file fills in a struct contract_wire, which
- * says how to make two wires and how to let them run, and gets the whole suite:
+/* What every wire must do, written once. A test file fills in a struct contract_wire,
+ * which says how to make two wires and how to let them run, and gets the whole suite:
  *
  *     return contract_wire_run("nng over tcp", &tcp_fixture);
  *
@@ -69,7 +69,7 @@ struct contract {
     void *place;
     struct contract_peer peers[2];
     bool (*wanted)(struct contract *contract);
-    uint32_t sent;              /* numbered frames, where contract_has_all is waited for */
+    uint32_t sent;              /* numbered frames, for contract_has_all */
 };
 
 /* ---- What the peers note ---- */
@@ -286,7 +286,8 @@ static int contract_dial(struct contract *contract)
 {
     struct mu__wire *wire = contract->peers[0].wire;
 
-    return wire->ops->dial(wire, CONTRACT_OUT, contract->fixture->url(contract->place, 1));
+    return wire->ops->dial(wire, CONTRACT_OUT,
+                           contract->fixture->url(contract->place, 1));
 }
 
 static void contract_connect(struct contract *contract)

@@ -1033,7 +1033,8 @@ static void test_node_news(void **state)
     mu__stop(bench->kernel, early);
     (void)sim_trace(bench->sim);
     node_down(bench, 5);
-    assert_string_equal(sim_trace(bench->sim), "[    2] n probe: 17: node 5 down: silent\n");
+    assert_string_equal(sim_trace(bench->sim),
+                        "[    2] n probe: 17: node 5 down: silent\n");
 }
 
 /* Why there is no link to a task is news, too. */

@@ -279,8 +279,7 @@ static void check_map(const mu_value *map, unsigned count)
         assert_ptr_equal(mu_value_find(map, key), mu_value_at(map, i));
         assert_int_equal(mu_value_get_int(mu_value_find(map, key), &number), 0);
         assert_int_equal(number, i);
-        make_key(i + 100000, key, sizeof key);
-        strcat(key, "x");
+        key[strlen(key) - 1] = 'x';
         assert_null(mu_value_find(map, key));
     }
     assert_null(mu_value_key(map, count));
@@ -735,7 +734,7 @@ static const struct bad_row bad_rows[] = {
     {"two values", "c0c0", "", "byte 1: 1 bytes behind the value"},
     {"not msgpack", "c1", "", "byte 0: expected a value, found a byte that is not msgpa"},
     {"int cut short", "cd00", "", "byte 0: an unsigned number is cut short"},
-    {"int of more than 63 bits", "cf8000000000000000", "", 
+    {"int of more than 63 bits", "cf8000000000000000", "",
      "byte 0: an unsigned number is cut short or too large"},
     {"signed cut short", "d300", "", "a signed number is cut short"},
     {"float cut short", "cb00000000000000", "", "a float is cut short"},

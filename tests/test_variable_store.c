@@ -184,7 +184,8 @@ static struct mu__store_opened opens(struct mu__store *store,
     return answered(store, request->asker.pid.node, request->asker.token);
 }
 
-static int write_it(struct mu__store *store, struct mu__store_write write, mu_error *error)
+static int write_it(struct mu__store *store, struct mu__store_write write,
+                    mu_error *error)
 {
     uint64_t version = 0;
 
@@ -656,6 +657,30 @@ static void test_staged_assign_is_atomic(void **state)
     assert_int_equal(totals_of(store).transfers, 0);
 }
 
+/* Memory of replaced content is used again, for content of any size. */
+static void test_staging_again(void **state)
+{
+    struct mu__store *store = *state;
+    uint64_t id = make(store, "w");
+    struct mu__store_open request = open_of("x", ALICE, 1);
+    struct mu__store_write other = piece_of(0, BOB, 1, 0);
+
+    request.shape.dims[0] = 32;
+    request.bytes = 128;
+    other.id = opens(store, &request).id;
+    zero_it(store, other.id, ALICE, 1);
+    for (uint64_t round = 1; round < 4; round++) {
+        write_ok(store, piece_of(id, BOB, round, 0));
+        write_ok(store, piece_of(id, BOB, round, 32));
+        other.transfer = round;
+        for (other.offset = 0; other.offset < 128; other.offset += 32)
+            write_ok(store, other);
+        assert_true(read_first(store, id) == 1);
+        assert_true(read_first(store, other.id) == 1);
+        assert_int_equal(totals_of(store).bytes, 64 + 128);
+    }
+}
+
 /* Two writers at once do not mix, not even under the same number. */
 static void test_transfers_are_apart(void **state)
 {
@@ -810,6 +835,7 @@ int main(void)
         WITH_STORE(test_bounds_of_waiting),
         WITH_STORE(test_bounds_of_bytes),
         WITH_STORE(test_staged_assign_is_atomic),
+        WITH_STORE(test_staging_again),
         WITH_STORE(test_transfers_are_apart),
         WITH_STORE(test_staged_is_freed),
         WITH_STORE(test_pieces_in_order),

@@ -1,5 +1,5 @@
-/* Programs and parameter servers: the actors on several kernels, joined by a small
- * world of this file that keeps frames in one queue, so that a test can stop between any two. */
+/* Programs and parameter servers: the actors on several kernels, joined by a small world
+ * of this file. It keeps frames in one queue: a test can stop between any two. */
 #include "actors/messages.h"
 #include "actors/ps.h"
 #include "actors/variable_store.h"
@@ -38,6 +38,7 @@ struct process {
     uint32_t numbers[PROCESSES_MAX];    /* what it calls the others; 0: not connected */
     bool deaf;                  /* what is sent to it is lost without a word */
     bool full;                  /* its link has no room */
+    const struct mu__store_limits *limits;
 };
 
 struct net {
@@ -193,7 +194,7 @@ static bool is_between(const struct frame *frame, const struct process *a,
 }
 
 /* What is under way is lost. */
-static void link_down(struct process *a, struct process *b)
+static void drop_between(struct process *a, struct process *b)
 {
     struct frame **link = &a->net->first;
 
@@ -203,6 +204,11 @@ static void link_down(struct process *a, struct process *b)
         else
             link = &(*link)->next;
     }
+}
+
+static void link_down(struct process *a, struct process *b)
+{
+    drop_between(a, b);
     unlink_one_way(a, b);
     unlink_one_way(b, a);
 }
@@ -214,7 +220,7 @@ static void start(struct process *p)
     p->wake_ms = UINT64_MAX;
     assert_int_equal(mu__kernel_new(&p->world, &mu__messages, &p->kernel), 0);
     assert_int_equal(mu__spawn(p->kernel, p->is_ps ? &mu__ps : &mu__variables,
-                               p->is_ps ? MU__PS : MU__VARIABLES, NULL, NULL), 0);
+                               p->is_ps ? MU__PS : MU__VARIABLES, p->limits, NULL), 0);
     for (size_t i = 0; i < net->processes_count; i++)
         if (&net->processes[i] != p && net->processes[i].kernel != NULL)
             link_up(p, &net->processes[i]);
@@ -343,7 +349,7 @@ static void run_until(struct net *net, uint64_t until_ms)
 struct request {
     struct mu__variable_call call;
     struct mu__shape shape;
-    uint64_t ids[8];
+    uint64_t ids[16];
     bool done;
 };
 
@@ -610,12 +616,14 @@ static void test_on_the_same_node(void **state)
     float *other = numbers(LARGE_COUNT, 2);
     struct request r = {.call = {.name = "w", .servers_count = 1},
                         .shape = {MU_F32, 2, {1500, 1024}, 1}};
+    const char *const addresses[1] = {"tcp://me:1"};
+    const struct mu__variables_options options = {1, addresses, true, 0};
 
     p->wake_ms = UINT64_MAX;
     assert_int_equal(mu__kernel_new(&p->world, &mu__messages, &p->kernel), 0);
-    mu__kernel_node_up(p->kernel, MU__NODE_SELF, "ps", 0, 1, "tcp://me:1");
     assert_int_equal(mu__spawn(p->kernel, &mu__ps, MU__PS, NULL, NULL), 0);
-    assert_int_equal(mu__spawn(p->kernel, &mu__variables, MU__VARIABLES, NULL, NULL), 0);
+    assert_int_equal(mu__spawn(p->kernel, &mu__variables, MU__VARIABLES, &options, NULL),
+                     0);
     aim(&r);
     r.call.source = content;
     ask_ok(p, &r, MU__VARIABLE_OPEN);
@@ -835,6 +843,27 @@ static void test_unknown_outcome(void **state)
     assert_reads(f->alice, &r, ones);
 }
 
+/* A server that comes anew before its loss was told has forgotten what it was asked. */
+static void test_new_link_without_loss(void **state)
+{
+    struct fixture *f = *state;
+    float *content = numbers(LARGE_COUNT, 1);
+    float *data = numbers(LARGE_COUNT, 0);
+    struct request r = opened(f->alice, "w", large, content);
+
+    aim(&r);
+    r.call.target = data;
+    begin(f->alice, &r, MU__VARIABLE_READ, 0);
+    drop_between(f->alice, f->servers[2]);
+    link_up(f->alice, f->servers[2]);
+    settle(&f->net);
+    assert_true(r.done);
+    assert_int_equal(r.call.call.code, 0);
+    assert_memory_equal(data, content, LARGE_COUNT * sizeof *data);
+    free(content);
+    free(data);
+}
+
 /* Nothing was sent yet: the add waits for the server and is done once. */
 static void test_unsent_add_waits(void **state)
 {
@@ -871,7 +900,7 @@ static void assert_shards(const struct mu__shape *shape, const float *data,
     }
 }
 
-/* Shards that the creator has finished keep its content, the others get the next one's. */
+/* Shards that the creator has finished keep its content, others get the next one's. */
 static void test_creator_dies(void **state)
 {
     float *content = numbers(LARGE_COUNT, 1);
@@ -957,12 +986,51 @@ static void test_waiting_opens_give_up(void **state)
         assert_int_equal(ask(f->bob, &b, MU__VARIABLE_OPEN, 1), -MU_EDEADLINE);
         settle(&f->net);
     }
+    (void)opened(f->bob, "x", four, NULL);
     f->alice->deaf = false;
     cut(f->alice);
     heal(f->alice);
     settle(&f->net);
     assert_true(a.done);
     assert_int_equal(a.call.call.code, 0);
+}
+
+/* Made the creator after it gave up: it hands that on. */
+static void test_creator_hears_too_late(void **state)
+{
+    struct fixture *f = *state;
+    struct request a = request_of(&f->net, "w", four);
+
+    aim(&a);
+    post(f->alice, &a, MU__VARIABLE_OPEN, 10);
+    assert_true(step(&f->net));
+    f->net.now_ms = 10;
+    settle(&f->net);
+    assert_true(a.done);
+    assert_int_equal(a.call.call.code, -MU_EDEADLINE);
+    (void)opened(f->bob, "w", four, NULL);
+}
+
+/* What was given up is not told for ever to a server that is gone. */
+static void test_nothing_is_owed_to_the_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct request a = request_of(&f->net, "w", large);
+    struct mu__kernel_counters counters;
+
+    aim(&a);
+    post(f->alice, &a, MU__VARIABLE_OPEN, 100);
+    for (int i = 0; i < 3; i++)
+        assert_true(step(&f->net));
+    f->servers[1]->full = true;
+    run_until(&f->net, 200);
+    assert_true(a.done);
+    mu__kernel_counters(f->alice->kernel, &counters);
+    assert_int_equal(counters.timers, 1);
+    crash(f->servers[1]);
+    run_until(&f->net, 300);
+    mu__kernel_counters(f->alice->kernel, &counters);
+    assert_int_equal(counters.timers, 0);
 }
 
 /* ---- Bounds ---- */
@@ -985,6 +1053,53 @@ static void test_window(void **state)
     assert_reads(f->alice, &r, data);
     assert_true(f->net.raw_bytes_peak < most);
     free(data);
+}
+
+/* Ten shards on one server are not all staged at once: the server would refuse. */
+static void test_staged_at_once(void **state)
+{
+    static const struct mu__store_limits limits = {
+        .bytes_max = 1 << 30, .variables_max = 100, .waiting_max = 100,
+        .transfers_node_max = MU__STAGED_MAX};
+    const struct mu__shape shape = {MU_F32, 2, {10, MU__PIECE_BYTES_MAX / 4 + 1}, 10};
+    struct fixture *f = *state;
+    float *data = numbers((size_t)mu__shape_bytes(&shape) / sizeof(float), 1);
+    struct request r = {.call = {.name = "w", .servers_count = 1}, .shape = shape};
+
+    crash(f->servers[0]);
+    f->servers[0]->limits = &limits;
+    start(f->servers[0]);
+    aim(&r);
+    ask_ok(f->alice, &r, MU__VARIABLE_OPEN);
+    r.call.source = data;
+    ask_ok(f->alice, &r, MU__VARIABLE_ASSIGN);
+    assert_reads(f->alice, &r, data);
+    free(data);
+}
+
+/* Calls to one server fill the table of all: one to another server is not forgotten. */
+static void test_full_table_blocks_nobody(void **state)
+{
+    enum { COUNT = MU__FLIGHTS_MAX * 2 };
+    struct fixture *f = *state;
+    struct request *r = calloc(COUNT, sizeof *r);
+    struct request w = opened(f->alice, "w", four, NULL);
+    struct request x = opened(f->alice, "x", four, NULL);
+
+    assert_non_null(r);
+    assert_ptr_not_equal(server_of(f, "w"), server_of(f, "x"));
+    for (int i = 0; i < COUNT; i++) {
+        r[i] = w;
+        aim(&r[i]);
+        post(f->alice, &r[i], MU__VARIABLE_VERSION, NEVER);
+    }
+    aim(&x);
+    post(f->alice, &x, MU__VARIABLE_VERSION, NEVER);
+    settle(&f->net);
+    assert_true(x.done);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(r[i].done);
+    free(r);
 }
 
 /* A thousand small calls at once, and a large one: all are done. */
@@ -1217,36 +1332,69 @@ static void test_bad_reads_and_writes(void **state)
     }
 }
 
-/* Answers that nobody waits for, and answers that do not fit, change nothing. */
+/* Data from a server to Alice, under a token. */
+static void answer_data(struct fixture *f, struct process *server, uint64_t token,
+                        struct mu__view data)
+{
+    mu__pid to = {server->numbers[f->alice - f->net.processes], MU__VARIABLES};
+    struct mu__ctx ctx = {server->kernel, {MU__NODE_SELF, MU__PS}, NULL};
+    struct mu__msg *msg = mu__msg_new(&ctx, MU__VAR_DATA);
+    struct mu__var_data *body = mu__body(msg);
+
+    body->token = token;
+    body->data = data;
+    assert_int_equal(mu__send(&ctx, to, msg), 0);
+    settle(&f->net);
+}
+
+static void assert_nonsense(const struct request *r)
+{
+    assert_true(r->done);
+    assert_int_equal(r->call.call.code, -MU_EDATALOSS);
+    assert_string_equal(r->call.call.error.message,
+                        "variable w: read: /job:ps/task:0 (tcp://ps0:1) answered "
+                        "something else than was asked");
+}
+
+/* Answers that nobody waits for change nothing, nor do those of somebody else; one that
+ * is too short ends the call. */
 static void test_bad_answers(void **state)
 {
     struct fixture *f = *state;
     struct request r = opened(f->alice, "w", four, NULL);
-    struct process *server = server_of(f, "w");
-    mu__pid from = {0, MU__PS};
-    mu__pid to = {server->numbers[f->alice - f->net.processes], MU__VARIABLES};
-    struct mu__ctx ctx = {server->kernel, from, NULL};
     float data[4];
 
     aim(&r);
     r.call.target = data;
-    server->deaf = true;
+    f->servers[0]->deaf = true;
     post(f->alice, &r, MU__VARIABLE_READ, NEVER);
     settle(&f->net);
-    for (uint64_t token = 0; token < 2000 && !r.done; token++) {
-        struct mu__msg *msg = mu__msg_new(&ctx, MU__VAR_DATA);
-        struct mu__var_data *body = mu__body(msg);
+    for (uint64_t token = 0; token < 20; token++)
+        answer_data(f, f->servers[1], token, (struct mu__view){ones, 16});
+    assert_false(r.done);
+    for (uint64_t token = 0; token < 20; token++)
+        answer_data(f, f->servers[0], token, (struct mu__view){ones, 12});
+    assert_nonsense(&r);
+}
 
-        body->token = token;
-        body->data = (struct mu__view){ones, 12};
-        assert_int_equal(mu__send(&ctx, to, msg), 0);
-        settle(&f->net);
-    }
-    assert_true(r.done);
-    assert_int_equal(r.call.call.code, -MU_EDATALOSS);
-    assert_string_equal(r.call.call.error.message,
-                        "variable w: read: /job:ps/task:0 (tcp://ps0:1) answered "
-                        "something else than was asked");
+/* The second piece before the first, which no server does. */
+static void test_answers_out_of_order(void **state)
+{
+    struct fixture *f = *state;
+    const struct mu__shape shape = {MU_F32, 1, {MU__PIECE_BYTES_MAX / 2}, 1};
+    float *data = numbers(MU__PIECE_BYTES_MAX / 2, 0);
+    struct request r = opened(f->alice, "w", shape, NULL);
+
+    aim(&r);
+    r.call.target = data;
+    f->servers[0]->deaf = true;
+    post(f->alice, &r, MU__VARIABLE_READ, NEVER);
+    settle(&f->net);
+    for (uint64_t token = 20; token > 0; token--)
+        answer_data(f, f->servers[0], token,
+                    (struct mu__view){data, MU__PIECE_BYTES_MAX});
+    assert_nonsense(&r);
+    free(data);
 }
 
 /* ---- Status and end ---- */
@@ -1442,15 +1590,21 @@ int main(void)
         cmocka_unit_test(test_open_is_repeated),
         WITH_NET(test_restarted_server),
         WITH_NET(test_unknown_outcome),
+        WITH_NET(test_new_link_without_loss),
         WITH_NET(test_unsent_add_waits),
         cmocka_unit_test(test_creator_dies),
         WITH_NET(test_creator_gives_up),
         WITH_NET(test_waiting_opens_give_up),
+        WITH_NET(test_creator_hears_too_late),
+        WITH_NET(test_nothing_is_owed_to_the_lost),
         WITH_NET(test_window),
+        WITH_NET(test_staged_at_once),
+        WITH_NET(test_full_table_blocks_nobody),
         WITH_NET(test_many_at_once),
         WITH_NET(test_bad_opens),
         WITH_NET(test_bad_reads_and_writes),
         WITH_NET(test_bad_answers),
+        WITH_NET(test_answers_out_of_order),
         WITH_NET(test_status),
         WITH_NET(test_status_has_an_end),
         WITH_NET(test_closing_completes_calls),

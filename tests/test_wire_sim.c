@@ -1,4 +1,4 @@
-/* The contract of wires, over the simulated one: plain, and as nasty as seeds draw it. */
+/* The contract of wires, over the simulated one: plain, and as seeds draw it. */
 #include "tests/sim/sim.h"
 
 #include <setjmp.h>

@@ -54,6 +54,7 @@ struct link {
     char type[16];
     uint32_t index;
     char url[URL_BYTES_MAX];
+    char says[URL_BYTES_MAX];   /* its address as of its HELLO; may differ from `url` */
     char why[REASON_BYTES_MAX]; /* the last reason for not being up */
     uint32_t out;               /* 0: none */
     uint32_t in;                /* 0: none */
@@ -464,6 +465,21 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
     return false;
 }
 
+/* Whether another process plays the peer's task: one that is up, at another address. A
+ * restarted task is at its old one, or its old life is found to be lost. */
+static bool is_twin(struct mu__links *links, const struct mu__frame_header *header,
+                    const struct mu__hello *hello, char *why, size_t size)
+{
+    const struct link *link = link_of(links, hello, header->from);
+
+    if (link == NULL || link->state != UP || link->peer == header->from ||
+        mu__view_is(hello->address, link->says))
+        return false;
+    (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
+                   link->type, link->index, link->says);
+    return true;
+}
+
 /* The peer's HELLO has come on `in`. */
 static void bind_in(struct mu__links *links, struct link *link, uint32_t in,
                     const struct mu__frame_header *header)
@@ -532,15 +548,18 @@ static void on_hello(struct mu__links *links, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    if (is_unfit(links, header, hello, why, sizeof why)) {
+    if (is_unfit(links, header, hello, why, sizeof why) ||
+        is_twin(links, header, hello, why, sizeof why)) {
         refuse(links, hello, in, why);
         return;
     }
     link = link_for_hello(links, hello, header->from);
-    if (link == NULL)
+    if (link == NULL) {
         links->wire->ops->drop(links->wire, in);
-    else
-        bind_in(links, link, in, header);
+        return;
+    }
+    mu__view_copy(hello->address, link->says, sizeof link->says);
+    bind_in(links, link, in, header);
 }
 
 static void on_refuse(struct mu__links *links, struct mu__msg *msg)
@@ -555,8 +574,12 @@ static void on_refuse(struct mu__links *links, struct mu__msg *msg)
         if (mu__view_is(refusal->type, link->type) && link->index == refusal->index &&
             link->state != UP && link->state != REFUSING)
             break;
-    if (link == NULL)
+    if (link == NULL) {
+        say(links, MU__LOG_WARN, "refused by somebody who plays %.*s %" PRIu32 ": %s",
+            (int)refusal->type.size, (const char *)refusal->type.data, refusal->index,
+            reason);
         return;
+    }
     (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);
     say(links, MU__LOG_WARN, "/job:%s/task:%" PRIu32 ": %s", link->type, link->index, why);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
@@ -805,6 +828,13 @@ static void note_waiting(struct mu__links *links, struct link *link, uint64_t no
         link->waiting_step_ms *= 2;
 }
 
+/* All links are looked at together, twice in a heartbeat, and one that has said nothing
+ * for more than half of it pings: so a peer never waits longer than a heartbeat. */
+static uint64_t tick_step_ms(const struct mu__links *links)
+{
+    return links->config.heartbeat_ms / 2 + 1;
+}
+
 /* Returns when the link wants the next look. The link may be gone afterwards. */
 static uint64_t tick_link(struct mu__links *links, struct link *link, uint64_t now_ms)
 {
@@ -821,9 +851,9 @@ static uint64_t tick_link(struct mu__links *links, struct link *link, uint64_t n
             go_down(links, link, why);
             return now_ms;
         }
-        if (now_ms >= link->said_ms + config->heartbeat_ms)
+        if (now_ms - link->said_ms > config->heartbeat_ms / 2)
             say_frame(links, link, MU__FRAME_PING, NULL);
-        return now_ms + config->heartbeat_ms;
+        return now_ms + tick_step_ms(links);
     case RESTING:
         if (now_ms < link->retry_ms)
             return link->retry_ms;

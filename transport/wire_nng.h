@@ -23,7 +23,9 @@ struct mu__wire_nng;
  *
  * Returns: 0; -MU_EINVALID for an address that is none, or is not ours; -MU_EEXISTS when
  *          somebody listens there; -MU_EPERMISSION; -MU_EUNAVAILABLE for other refusals
- *          of the system; -MU_ENOMEM. `ret_error`, which may be NULL, names the url. */
+ *          of the system; -MU_ENOMEM. `ret_error`, which may be NULL, names the url.
+ *          After a failure the loop has a handle left to close: run it before it is
+ *          closed itself. */
 int mu__wire_nng_open(uv_loop_t *loop, const char *bind_url,
                       const struct mu__wire_events *events, void *owner,
                       mu_error *ret_error, struct mu__wire_nng **ret_wire);

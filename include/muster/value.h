@@ -61,7 +61,8 @@ MU_EXPORT mu_value *mu_value_nil(void);
 MU_EXPORT mu_value *mu_value_bool(int truth);
 MU_EXPORT mu_value *mu_value_int(int64_t number);
 MU_EXPORT mu_value *mu_value_float(double number);
-MU_EXPORT mu_value *mu_value_string(const char *text);            /* copies */
+MU_EXPORT mu_value *mu_value_string(const char *text); /* copies; NULL also when `text` is
+                                                          NULL or not UTF-8 */
 MU_EXPORT mu_value *mu_value_bytes(const void *data, size_t size); /* copies */
 MU_EXPORT mu_value *mu_value_list(void);
 MU_EXPORT mu_value *mu_value_map(void);
@@ -74,7 +75,8 @@ MU_EXPORT mu_value *mu_value_tensor(int dtype, unsigned rank, const uint64_t *di
 
 /* Append to a list, set a key of a map (replacing an older one).
  * Owns: takes `item`, whatever is returned; item NULL gives -MU_ENOMEM, so that a
- * constructor's answer can be passed on unchecked. A value may not hold itself. */
+ * constructor's answer can be passed on unchecked. A value may not hold itself; a key that
+ * is not UTF-8 gives -MU_EINVALID. */
 MU_EXPORT int mu_value_append(mu_value *list, mu_value *item);
 MU_EXPORT int mu_value_set(mu_value *map, const char *key, mu_value *item);
 
@@ -121,7 +123,8 @@ MU_EXPORT int mu_value_get_tensor(const mu_value *value, mu_tensor *ret_tensor);
 /* The tensor's bytes for filling in, before the value is shared. NULL for other types. */
 MU_EXPORT void *mu_value_tensor_data(mu_value *value);
 
-/* 1 when type and content are equal (floats bit by bit, maps in any order of keys). */
+/* 1 when type and content are equal (floats bit by bit, maps in any order of keys; values
+ * deeper than MU_VALUE_DEPTH_MAX are not equal). */
 MU_EXPORT int mu_value_equal(const mu_value *a, const mu_value *b);
 
 #ifdef __cplusplus

@@ -73,11 +73,22 @@ struct sim_out {
 
 extern const struct mu__wire_ops sim_wire_ops;
 
+/* One way, from a to b, for one frame. */
+uint64_t sim_latency_us(const struct sim_node *from, const struct sim_node *to);
+
+/* Queue what comes next at the receiver's end: a frame, or the end. */
+void sim_conn_arm(struct sim_conn *conn);
+
+/* No more frames: the receiver's end hears that after the last one, `after_us` from now
+ * at the earliest. */
+void sim_conn_end(struct sim_conn *conn, uint64_t after_us, const char *reason);
+
+/* The sender's end of its connection is gone; the news takes a while. `to` is the process
+ * whose silence would hold the news back, NULL when it comes from nearby. */
+void sim_out_lose(struct sim_out *out, struct sim_node *to, const char *reason);
+
 /* The process of `node` has gone: close its ends of all connections. */
 void sim_network_leave(struct sim_node *node);
-
-/* After a and b hear each other again: what a block held goes on. */
-void sim_network_release(struct sim *sim);
 
 /* Free connections that both ends are done with. */
 void sim_network_sweep(struct sim *sim);

@@ -19,8 +19,7 @@ static struct sim_node *node_of(struct mu__wire *wire)
     return (struct sim_node *)(void *)((char *)wire - offsetof(struct sim_node, wire));
 }
 
-/* One way, from a to b, for one frame. */
-static uint64_t latency_us(const struct sim_node *from, const struct sim_node *to)
+uint64_t sim_latency_us(const struct sim_node *from, const struct sim_node *to)
 {
     uint64_t factor = from->slow_to[to->number] > 0 ? from->slow_to[to->number] : 1;
 
@@ -118,8 +117,7 @@ static void conn_free(struct sim_conn *conn)
     free(conn);
 }
 
-/* Queue what comes next at the receiver's end: a frame, or the end. */
-static void conn_arm(struct sim_conn *conn)
+void sim_conn_arm(struct sim_conn *conn)
 {
     struct sim *sim = conn->to->sim;
 
@@ -140,9 +138,7 @@ static void conn_shut(struct sim_conn *conn)
     conn->to->sim->sweep = true;
 }
 
-/* No more frames: the receiver's end hears that after the last one, `after_us` from now
- * at the earliest. */
-static void conn_end(struct sim_conn *conn, uint64_t after_us, const char *reason)
+void sim_conn_end(struct sim_conn *conn, uint64_t after_us, const char *reason)
 {
     uint64_t end_us = conn->to->sim->now_us + after_us;
 
@@ -153,7 +149,7 @@ static void conn_end(struct sim_conn *conn, uint64_t after_us, const char *reaso
     if (conn->last_due_us < end_us)
         conn->last_due_us = end_us;
     if (conn->first == NULL && !conn->held)
-        conn_arm(conn);
+        sim_conn_arm(conn);
 }
 
 void sim_network_sweep(struct sim *sim)
@@ -172,9 +168,7 @@ void sim_network_sweep(struct sim *sim)
 
 static void out_lost(void *owner);
 
-/* The sender's end of its connection is gone; the news takes a while. `to` is the process
- * whose silence would hold the news back, NULL when it comes from nearby. */
-static void out_lose(struct sim_out *out, struct sim_node *to, const char *reason)
+void sim_out_lose(struct sim_out *out, struct sim_node *to, const char *reason)
 {
     struct sim *sim = out->node->sim;
 
@@ -267,7 +261,7 @@ static void tell_room(struct sim_conn *conn)
     if (out == NULL || !out->full || out->writable.place != SIM_EVENT_IDLE ||
         conn->bytes > sim->settings.connection_bytes_max / 2)
         return;
-    sim_event_at(sim, &out->writable, sim->now_us + latency_us(conn->to, conn->from));
+    sim_event_at(sim, &out->writable, sim->now_us + sim_latency_us(conn->to, conn->from));
 }
 
 static void out_free(struct sim_out *out)
@@ -279,7 +273,8 @@ static void out_free(struct sim_out *out)
     if (out->conn != NULL) {
         out->conn->out = NULL;
         sim->sweep = true;
-        conn_end(out->conn, latency_us(out->node, out->conn->to), "closed by the peer");
+        sim_conn_end(out->conn, sim_latency_us(out->node, out->conn->to),
+                     "closed by the peer");
     }
     free(out->url);
     free(out);
@@ -303,7 +298,7 @@ static void refuse_frame(struct sim_conn *conn, struct mu__buf *buf)
     lose_after(conn, 0);
     conn->end_reason = "frame is too large";
     if (conn->out != NULL)
-        out_lose(conn->out, conn->to, "connection reset by the peer");
+        sim_out_lose(conn->out, conn->to, "connection reset by the peer");
     tell_end(conn);
 }
 
@@ -318,7 +313,7 @@ static void give_frame(struct sim_conn *conn)
         refuse_frame(conn, buf);
         return;
     }
-    conn_arm(conn);
+    sim_conn_arm(conn);
     tell_room(conn);
     sim->counters.frames++;
     sim->digest = sim_digest_bytes(sim->digest, buf->data, buf->size);
@@ -442,7 +437,7 @@ static bool refuses(struct sim_out *out, size_t size)
         return false;
     out->full = true;
     sim_event_at(sim, &out->writable,
-                 sim->now_us + latency_us(out->node, out->conn->to));
+                 sim->now_us + sim_latency_us(out->node, out->conn->to));
     return true;
 }
 
@@ -470,7 +465,7 @@ static void put_frame(struct sim_conn *conn, struct mu__buf *buf)
         conn->busy_us = sim->now_us;
     if (sim->settings.bytes_per_ms > 0)
         conn->busy_us += buf->size * UINT64_C(1000) / sim->settings.bytes_per_ms;
-    frame->due_us = conn->busy_us + latency_us(conn->from, conn->to);
+    frame->due_us = conn->busy_us + sim_latency_us(conn->from, conn->to);
     if (frame->due_us < conn->last_due_us)
         frame->due_us = conn->last_due_us;
     conn->last_due_us = frame->due_us;
@@ -501,7 +496,7 @@ static int wire_send(struct mu__wire *wire, uint32_t number, struct mu__buf *fra
     first = out->conn->first == NULL;
     put_frame(out->conn, frame);
     if (first && !out->conn->held)
-        conn_arm(out->conn);
+        sim_conn_arm(out->conn);
     return 0;
 }
 
@@ -513,7 +508,7 @@ static void wire_drop(struct mu__wire *wire, uint32_t in)
         if (conn->to == node && conn->in == in && conn->open) {
             conn_shut(conn);
             if (conn->out != NULL)
-                out_lose(conn->out, node, "connection reset by the peer");
+                sim_out_lose(conn->out, node, "connection reset by the peer");
             return;
         }
 }
@@ -543,7 +538,7 @@ void sim_network_leave(struct sim_node *node)
             continue;
         conn_shut(conn);
         if (conn->out != NULL)
-            out_lose(conn->out, node, "connection reset by the peer");
+            sim_out_lose(conn->out, node, "connection reset by the peer");
     }
     if (sim->current == NULL)
         sim_network_sweep(sim);
@@ -559,121 +554,4 @@ void sim_network_done(struct sim *sim)
         sim->frames_free = frame->next;
         free(frame);
     }
-}
-
-/* ---- Faults ---- */
-
-void sim_cut(struct sim *sim, struct sim_node *a, struct sim_node *b)
-{
-    for (struct sim_conn *conn = sim->conns; conn != NULL; conn = conn->next) {
-        if (conn->from != a || conn->to != b || conn->out == NULL)
-            continue;
-        out_lose(conn->out, NULL, "connection broken");
-        conn->cut = true;
-        conn_end(conn, sim_draw_range(sim, sim->settings.notice), "connection broken");
-        if (conn->held)
-            conn_arm(conn);
-    }
-}
-
-void sim_cut_half(struct sim *sim, struct sim_node *a, struct sim_node *b,
-                  uint64_t notice_ms)
-{
-    for (struct sim_conn *conn = sim->conns; conn != NULL; conn = conn->next) {
-        uint64_t later_us = sim_between(&sim->random, 0, notice_ms * 1000);
-
-        if (conn->from != a || conn->to != b || conn->out == NULL)
-            continue;
-        out_lose(conn->out, NULL, "connection broken");
-        for (struct sim_frame *frame = conn->first; frame != NULL; frame = frame->next)
-            frame->due_us += later_us;
-        conn->last_due_us += later_us;
-        if (conn->first != NULL && !conn->held)
-            conn_arm(conn);
-        conn_end(conn, notice_ms * 1000, "connection timed out");
-    }
-}
-
-void sim_block(struct sim *sim, struct sim_node *a, struct sim_node *b)
-{
-    (void)sim;
-    a->blocked[b->number / 64] |= UINT64_C(1) << (b->number % 64);
-}
-
-/* Held frames are sent once more: one latency from now. */
-static void release_conn(struct sim_conn *conn)
-{
-    struct sim *sim = conn->to->sim;
-    uint64_t due_us = sim->now_us + latency_us(conn->from, conn->to);
-
-    for (struct sim_frame *frame = conn->first; frame != NULL; frame = frame->next)
-        if (frame->due_us < due_us)
-            frame->due_us = due_us;
-    if (conn->last_due_us < due_us)
-        conn->last_due_us = due_us;
-    conn_arm(conn);
-}
-
-static void release_outs(struct sim_node *node)
-{
-    struct sim *sim = node->sim;
-
-    for (struct sim_out *out = node->outs; out != NULL; out = out->next) {
-        if (!out->held || sim_is_blocked(out->lost_to, node))
-            continue;
-        out->held = false;
-        sim_event_at(sim, &out->event, sim->now_us + latency_us(out->lost_to, node));
-    }
-}
-
-void sim_network_release(struct sim *sim)
-{
-    for (struct sim_conn *conn = sim->conns; conn != NULL; conn = conn->next)
-        if (conn->held && !sim_is_blocked(conn->from, conn->to))
-            release_conn(conn);
-    for (uint32_t i = 0; i < sim->nodes_count; i++)
-        release_outs(sim->nodes[i]);
-}
-
-void sim_unblock(struct sim *sim, struct sim_node *a, struct sim_node *b)
-{
-    a->blocked[b->number / 64] &= ~(UINT64_C(1) << (b->number % 64));
-    sim_network_release(sim);
-}
-
-void sim_partition(struct sim *sim, struct sim_node *const *side, size_t count)
-{
-    bool inside[SIM_NODES_MAX] = {false};
-
-    for (size_t i = 0; i < count; i++)
-        inside[side[i]->number] = true;
-    for (uint32_t i = 0; i < sim->nodes_count; i++)
-        for (uint32_t j = 0; j < sim->nodes_count; j++)
-            if (inside[i] != inside[j])
-                sim_block(sim, sim->nodes[i], sim->nodes[j]);
-}
-
-void sim_slow(struct sim_node *node, unsigned factor)
-{
-    node->slow = factor;
-}
-
-void sim_slow_link(struct sim *sim, struct sim_node *a, struct sim_node *b,
-                   unsigned factor)
-{
-    (void)sim;
-    a->slow_to[b->number] = (uint16_t)factor;
-}
-
-void sim_heal(struct sim *sim)
-{
-    for (uint32_t i = 0; i < sim->nodes_count; i++) {
-        struct sim_node *node = sim->nodes[i];
-
-        memset(node->blocked, 0, sizeof node->blocked);
-        memset(node->slow_to, 0, sizeof node->slow_to);
-        node->slow = 1;
-        sim_resume(node);
-    }
-    sim_network_release(sim);
 }

@@ -196,17 +196,34 @@ uint64_t sim_draw_range(struct sim *sim, struct sim_range range)
 
 /* ---- Pauses, which hold a process's events back ---- */
 
+static bool event_before(const struct sim_event *a, const struct sim_event *b)
+{
+    if (a->due_us != b->due_us)
+        return a->due_us < b->due_us;
+    return a->order < b->order;
+}
+
+static struct sim_event *first_parked(const struct sim_node *node)
+{
+    struct sim_event *first = node->parked[0];
+
+    for (size_t i = 1; i < node->parked_count; i++)
+        if (event_before(node->parked[i], first))
+            first = node->parked[i];
+    return first;
+}
+
+/* All of it happens now, in the order in which it was due. */
 void sim_pause_end(void *owner)
 {
     struct sim_node *node = owner;
 
     node->paused = false;
     while (node->parked_count > 0) {
-        struct sim_event *event = node->parked[node->parked_count - 1];
+        struct sim_event *event = first_parked(node);
 
-        /* The place in the order stays, so that what was in order still is. */
         unpark(event);
-        sim_event_at_order(node->sim, event, event->due_us, event->order);
+        sim_event_at(node->sim, event, node->sim->now_us);
     }
 }
 

@@ -1,0 +1,795 @@
+#include "tests/sim/cluster.h"
+
+#include "actors/future.h"
+#include "actors/messages.h"
+#include "actors/packing.h"
+#include "muster/node.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHECK_EVERY = 256, SETTLE_MS = 60 * 1000, SAID_MS = 100 };
+
+static void *get(size_t size)
+{
+    void *memory = calloc(1, size);
+
+    assert(memory != NULL);
+    return memory;
+}
+
+uint64_t cluster_count(const atomic_uint_fast64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void cluster_break(struct cluster *cluster, const char *format, ...)
+{
+    va_list args;
+
+    if (cluster->broken[0] != '\0')
+        return;
+    va_start(args, format);
+    (void)vsnprintf(cluster->broken, sizeof cluster->broken, format, args);
+    va_end(args);
+}
+
+/* ---- Functions ---- */
+
+int64_t cluster_square(int64_t key)
+{
+    return key * key + 7;
+}
+
+static int64_t key_of(mu_run *run)
+{
+    int64_t key = -1;
+
+    (void)mu_value_get_int(mu_run_args(run), &key);
+    return key;
+}
+
+static void record(struct cluster_task *task, const char *function, int64_t key)
+{
+    struct cluster *cluster = task->cluster;
+
+    assert(key >= 0 && key < CLUSTER_KEYS_MAX);
+    cluster->runs[key]++;
+    cluster->runs_count++;
+    sim_note(cluster->sim, MU__LOG_DEBUG, "%s runs %s %" PRId64, task->name, function,
+             key);
+}
+
+static int run_square(mu_run *run, void *user)
+{
+    int64_t key = key_of(run);
+
+    record(user, "square", key);
+    mu_run_return(run, mu_value_int(cluster_square(key)));
+    return 0;
+}
+
+static int run_patient(mu_run *run, void *user)
+{
+    if (mu_run_cancelled(run))
+        return mu_run_fail(run, -MU_ECANCELLED, "stopped early");
+    return run_square(run, user);
+}
+
+static int run_fail(mu_run *run, void *user)
+{
+    int64_t key = key_of(run);
+
+    record(user, "fail", key);
+    return mu_run_fail(run, -MU_EINVALID, "bad %" PRId64, key);
+}
+
+static int run_weigh(mu_run *run, void *user)
+{
+    const void *data;
+    size_t size = 0;
+
+    (void)user;
+    (void)mu_value_get_bytes(mu_run_args(run), &data, &size);
+    mu_run_return(run, mu_value_int((int64_t)size));
+    return 0;
+}
+
+static int run_make(mu_run *run, void *user)
+{
+    size_t size = (size_t)key_of(run);
+    void *data = get(size);
+
+    (void)user;
+    mu_run_return(run, mu_value_bytes(data, size));
+    free(data);
+    return 0;
+}
+
+static const struct function {
+    const char *name;
+    mu_function_fn function;
+    unsigned flags;
+} functions[CLUSTER_FUNCTIONS_COUNT] = {
+    {"square", run_square, 0},     {"quick", run_square, MU_FUNCTION_INLINE},
+    {"patient", run_patient, 0},   {"fail", run_fail, 0},
+    {"weigh", run_weigh, 0},       {"make", run_make, 0},
+};
+
+static void registered(struct mu__call *call)
+{
+    assert(call->code == 0);
+}
+
+/* Before the first turn, as a program does that registers before it serves. */
+static void register_functions(struct cluster_task *task)
+{
+    for (size_t i = 0; i < CLUSTER_FUNCTIONS_COUNT; i++) {
+        struct mu__function_call *call = &task->functions[i];
+        struct mu__msg *msg = mu__msg_heap(MU__CALL, sizeof(struct mu__call_msg));
+
+        assert(msg != NULL);
+        *call = (struct mu__function_call){
+            .call.complete = registered,
+            .name = functions[i].name,
+            .function = functions[i].function,
+            .user = task,
+            .flags = functions[i].flags,
+        };
+        ((struct mu__call_msg *)(void *)msg->body)->call = call;
+        msg->to.actor = MU__WORKER;
+        (void)mu__kernel_deliver(task->member.kernel, msg);
+    }
+}
+
+/* ---- Processes ---- */
+
+static int start_process(void *arg, struct sim_node *node, struct mu__world *world,
+                         struct mu__wire *wire)
+{
+    struct cluster_task *task = arg;
+    const struct cluster_options *options = &task->cluster->options;
+    const struct mu__member_config config = {
+        .cluster = task->cluster->spec,
+        .cluster_name = task->cluster_name,
+        .task_type = task->type,
+        .task_index = task->plays_index,
+        .address = task->address,
+        .threads = options->threads,
+        .window = options->window,
+        .queue_max = options->queue_max,
+        .attempts_max = options->attempts_max,
+        .heartbeat_ms = options->heartbeat_ms,
+        .silence_ms = options->silence_ms,
+    };
+    struct mu__world_hooks hooks;
+    mu_error error = {0};
+    int rv = mu__member_start(&task->member, &config, world, wire, &error);
+
+    if (rv != 0) {
+        cluster_break(task->cluster, "%s does not start: %s", task->name, error.message);
+        return rv;
+    }
+    hooks = mu__member_hooks(&task->member);
+    sim_attach(node, &hooks, &mu__member_events, &task->member);
+    register_functions(task);
+    return 0;
+}
+
+/* Calls that never reached their actor end here. */
+static void end_calls(struct cluster_task *task)
+{
+    for (struct cluster_call *call = task->cluster->calls; call != NULL;
+         call = call->next)
+        if (call->task == task && !call->done) {
+            call->of.call.code = -MU_ECLOSED;
+            call->done = true;
+        }
+}
+
+/* Closures that never reached the client actor: its reference is nobody's. */
+static void end_session(struct cluster_session *session)
+{
+    if (session == NULL || session->over)
+        return;
+    session->over = true;
+    for (size_t i = 0; i < session->closures_count; i++) {
+        struct cluster_closure *closure = session->closures[i];
+
+        if (closure->future != NULL &&
+            mu_remote_value_state(closure->future) == MU_REMOTE_NOT_READY)
+            mu_remote_value_free(closure->future);
+    }
+}
+
+static void stop_process(void *arg)
+{
+    struct cluster_task *task = arg;
+    struct mu__kernel *kernel = task->member.kernel;
+
+    mu__worker_forget_runs(mu__actor_state(kernel, (mu__pid){0, MU__WORKER}),
+                           mu__kernel_pool(kernel));
+    mu__member_stop(&task->member);
+    end_calls(task);
+    end_session(task->session);
+    task->session = NULL;
+}
+
+static const struct sim_program program = {start_process, stop_process};
+
+/* ---- Clusters ---- */
+
+struct cluster_task *cluster_add(struct cluster *cluster, const char *type,
+                                 uint32_t index, const char *name)
+{
+    struct cluster_task *task = &cluster->tasks[cluster->tasks_count++];
+
+    assert(cluster->tasks_count <= CLUSTER_TASKS_MAX);
+    *task = (struct cluster_task){
+        .cluster = cluster,
+        .type = type,
+        .index = index,
+        .plays_index = index,
+        .cluster_name = "test",
+    };
+    (void)snprintf(task->name, sizeof task->name, "%s", name);
+    (void)snprintf(task->address, sizeof task->address, "tcp://%s:1", name);
+    for (char *at = task->address + strlen("tcp://"); *at != '\0'; at++)
+        if (*at == '/')
+            *at = '-';
+    task->node = sim_node_add(cluster->sim, task->name, task->address, &program, task);
+    return task;
+}
+
+static struct cluster_task *add_task(struct cluster *cluster, const char *type,
+                                     uint32_t index, bool in_spec)
+{
+    struct cluster_task *task;
+    char name[24];
+    mu_error error;
+
+    (void)snprintf(name, sizeof name, "%s/%" PRIu32, type, index);
+    task = cluster_add(cluster, type, index, name);
+    if (in_spec && mu_cluster_add(cluster->spec, type, (int)index, task->address,
+                                  &error) != 0)
+        cluster_break(cluster, "%s", error.message);
+    return task;
+}
+
+static unsigned or_default(unsigned number, unsigned value)
+{
+    return number == 0 ? value : number;
+}
+
+static void check_event(struct sim *sim, void *arg);
+
+struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options)
+{
+    struct cluster *cluster = get(sizeof *cluster);
+
+    cluster->sim = sim_new(seed);
+    cluster->spec = mu_cluster_new();
+    assert(cluster->spec != NULL);
+    cluster->options = *options;
+    cluster->options.threads = or_default(options->threads, 1);
+    cluster->options.queue_max = or_default(options->queue_max, 4096);
+    cluster->options.attempts_max = or_default(options->attempts_max, 10);
+    cluster->options.heartbeat_ms = or_default(options->heartbeat_ms, 100);
+    cluster->options.silence_ms = or_default(options->silence_ms, 500);
+    sim_settings(cluster->sim)->executors = cluster->options.threads;
+    cluster->chief = add_task(cluster, "chief", 0, true);
+    for (uint32_t i = 0; i < options->workers; i++)
+        cluster->workers[i] = add_task(cluster, "worker", i, true);
+    for (uint32_t i = 0; i < options->servers; i++)
+        cluster->servers[i] = add_task(cluster, "ps", i, true);
+    if (options->evaluator)
+        cluster->evaluator = add_task(cluster, "evaluator", 0, true);
+    for (uint32_t i = 0; i < options->clients; i++)
+        cluster->clients[i] = add_task(cluster, "client", i, false);
+    sim_set_check(cluster->sim, check_event, cluster);
+    return cluster;
+}
+
+static void free_session(struct cluster_session *session)
+{
+    for (size_t i = 0; i < session->closures_count; i++) {
+        mu_remote_value_free(session->closures[i]->future);
+        free(session->closures[i]);
+    }
+    free(session->closures);
+    free(session);
+}
+
+void cluster_free(struct cluster *cluster)
+{
+    if (cluster == NULL)
+        return;
+    sim_free(cluster->sim);
+    while (cluster->sessions != NULL) {
+        struct cluster_session *next = cluster->sessions->next;
+
+        free_session(cluster->sessions);
+        cluster->sessions = next;
+    }
+    while (cluster->calls != NULL) {
+        struct cluster_call *next = cluster->calls->next;
+
+        free(cluster->calls);
+        cluster->calls = next;
+    }
+    mu_cluster_free(cluster->spec);
+    free(cluster);
+}
+
+void cluster_start(struct cluster_task *task)
+{
+    if (sim_start(task->node) != 0)
+        cluster_break(task->cluster, "%s does not start", task->name);
+}
+
+void cluster_start_all(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        if (!sim_alive(cluster->tasks[i].node))
+            cluster_start(&cluster->tasks[i]);
+}
+
+uint32_t cluster_links(const struct cluster_task *task)
+{
+    return sim_alive(task->node) ? mu__links_count_up(task->member.links) : 0;
+}
+
+static bool is_settled(void *arg)
+{
+    struct cluster *cluster = arg;
+    uint32_t peers = cluster->tasks_count - 1;
+
+    if (cluster_links(cluster->chief) < peers)
+        return false;
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        if (cluster_links(&cluster->tasks[i]) == 0)
+            return false;
+    return true;
+}
+
+bool cluster_settle(struct cluster *cluster)
+{
+    struct sim *sim = cluster->sim;
+
+    if (!sim_run_to(sim, is_settled, cluster, sim_now_ms(sim) + SETTLE_MS))
+        return false;
+    sim_run_until(sim, sim_now_ms(sim) + SAID_MS);
+    return true;
+}
+
+/* ---- Calls ---- */
+
+static void complete(struct mu__call *call)
+{
+    struct cluster_call *done = (struct cluster_call *)(void *)call;
+
+    if (done->done)
+        cluster_break(done->task->cluster, "%s: a call was completed twice",
+                      done->task->name);
+    done->done = true;
+    done->done_ms = sim_now_ms(done->task->cluster->sim);
+}
+
+static struct cluster_call *call_new(struct cluster_task *task, int operation,
+                                     int64_t limit_ms)
+{
+    struct cluster_call *call = get(sizeof *call);
+
+    call->of.call = (struct mu__call){
+        .complete = complete, .operation = operation, .limit_ms = limit_ms};
+    call->task = task;
+    call->life = sim_lives(task->node);
+    call->next = task->cluster->calls;
+    task->cluster->calls = call;
+    return call;
+}
+
+static struct cluster_call *post(struct cluster_call *call, uint32_t actor)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__CALL, sizeof(struct mu__call_msg));
+
+    assert(msg != NULL);
+    ((struct mu__call_msg *)(void *)msg->body)->call = call;
+    msg->to.actor = actor;
+    if (!sim_alive(call->task->node)) {
+        call->of.call.code = -MU_ECLOSED;
+        call->done = true;
+    }
+    sim_post(call->task->node, msg);
+    return call;
+}
+
+struct cluster_call *cluster_ask(struct cluster_task *task,
+                                 enum mu__client_operation operation, int64_t limit_ms)
+{
+    return post(call_new(task, (int)operation, limit_ms), MU__CLIENT);
+}
+
+struct cluster_call *cluster_open(struct cluster_task *task, int64_t limit_ms)
+{
+    struct cluster_call *call = call_new(task, MU__CLIENT_OPEN, limit_ms);
+    struct cluster_session *session = get(sizeof *session);
+
+    session->next = task->cluster->sessions;
+    task->cluster->sessions = session;
+    task->session = session;
+    call->of.client.session = &session->shared;
+    return post(call, MU__CLIENT);
+}
+
+struct cluster_call *cluster_fetch(struct cluster_closure *closure, int64_t limit_ms)
+{
+    struct cluster_call *call = call_new(closure->task, MU__CLIENT_FETCH, limit_ms);
+
+    call->of.client.future = closure->future;
+    return post(call, MU__CLIENT);
+}
+
+struct cluster_call *cluster_job(struct cluster_task *task,
+                                 enum mu__job_operation operation, int code,
+                                 const char *message, int64_t limit_ms)
+{
+    struct cluster_call *call = call_new(task, (int)operation, limit_ms);
+
+    call->of.job.job_code = code;
+    call->of.job.message = message;
+    return post(call, MU__JOB);
+}
+
+struct cluster_call *cluster_metric(struct cluster_task *task, const char *name)
+{
+    struct cluster_call *call = call_new(task, 0, -1);
+
+    call->of.metric.name = name;
+    return post(call, MU__SUPERVISOR);
+}
+
+struct cluster_call *cluster_variable(struct cluster_task *task,
+                                      const struct mu__variable_call *wanted)
+{
+    struct cluster_call *call =
+        call_new(task, wanted->call.operation, wanted->call.limit_ms);
+    struct mu__call begun = call->of.call;
+
+    call->of.variable = *wanted;
+    call->of.call = begun;
+    return post(call, MU__VARIABLES);
+}
+
+void cluster_report(struct cluster_task *task, const char *name, double number,
+                    uint64_t step)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__REPORT, sizeof(struct mu__report));
+    struct mu__report *body;
+
+    assert(msg != NULL);
+    body = (void *)msg->body;
+    *body = (struct mu__report){mu__view_str(name), number, step};
+    msg->to.actor = MU__CLIENT;
+    sim_post(task->node, msg);
+}
+
+static bool is_done(void *arg)
+{
+    return ((struct cluster_call *)arg)->done;
+}
+
+int cluster_wait(struct cluster_call *call)
+{
+    struct cluster *cluster = call->task->cluster;
+    uint64_t until_ms = sim_now_ms(cluster->sim) + CLUSTER_FOREVER_MS;
+
+    if (!call->done && !sim_run_to(cluster->sim, is_done, call, until_ms)) {
+        cluster_break(cluster, "%s: a call was never completed", call->task->name);
+        return -MU_EINTERNAL;
+    }
+    return call->of.call.code;
+}
+
+/* ---- Scheduling ---- */
+
+static struct cluster_closure *closure_new(struct cluster_task *task,
+                                           const char *function, int64_t key, bool wanted)
+{
+    struct cluster_session *session = task->session;
+    struct cluster_closure *closure = get(sizeof *closure);
+
+    assert(session != NULL);
+    if (session->closures_count == session->closures_capacity) {
+        session->closures_capacity = session->closures_capacity * 2 + 64;
+        session->closures = realloc(session->closures, session->closures_capacity *
+                                                           sizeof *session->closures);
+        assert(session->closures != NULL);
+    }
+    session->closures[session->closures_count++] = closure;
+    *closure = (struct cluster_closure){
+        .task = task,
+        .function = function,
+        .key = key,
+        .future = wanted ? mu__future_new(NULL) : NULL,
+    };
+    assert(!wanted || closure->future != NULL);
+    return closure;
+}
+
+/* As the public coordinator posts it. */
+static void post_closure(struct cluster_closure *closure, mu_value *args)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule));
+    struct mu__schedule *body;
+
+    assert(msg != NULL && args != NULL);
+    body = (void *)msg->body;
+    body->token = (uint64_t)(uintptr_t)closure->future;
+    body->function = mu__view_str(closure->function);
+    msg->backing = mu__pack_value(args, &body->args);
+    assert(msg->backing != NULL);
+    mu_value_free(args);
+    msg->to.actor = MU__CLIENT;
+    (void)atomic_fetch_add(&closure->task->session->shared.scheduled, 1);
+    sim_post(closure->task->node, msg);
+}
+
+struct cluster_closure *cluster_schedule(struct cluster_task *task, const char *function)
+{
+    int64_t key = task->cluster->key_next++;
+    struct cluster_closure *closure = closure_new(task, function, key, true);
+
+    post_closure(closure, mu_value_int(key));
+    return closure;
+}
+
+void cluster_schedule_dropped(struct cluster_task *task, const char *function)
+{
+    int64_t key = task->cluster->key_next++;
+
+    post_closure(closure_new(task, function, key, false), mu_value_int(key));
+}
+
+struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
+                                               const char *function, mu_value *args)
+{
+    struct cluster_closure *closure = closure_new(task, function, -1, true);
+
+    post_closure(closure, args);
+    return closure;
+}
+
+int64_t cluster_result(const struct cluster_closure *closure)
+{
+    int64_t number = INT64_MIN;
+
+    if (mu_remote_value_state(closure->future) == MU_REMOTE_READY &&
+        closure->future->error == NULL && closure->future->result != NULL)
+        (void)mu_value_get_int(closure->future->result, &number);
+    return number;
+}
+
+/* ---- What must be ---- */
+
+static bool returns_square(const struct cluster_closure *closure)
+{
+    return strcmp(closure->function, "square") == 0 ||
+           strcmp(closure->function, "quick") == 0 ||
+           strcmp(closure->function, "patient") == 0;
+}
+
+static void check_finished(struct cluster *cluster, const struct cluster_closure *closure)
+{
+    if (closure->key < 0)
+        return;
+    if (cluster->runs[closure->key] == 0)
+        cluster_break(cluster, "%s %" PRId64 " is finished but never ran",
+                      closure->function, closure->key);
+    if (!returns_square(closure))
+        cluster_break(cluster, "%s %" PRId64 " is finished: it should have failed",
+                      closure->function, closure->key);
+    else if (cluster_result(closure) != cluster_square(closure->key))
+        cluster_break(cluster, "%s %" PRId64 " gave %" PRId64, closure->function,
+                      closure->key, cluster_result(closure));
+}
+
+static void check_failed(struct cluster *cluster, const struct cluster_closure *closure)
+{
+    const mu_error *error = closure->future->error;
+    char words[32];
+
+    (void)snprintf(words, sizeof words, "bad %" PRId64, closure->key);
+    if (error->code == -MU_EABORTED || error->code == -MU_ENOTFOUND)
+        return;     /* given up, or a function that nobody knows */
+    if (closure->key >= 0 && strcmp(closure->function, "fail") != 0)
+        cluster_break(cluster, "%s %" PRId64 " failed: %s", closure->function,
+                      closure->key, error->message);
+    else if (closure->key >= 0 && strcmp(error->message, words) != 0)
+        cluster_break(cluster, "fail %" PRId64 " says \"%s\"", closure->key,
+                      error->message);
+}
+
+static void check_closure(struct cluster *cluster, struct cluster_closure *closure)
+{
+    int state = (int)mu_remote_value_state(closure->future);
+
+    if (state == closure->state)
+        return;
+    if (closure->state != MU_REMOTE_NOT_READY)
+        cluster_break(cluster, "%s %" PRId64 " was resolved twice: state %d, then %d",
+                      closure->function, closure->key, closure->state, state);
+    closure->state = state;
+    if (state == MU_REMOTE_ABORTED)
+        return;
+    if (closure->future->error == NULL)
+        check_finished(cluster, closure);
+    else
+        check_failed(cluster, closure);
+}
+
+static uint64_t resolved_count(const struct mu__session *shared)
+{
+    return cluster_count(&shared->finished) + cluster_count(&shared->failed) +
+           cluster_count(&shared->cancelled);
+}
+
+/* What the futures say against what the counters say. */
+static void check_session(struct cluster *cluster, struct cluster_session *session)
+{
+    const struct mu__session *shared = &session->shared;
+    uint64_t finished = 0;
+    uint64_t failed = 0;
+    uint64_t aborted = 0;
+    uint64_t dropped = 0;
+
+    for (size_t i = 0; i < session->closures_count; i++) {
+        struct cluster_closure *closure = session->closures[i];
+
+        if (closure->future == NULL) {
+            dropped++;
+            continue;
+        }
+        check_closure(cluster, closure);
+        if (closure->state == MU_REMOTE_ABORTED)
+            aborted++;
+        else if (closure->state == MU_REMOTE_READY && closure->future->error == NULL)
+            finished++;
+        else if (closure->state == MU_REMOTE_READY)
+            failed++;
+    }
+    if (session->over)
+        return;
+    if (finished > cluster_count(&shared->finished) ||
+        failed > cluster_count(&shared->failed) ||
+        aborted > cluster_count(&shared->cancelled) ||
+        resolved_count(shared) > finished + failed + aborted + dropped)
+        cluster_break(cluster,
+                      "futures: %" PRIu64 " finished, %" PRIu64 " failed, %" PRIu64
+                      " aborted, %" PRIu64 " dropped; counted %" PRIu64 ", %" PRIu64
+                      ", %" PRIu64,
+                      finished, failed, aborted, dropped,
+                      cluster_count(&shared->finished), cluster_count(&shared->failed),
+                      cluster_count(&shared->cancelled));
+}
+
+static void check_counts(struct cluster *cluster, const struct cluster_session *session)
+{
+    const struct mu__session *shared = &session->shared;
+    uint64_t resolved = resolved_count(shared);
+
+    if (resolved != cluster_count(&shared->resolved))
+        cluster_break(cluster, "%" PRIu64 " resolved, but finished, failed and cancelled "
+                      "are %" PRIu64, cluster_count(&shared->resolved), resolved);
+    if (resolved > cluster_count(&shared->scheduled))
+        cluster_break(cluster, "%" PRIu64 " resolved, but %" PRIu64 " scheduled",
+                      resolved, cluster_count(&shared->scheduled));
+}
+
+static void check_event(struct sim *sim, void *arg)
+{
+    struct cluster *cluster = arg;
+
+    (void)sim;
+    if (cluster->checks++ % CHECK_EVERY == 0) {
+        (void)cluster_check(cluster);
+        return;
+    }
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        if (cluster->tasks[i].session != NULL)
+            check_counts(cluster, cluster->tasks[i].session);
+}
+
+const char *cluster_check(struct cluster *cluster)
+{
+    for (struct cluster_session *session = cluster->sessions; session != NULL;
+         session = session->next) {
+        if (!session->over)
+            check_counts(cluster, session);
+        check_session(cluster, session);
+    }
+    return cluster->broken;
+}
+
+static void check_task_rest(struct cluster *cluster, struct cluster_task *task)
+{
+    struct mu__kernel_counters counters;
+    uint64_t live;
+
+    if (!sim_alive(task->node))
+        return;
+    mu__kernel_counters(task->member.kernel, &counters);
+    live = mu__kernel_pool(task->member.kernel)->live;
+    if (counters.queued != 0)
+        cluster_break(cluster, "%s: %" PRIu32 " messages in mailboxes", task->name,
+                      counters.queued);
+    if (live != counters.timers)
+        cluster_break(cluster, "%s: %" PRIu64 " messages alive, %" PRIu32 " timers",
+                      task->name, live, counters.timers);
+    if (counters.dead_letters != 0)
+        cluster_break(cluster, "%s: %" PRIu64 " dead letters", task->name,
+                      counters.dead_letters);
+}
+
+const char *cluster_check_rest(struct cluster *cluster)
+{
+    uint32_t queued;
+    uint32_t in_flight;
+
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        check_task_rest(cluster, &cluster->tasks[i]);
+    for (struct cluster_session *session = cluster->sessions; session != NULL;
+         session = session->next)
+        if (!session->over && cluster_count(&session->shared.scheduled) !=
+                                  cluster_count(&session->shared.resolved))
+            cluster_break(cluster, "%" PRIu64 " closures scheduled, %" PRIu64 " resolved",
+                          cluster_count(&session->shared.scheduled),
+                          cluster_count(&session->shared.resolved));
+    mu__supervisor_counts(mu__actor_state(cluster->chief->member.kernel,
+                                          (mu__pid){0, MU__SUPERVISOR}),
+                          &queued, &in_flight);
+    if (queued != 0 || in_flight != 0)
+        cluster_break(cluster, "the supervisor holds %" PRIu32 " queued, %" PRIu32
+                      " in flight", queued, in_flight);
+    return cluster_check(cluster);
+}
+
+static int64_t number_in(const mu_value *map, const char *key)
+{
+    int64_t number = 0;
+
+    (void)mu_value_get_int(mu_value_find(map, key), &number);
+    return number;
+}
+
+void cluster_check_status(struct cluster *cluster, const mu_value *status)
+{
+    static const char *const parts[] = {"finished",  "failed", "cancelled",
+                                        "forgotten", "queued", "in_flight"};
+    const mu_value *closures = mu_value_find(status, "closures");
+    const mu_value *tasks = mu_value_find(status, "tasks");
+    int64_t sum = 0;
+    int64_t loads = 0;
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        sum += number_in(closures, parts[i]);
+    if (sum != number_in(closures, "scheduled"))
+        cluster_break(cluster, "the status has %" PRId64 " scheduled, its parts are %"
+                      PRId64, number_in(closures, "scheduled"), sum);
+    for (size_t i = 0; i < mu_value_count(tasks); i++) {
+        const mu_value *task = mu_value_at(tasks, i);
+
+        loads += number_in(task, "in_flight");
+        if (number_in(task, "in_flight") > number_in(task, "window"))
+            cluster_break(cluster,
+                          "a worker has %" PRId64 " in flight, its window is %" PRId64,
+                          number_in(task, "in_flight"), number_in(task, "window"));
+    }
+    if (loads != number_in(closures, "in_flight"))
+        cluster_break(cluster, "the workers' loads are %" PRId64 ", in flight are %"
+                      PRId64, loads, number_in(closures, "in_flight"));
+}

@@ -1,0 +1,192 @@
+/* A whole cluster in the simulator: real members (kernel, links, actors) on simulated
+ * nodes, the functions that their workers run, and programs that schedule closures.
+ *
+ * A program here does what the public coordinator does on the program's thread: it posts
+ * SCHEDULE and CALL messages and looks at futures. It keeps a record of each closure, so
+ * that cluster_broken() can tell at any moment whether something happened that must never
+ * happen. Records outlive the process that made them. */
+#ifndef MU_TESTS_SIM_CLUSTER_H
+#define MU_TESTS_SIM_CLUSTER_H
+
+#include "actors/client.h"
+#include "actors/job.h"
+#include "actors/supervisor.h"
+#include "actors/variables.h"
+#include "actors/worker.h"
+#include "node/member.h"
+#include "tests/sim/sim.h"
+
+enum {
+    CLUSTER_TASKS_MAX = 24,
+    CLUSTER_KEYS_MAX = 1 << 16,
+    CLUSTER_FUNCTIONS_COUNT = 6,
+    CLUSTER_FOREVER_MS = 3600 * 1000    /* virtual: for waits that should end */
+};
+
+/* Zero takes the default. */
+struct cluster_options {
+    unsigned workers;
+    unsigned servers;
+    unsigned clients;
+    bool evaluator;
+    unsigned threads;       /* 1 */
+    unsigned window;        /* by the threads */
+    unsigned queue_max;     /* 4096 */
+    unsigned attempts_max;  /* 10 */
+    unsigned heartbeat_ms;  /* 100 */
+    unsigned silence_ms;    /* 500 */
+};
+
+/* What workers know. An int argument is a key that stands for one closure; the run is
+ * recorded under it.
+ *   square   key -> cluster_square(key)
+ *   quick    the same, inline
+ *   patient  the same, but gives up when it was cancelled
+ *   fail     key -> error INVALID "bad <key>"
+ *   weigh    bytes -> their number
+ *   make     number -> that many bytes */
+int64_t cluster_square(int64_t key);
+
+struct cluster;
+struct cluster_session;
+
+/* One task of the cluster: a node of the simulator and what runs there. */
+struct cluster_task {
+    struct cluster *cluster;
+    struct sim_node *node;
+    struct mu__member member;       /* while it is alive */
+    const char *type;
+    uint32_t index;
+    uint32_t plays_index;           /* what it says in the handshake; may be changed */
+    const char *cluster_name;       /* the same */
+    char name[24];
+    char address[40];
+    struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT];
+    struct cluster_session *session;    /* the present one of its program, or NULL */
+};
+
+/* A closure that a program scheduled. */
+struct cluster_closure {
+    struct cluster_task *task;
+    const char *function;
+    int64_t key;                /* negative: its argument is no key */
+    mu_remote_value *future;    /* NULL: nobody wants the result */
+    int state;                  /* as it was seen last */
+};
+
+/* What a program remembers from OPEN on, until its process dies. */
+struct cluster_session {
+    struct cluster_session *next;
+    struct mu__session shared;
+    struct cluster_closure **closures;
+    size_t closures_count;
+    size_t closures_capacity;
+    bool over;                  /* its process has died, or it was closed */
+};
+
+/* A call to an actor, kept until the cluster is freed. */
+struct cluster_call {
+    union {
+        struct mu__call call;
+        struct mu__client_call client;
+        struct mu__job_call job;
+        struct mu__metric_call metric;
+        struct mu__variable_call variable;
+        struct mu__function_call function;
+    } of;
+    struct cluster_call *next;
+    struct cluster_task *task;
+    unsigned life;              /* of the task's node when it was posted */
+    bool done;                  /* completed; or its process has died (-MU_ECLOSED) */
+    uint64_t done_ms;
+};
+
+struct cluster {
+    struct sim *sim;
+    struct cluster_options options;
+    mu_cluster *spec;
+    struct cluster_task tasks[CLUSTER_TASKS_MAX];
+    unsigned tasks_count;
+    struct cluster_task *chief;
+    struct cluster_task *workers[CLUSTER_TASKS_MAX];
+    struct cluster_task *servers[CLUSTER_TASKS_MAX];
+    struct cluster_task *clients[CLUSTER_TASKS_MAX];
+    struct cluster_task *evaluator;
+    struct cluster_session *sessions;
+    struct cluster_call *calls;
+    int64_t key_next;
+    uint16_t runs[CLUSTER_KEYS_MAX];    /* by key: how often it was run to its end */
+    uint64_t runs_count;
+    uint64_t checks;
+    char broken[256];                   /* what went wrong first, "" when nothing did */
+};
+
+/* Nodes are added, none is started. A cluster whose test is over is freed with all that
+ * its programs hold. */
+struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options);
+void cluster_free(struct cluster *cluster);
+
+/* One more process that plays a task, with an address of its own; not in the spec. */
+struct cluster_task *cluster_add(struct cluster *cluster, const char *type,
+                                 uint32_t index, const char *name);
+
+void cluster_start(struct cluster_task *task);
+void cluster_start_all(struct cluster *cluster);
+
+/* Run until the chief and every other task are linked, and what they say to each other
+ * then has been said: false when that takes longer than a virtual minute. */
+bool cluster_settle(struct cluster *cluster);
+
+/* How many links of a task are up. */
+uint32_t cluster_links(const struct cluster_task *task);
+
+/* ---- Programs. Called outside of events, or in calls of sim_at. ---- */
+
+/* Begin a session; one at a time for each task. */
+struct cluster_call *cluster_open(struct cluster_task *task, int64_t limit_ms);
+struct cluster_call *cluster_ask(struct cluster_task *task,
+                                 enum mu__client_operation operation, int64_t limit_ms);
+struct cluster_call *cluster_fetch(struct cluster_closure *closure, int64_t limit_ms);
+struct cluster_call *cluster_job(struct cluster_task *task,
+                                 enum mu__job_operation operation, int code,
+                                 const char *message, int64_t limit_ms);
+struct cluster_call *cluster_metric(struct cluster_task *task, const char *name);
+void cluster_report(struct cluster_task *task, const char *name, double number,
+                    uint64_t step);
+
+/* `name`, `shape` and `ids` and the buffers are the test's. */
+struct cluster_call *cluster_variable(struct cluster_task *task,
+                                      const struct mu__variable_call *call);
+
+/* Run until the call is completed: its code. Fails the cluster when it never is. */
+int cluster_wait(struct cluster_call *call);
+
+/* A new closure with a key of its own. */
+struct cluster_closure *cluster_schedule(struct cluster_task *task, const char *function);
+
+/* The same without a future, and with other arguments. Takes args. */
+void cluster_schedule_dropped(struct cluster_task *task, const char *function);
+struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
+                                               const char *function, mu_value *args);
+
+/* The result of a closure whose function returns an int; INT64_MIN when there is none. */
+int64_t cluster_result(const struct cluster_closure *closure);
+
+/* ---- What must be ---- */
+
+uint64_t cluster_count(const atomic_uint_fast64_t *counter);
+
+/* "" or what was wrong first: a future resolved twice, a wrong result, one reported
+ * without having been run, counts that do not add up. Looked for after every event, and
+ * in full from time to time; cluster_check looks in full now. */
+const char *cluster_check(struct cluster *cluster);
+void cluster_break(struct cluster *cluster, const char *format, ...) MU_PRINTF(2, 3);
+
+/* The same, when nothing may be under way any more: no message is left anywhere, no
+ * closure is held by the supervisor. */
+const char *cluster_check_rest(struct cluster *cluster);
+
+/* The same, of a status that the chief gave. */
+void cluster_check_status(struct cluster *cluster, const mu_value *status);
+
+#endif

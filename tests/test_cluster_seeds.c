@@ -1,0 +1,414 @@
+/* Clusters under faults that all follow from a seed: some hundred closures each,
+ * scheduled by the chief and by clients, while processes crash, stand still and lose each
+ * other. The chief alone does not crash. Then everything heals, and everything must come
+ * to its end.
+ *
+ * What must be is said in tests/sim/cluster.h, and looked for after every event. Run by
+ * hand for more seeds or others: test_cluster_seeds FIRST COUNT. */
+#include "tests/sim/chaos.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/random.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    SEEDS = 1000,
+    REPEAT_EVERY = 40,          /* seeds that are run twice */
+    PROGRAMS_MAX = 3,
+    CHAOS_MS = 12 * 1000,
+    HEALED_MS = 300 * 1000,     /* virtual time for what is left after all chaos */
+    REST_MS = 20 * 1000,
+    BURST_MAX = 12,
+    PAUSE_MAX_MS = 250
+};
+
+static uint64_t seed_first = 1;
+static uint64_t seed_end = SEEDS + 1;
+
+/* ---- Programs ---- */
+
+/* What the chief's program or a client does: bursts of closures, and now and then a
+ * question. A step happens every so often; one that finds a call unanswered waits. */
+struct program {
+    struct cluster_task *task;
+    struct sim_random random;
+    uint64_t goal;              /* closures to schedule, over all sessions */
+    uint64_t scheduled;
+    uint64_t failed_mark;       /* how many had failed when an error was raised last */
+    struct cluster_call *call;  /* that it waits for */
+    uint64_t raised;
+    bool finished;
+};
+
+static uint64_t draw(struct program *program, uint64_t min, uint64_t max)
+{
+    return sim_between(&program->random, min, max);
+}
+
+static bool chance(struct program *program, unsigned percent)
+{
+    return sim_chance(&program->random, percent);
+}
+
+static void drop_session(struct program *program)
+{
+    program->task->session->over = true;
+    program->task->session = NULL;
+}
+
+static void take_open(struct program *program, int code)
+{
+    if (code == -MU_EDEADLINE)
+        drop_session(program);
+    else if (code != 0)
+        cluster_break(program->task->cluster, "OPEN: %s", mu_strerror(code));
+    program->failed_mark = 0;
+}
+
+/* JOIN and RAISE: an error is raised when something had failed since the last one, and
+ * only after everything is resolved. */
+static void take_verdict(struct program *program, int code)
+{
+    struct cluster *cluster = program->task->cluster;
+    const struct mu__session *shared = &program->task->session->shared;
+    uint64_t failed = cluster_count(&shared->failed);
+
+    if (code == -MU_EDEADLINE)
+        return;
+    if (cluster_count(&shared->scheduled) != cluster_count(&shared->resolved))
+        cluster_break(cluster, "join: %" PRIu64 " scheduled, %" PRIu64 " resolved",
+                      cluster_count(&shared->scheduled),
+                      cluster_count(&shared->resolved));
+    if (code == 0 && failed != program->failed_mark)
+        cluster_break(cluster, "join: 0, but %" PRIu64 " have failed", failed);
+    if (code != 0 && code != -MU_EINVALID && code != -MU_EABORTED &&
+        code != -MU_EUNAVAILABLE)
+        cluster_break(cluster, "join: %s", program->call->of.call.error.message);
+    if (code == -MU_EUNAVAILABLE && program->task == cluster->chief)
+        cluster_break(cluster, "the chief's own program lost the chief");
+    program->failed_mark = failed;
+    program->raised += code != 0;
+}
+
+static void take_status(struct program *program, int code)
+{
+    mu_value *status = program->call->of.client.status;
+
+    if (code == 0)
+        cluster_check_status(program->task->cluster, status);
+    else if (code != -MU_EDEADLINE && code != -MU_EUNAVAILABLE)
+        cluster_break(program->task->cluster, "STATUS: %s", mu_strerror(code));
+    mu_value_free(status);
+    program->call->of.client.status = NULL;
+}
+
+static void take_answer(struct program *program)
+{
+    const struct cluster_call *call = program->call;
+    int code = call->of.call.code;
+
+    /* The process may have died after the answer, and before this look at it. */
+    if (code == -MU_ECLOSED || program->task->session == NULL) {
+        mu_value_free(call->of.call.operation == MU__CLIENT_STATUS
+                          ? call->of.client.status
+                          : NULL);
+        program->call = NULL;
+        return;
+    }
+    switch (call->of.call.operation) {
+    case MU__CLIENT_OPEN:
+        take_open(program, code);
+        break;
+    case MU__CLIENT_CLOSE:
+        if (code == 0)
+            drop_session(program);
+        break;
+    case MU__CLIENT_STATUS:
+        take_status(program, code);
+        break;
+    case MU__CLIENT_FETCH:
+        if (code != 0 && code != -MU_EDEADLINE)
+            cluster_break(program->task->cluster, "FETCH: %s", mu_strerror(code));
+        break;
+    default:
+        take_verdict(program, code);
+        break;
+    }
+    program->call = NULL;
+}
+
+static const char *draw_function(struct program *program)
+{
+    static const char *const names[] = {"square", "square", "square", "square",
+                                        "square", "quick",  "patient"};
+
+    if (chance(program, 2))
+        return "fail";
+    return names[draw(program, 0, sizeof names / sizeof names[0] - 1)];
+}
+
+static void schedule_burst(struct program *program)
+{
+    uint64_t count = draw(program, 1, BURST_MAX);
+
+    for (uint64_t i = 0; i < count && program->scheduled < program->goal; i++) {
+        program->scheduled++;
+        if (chance(program, 10))
+            cluster_schedule_dropped(program->task, draw_function(program));
+        else
+            (void)cluster_schedule(program->task, draw_function(program));
+    }
+}
+
+static struct cluster_call *fetch_some(struct program *program)
+{
+    struct cluster_session *session = program->task->session;
+    struct cluster_closure *closure =
+        session->closures[draw(program, 0, session->closures_count - 1)];
+
+    return closure->future == NULL
+               ? NULL
+               : cluster_fetch(closure, (int64_t)draw(program, 0, 2000));
+}
+
+static struct cluster_call *ask_some(struct program *program)
+{
+    struct cluster_task *task = program->task;
+    int64_t limit_ms = (int64_t)draw(program, 0, 3000);
+
+    switch (draw(program, 0, 9)) {
+    case 0:
+        return cluster_ask(task, MU__CLIENT_JOIN, limit_ms);
+    case 1:
+        return cluster_ask(task, MU__CLIENT_STATUS, limit_ms);
+    case 2:
+        return fetch_some(program);
+    case 3:
+        return chance(program, 10) ? cluster_ask(task, MU__CLIENT_CLOSE, -1) : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static void go_on(struct program *program)
+{
+    struct cluster_task *task = program->task;
+    const struct mu__session *shared;
+
+    if (task->session == NULL) {
+        program->call = cluster_open(task, chance(program, 50) ? 2000 : -1);
+        return;
+    }
+    shared = &task->session->shared;
+    if (atomic_load(&shared->phase) != MU__SESSION_FINE) {
+        program->call = cluster_ask(task, MU__CLIENT_RAISE, -1);
+    } else if (program->scheduled < program->goal) {
+        schedule_burst(program);
+        program->call = ask_some(program);
+    } else if (cluster_count(&shared->scheduled) != cluster_count(&shared->resolved)) {
+        program->call = cluster_ask(task, MU__CLIENT_JOIN, -1);
+    } else {
+        program->finished = true;
+    }
+}
+
+static void step(struct sim *sim, void *arg)
+{
+    struct program *program = arg;
+
+    if (program->call != NULL && program->call->done)
+        take_answer(program);
+    if (program->call == NULL && sim_alive(program->task->node))
+        go_on(program);
+    if (!program->finished)
+        sim_at(sim, sim_now_ms(sim) + draw(program, 1, PAUSE_MAX_MS), step, program);
+}
+
+/* ---- Runs ---- */
+
+struct run {
+    struct cluster *cluster;
+    struct program programs[PROGRAMS_MAX];
+    size_t programs_count;
+};
+
+struct verdict {
+    uint64_t digest;
+    uint64_t closures;
+    uint64_t runs;
+    uint64_t raised;
+    uint64_t lives;
+    char broken[256];
+};
+
+static struct cluster_options draw_options(struct sim_random *random)
+{
+    static const unsigned windows[] = {0, 0, 1, 3};
+    static const unsigned attempts[] = {3, 10, 1000};
+    bool lively = sim_chance(random, 70);
+
+    return (struct cluster_options){
+        .workers = (unsigned)sim_between(random, 1, 6),
+        .servers = (unsigned)sim_between(random, 0, 2),
+        .clients = (unsigned)sim_between(random, 0, 2),
+        .threads = (unsigned)sim_between(random, 1, 4),
+        .window = windows[sim_between(random, 0, 3)],
+        .attempts_max = attempts[sim_between(random, 0, 2)],
+        .heartbeat_ms = lively ? 100 : 1000,
+        .silence_ms = lively ? 500 : 5000,
+    };
+}
+
+static void add_program(struct run *run, struct cluster_task *task,
+                        struct sim_random *random)
+{
+    struct program *program = &run->programs[run->programs_count];
+
+    *program = (struct program){
+        .task = task,
+        .random = sim_stream(sim_draw(random), run->programs_count),
+        .goal = sim_between(random, 50, 200),
+    };
+    run->programs_count++;
+    sim_at(run->cluster->sim, 1 + sim_between(random, 0, 500), step, program);
+}
+
+/* Tasks start in any order, some late. */
+static void start_task(struct sim *sim, void *arg)
+{
+    (void)sim;
+    cluster_start(arg);
+}
+
+static void begin(struct run *run, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 100);
+    const struct cluster_options options = draw_options(&random);
+    struct cluster *cluster = cluster_new(seed, &options);
+    struct sim_chaos chaos;
+
+    *run = (struct run){.cluster = cluster};
+    sim_settings_draw(cluster->sim);
+    sim_trace_level(cluster->sim, MU__LOG_DEBUG);
+    sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH);
+    sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH_MIDWAY);
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        sim_at(cluster->sim, sim_between(&random, 0, 1000), start_task,
+               &cluster->tasks[i]);
+    add_program(run, cluster->chief, &random);
+    for (unsigned i = 0; i < options.clients; i++)
+        add_program(run, cluster->clients[i], &random);
+    sim_run_until(cluster->sim, 1000);
+    sim_chaos_draw(cluster->sim, &chaos);
+    sim_chaos_start(cluster->sim, &chaos, CHAOS_MS);
+}
+
+static bool is_over(void *arg)
+{
+    struct run *run = arg;
+
+    if (run->cluster->broken[0] != '\0')
+        return true;
+    for (size_t i = 0; i < run->programs_count; i++)
+        if (!run->programs[i].finished)
+            return false;
+    return true;
+}
+
+static void tell_unfinished(struct run *run)
+{
+    for (size_t i = 0; i < run->programs_count; i++) {
+        const struct program *program = &run->programs[i];
+
+        if (!program->finished)
+            cluster_break(run->cluster, "%s has not finished: %" PRIu64 " of %" PRIu64
+                          " scheduled, waits for %d", program->task->name,
+                          program->scheduled, program->goal,
+                          program->call == NULL ? -1 : program->call->of.call.operation);
+    }
+}
+
+static struct verdict run_seed(uint64_t seed, bool show)
+{
+    struct verdict verdict = {0};
+    struct sim_counters counters;
+    struct run run;
+    struct sim *sim;
+
+    begin(&run, seed);
+    sim = run.cluster->sim;
+    sim_run_until(sim, CHAOS_MS);
+    if (!sim_run_to(sim, is_over, &run, CHAOS_MS + HEALED_MS))
+        tell_unfinished(&run);
+    if (run.cluster->broken[0] == '\0') {
+        sim_run_until(sim, sim_now_ms(sim) + REST_MS);
+        (void)cluster_check_rest(run.cluster);
+    }
+    sim_counters(sim, &counters);
+    verdict.digest = sim_digest(sim);
+    verdict.closures = (uint64_t)run.cluster->key_next;
+    verdict.runs = run.cluster->runs_count;
+    verdict.lives = counters.lives;
+    for (size_t i = 0; i < run.programs_count; i++)
+        verdict.raised += run.programs[i].raised;
+    (void)snprintf(verdict.broken, sizeof verdict.broken, "%s", run.cluster->broken);
+    if (show)
+        print_message("%s", sim_trace(sim));
+    cluster_free(run.cluster);
+    return verdict;
+}
+
+static void expect_well(uint64_t seed, const struct verdict *verdict)
+{
+    if (verdict->broken[0] != '\0')
+        fail_msg("seed %" PRIu64 ": %s\nreplay: scripts/soak --seed %" PRIu64, seed,
+                 verdict->broken, seed);
+}
+
+static void test_seeds(void **state)
+{
+    bool one = seed_end - seed_first == 1;
+    struct verdict sum = {0};
+    uint64_t before = 0;
+
+    (void)state;
+    for (uint64_t seed = seed_first; seed < seed_end; seed++) {
+        struct verdict verdict = run_seed(seed, one);
+
+        expect_well(seed, &verdict);
+        if (seed % REPEAT_EVERY == 0 && run_seed(seed, false).digest != verdict.digest)
+            fail_msg("seed %" PRIu64 " does not repeat", seed);
+        assert_true(verdict.digest != before);
+        before = verdict.digest;
+        sum.closures += verdict.closures;
+        sum.runs += verdict.runs;
+        sum.raised += verdict.raised;
+        sum.lives += verdict.lives;
+    }
+    print_message("%" PRIu64 " closures, %" PRIu64 " runs, %" PRIu64
+                  " errors raised, %" PRIu64 " processes\n", sum.closures, sum.runs,
+                  sum.raised, sum.lives);
+    assert_true(sum.runs > 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds)};
+
+    sim_seeds(SEEDS, &seed_first, &seed_end);
+    if (argc == 3) {
+        seed_first = strtoull(argv[1], NULL, 10);
+        seed_end = seed_first + strtoull(argv[2], NULL, 10);
+    } else if (argc != 1) {
+        fprintf(stderr, "usage: %s [FIRST COUNT]\n", argv[0]);
+        return 2;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
