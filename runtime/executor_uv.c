@@ -36,6 +36,7 @@ struct mu__executor {
     void (*wake)(void *owner);  /* NULL: nobody to wake any more */
     void *owner;
     unsigned idle;              /* threads that wait for work */
+    unsigned woken;             /* of these, how many were signalled and have not run yet */
     unsigned alive;             /* threads that have not ended */
     bool stopping;
     bool abandoned;             /* the last thread frees this */
@@ -98,6 +99,8 @@ static struct mu__work *wait_for_work(struct mu__executor *executor)
         executor->idle++;
         (void)pthread_cond_wait(&executor->work_ready, &executor->lock);
         executor->idle--;
+        if (executor->woken > 0)
+            executor->woken--;
     }
     return executor->stopping ? NULL : take_first(&executor->queued);
 }
@@ -218,7 +221,9 @@ void mu__executor_submit(struct mu__executor *executor, struct mu__work *work)
     (void)pthread_mutex_lock(&executor->lock);
     assert(!executor->stopping);
     append(&executor->queued, work);
-    wanted = executor->idle > 0;
+    wanted = executor->idle > executor->woken;
+    if (wanted)
+        executor->woken++;
     (void)pthread_mutex_unlock(&executor->lock);
     if (wanted)
         (void)pthread_cond_signal(&executor->work_ready);

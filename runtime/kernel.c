@@ -462,7 +462,7 @@ void mu__stop(struct mu__kernel *kernel, mu__pid pid)
     struct actor *actor = find(kernel, pid.actor);
 
     assert(pid.node == MU__NODE_SELF);
-    if (actor == NULL)
+    if (actor == NULL || actor->stopping)
         return;
     actor->stopping = true;
     if (actor != kernel->running) {

@@ -34,7 +34,6 @@ struct place {
     bool late;
     struct mu__wire_nng *wires[2];
     unsigned open;
-    const char *bind;               /* for the first time */
     char urls[2][ADDRESS_MAX];
     char directory[64];             /* "" for tcp */
 };
@@ -46,6 +45,11 @@ static void on_limit(uv_timer_t *timer)
     place->late = true;
 }
 
+static void set_url(struct place *place, unsigned which, const char *url)
+{
+    (void)snprintf(place->urls[which], ADDRESS_MAX, "%s", url);
+}
+
 static struct place *place_new(bool is_ipc)
 {
     struct place *place = calloc(1, sizeof *place);
@@ -55,11 +59,11 @@ static struct place *place_new(bool is_ipc)
     assert_int_equal(uv_timer_init(&place->loop, &place->limit), 0);
     place->limit.data = place;
     if (!is_ipc) {
-        strcpy(place->urls[0], "tcp://127.0.0.1:0");
-        strcpy(place->urls[1], "tcp://127.0.0.1:0");
+        set_url(place, 0, "tcp://127.0.0.1:0");
+        set_url(place, 1, "tcp://127.0.0.1:0");
         return place;
     }
-    strcpy(place->directory, "/tmp/muster-wire-XXXXXX");
+    (void)snprintf(place->directory, sizeof place->directory, "/tmp/muster-wire-XXXXXX");
     assert_non_null(mkdtemp(place->directory));
     for (unsigned i = 0; i < 2; i++)
         (void)snprintf(place->urls[i], ADDRESS_MAX, "ipc://%s/%u", place->directory, i);
@@ -100,7 +104,7 @@ static struct mu__wire *place_open(void *arg, unsigned which,
     if (rv != 0)
         fail_msg("%s", error.message);
     place->open++;
-    strcpy(place->urls[which], mu__wire_nng_url(place->wires[which]));
+    set_url(place, which, mu__wire_nng_url(place->wires[which]));
     return mu__wire_nng_wire(place->wires[which]);
 }
 
@@ -632,7 +636,7 @@ static void test_killed_peer(void **state)
     child_kill(pid);
 }
 
-/* A killed sender is noticed by the receiver. */
+/* The socket file of a living process is not taken over, that of a dead one is. */
 static void test_stale_socket_file(void **state)
 {
     struct place *place = place_new(true);
@@ -675,7 +679,7 @@ static void test_where_it_can_listen(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         size_t length = strlen(rows[i].begins);
 
-        strcpy(place->urls[0], rows[i].bind);
+        set_url(place, 0, rows[i].bind);
         counts.wire = place_open(place, 0, &count_events, &counts);
         assert_int_equal(strncmp(place->urls[0], rows[i].begins, length), 0);
         assert_true(strtoul(place->urls[0] + length, NULL, 10) > 0);
@@ -713,8 +717,8 @@ static void test_where_it_cannot_listen(void **state)
         {"ipc://", -MU_EINVALID},
         {"ipc://relative", -MU_EINVALID},
         {"ipc:///no/such/directory/x", -MU_EINVALID},
-        {"ipc:///tmp/a-path-that-is-longer-than-the-one-hundred-and-seven-bytes-which-the-"
-         "system-allows-for-the-name-of-a-socket", -MU_EINVALID},
+        {"ipc:///tmp/a-path-that-is-longer-than-the-one-hundred-and-seven-bytes-which-"
+         "the-system-allows-for-the-name-of-a-socket", -MU_EINVALID},
     };
     struct place *place = place_new(false);
     struct mu__wire_nng *untouched = NULL;
@@ -753,9 +757,9 @@ static void test_port_in_use(void **state)
 static void test_where_it_cannot_dial(void **state)
 {
     static const char *const bad[] = {
-        "", "x", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:0", "tcp://127.0.0.1:65536",
-        "tcp://:80", "tcp://a b:1", "tcp://[::1:1", "tcp://h:1/x", "ipc://relative",
-        "inproc://x", "http://127.0.0.1:80",
+        "", "x", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:0",
+        "tcp://127.0.0.1:65536", "tcp://:80", "tcp://a b:1", "tcp://[::1:1",
+        "tcp://h:1/x", "ipc://relative", "inproc://x", "http://127.0.0.1:80",
     };
     struct listener *listener = *state;
     struct mu__wire *wire = listener->counts[0].wire;

@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
@@ -126,9 +127,7 @@ static void log_line(void *owner, enum mu__log_level level, const char *who,
     struct fixture *f = owner;
 
     assert_int_equal(level, MU__LOG_WARN);
-    strcpy(f->logged, who);
-    strcat(f->logged, ": ");
-    strcat(f->logged, line);
+    (void)snprintf(f->logged, sizeof f->logged, "%s: %s", who, line);
 }
 
 /* ---- Set-up ---- */
