@@ -432,6 +432,20 @@ static struct actor *actor_new(struct mu__kernel *kernel,
     return actor;
 }
 
+/* An actor that stops itself here ends when it has begun. */
+static int run_init(struct mu__ctx *ctx, struct actor *actor, const void *arg)
+{
+    const struct mu__behavior *behavior = actor->dispatch->behavior;
+    struct actor *running = ctx->kernel->running;
+    int rv = 0;
+
+    ctx->kernel->running = actor;
+    if (behavior->init != NULL)
+        rv = behavior->init(ctx, actor->state, arg);
+    ctx->kernel->running = running;
+    return rv;
+}
+
 int mu__spawn(struct mu__kernel *kernel, const struct mu__behavior *behavior,
               uint32_t number, const void *arg, mu__pid *ret_pid)
 {
@@ -446,12 +460,14 @@ int mu__spawn(struct mu__kernel *kernel, const struct mu__behavior *behavior,
         return -MU_ENOMEM;
     kernel->table[actor->number & (kernel->table_size - 1)] = actor;
     kernel->counters.actors++;
-    rv = behavior->init == NULL ? 0 : behavior->init(&ctx, actor->state, arg);
+    rv = run_init(&ctx, actor, arg);
     if (rv != 0) {
         free_monitors(kernel, actor->monitors);
         forget(kernel, actor);
         return rv;
     }
+    if (actor->stopping)
+        end_actor(kernel, actor);
     if (ret_pid != NULL)
         *ret_pid = ctx.self;
     return 0;

@@ -904,6 +904,21 @@ static void test_an_actor_may_stop_another(void **state)
     assert_int_equal(new_dead(bench), 2);
 }
 
+/* Its beginning is finished before its end. */
+static void test_an_actor_may_stop_itself_at_once(void **state)
+{
+    struct bench *bench = *state;
+    struct step step = {stop_itself, NULL};
+    struct probe_arg arg = {&step, NULL, 0};
+    mu__pid pid = {0, 0};
+
+    assert_int_equal(mu__spawn(bench->kernel, &probe_behavior, 0, &arg, &pid), 0);
+    expect(bench, 1, "[    0] n probe: 16 ends\n");
+    assert_null(mu__actor_state(bench->kernel, pid));
+    assert_int_equal(counters_of(bench).actors, 0);
+    assert_int_equal(new_dead(bench), 1);
+}
+
 static void stop_both(struct mu__ctx *ctx, void *arg)
 {
     mu__pid *pids = arg;
@@ -1176,6 +1191,7 @@ int main(void)
         STORY(test_late_timers_do_not_overflow),
         STORY(test_timers_are_bounded),
         STORY(test_an_actor_may_stop_itself),
+        STORY(test_an_actor_may_stop_itself_at_once),
         STORY(test_an_actor_may_stop_another),
         STORY(test_ends_do_not_run_in_circles),
         STORY(test_everybody_ends_with_the_kernel),

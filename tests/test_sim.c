@@ -695,6 +695,36 @@ static void test_trace_is_bounded_and_filtered(void **state)
 
 /* ---- The rest ---- */
 
+/* When a frame arrives after a drawn while, in microseconds. */
+static uint64_t drawn_arrival(uint64_t seed)
+{
+    struct peer a = {.dials = {"tcp://b:1"}, .dials_count = 1};
+    struct peer b = {.dials_count = 0};
+    struct sim *sim = sim_new(seed);
+    uint64_t at_us;
+
+    sim_settings(sim)->latency = (struct sim_range){0, 1000000};
+    a.node = sim_node_add(sim, "a", "tcp://a:1", &peer_program, &a);
+    b.node = sim_node_add(sim, "b", "tcp://b:1", &peer_program, &b);
+    assert_int_equal(sim_start(a.node), 0);
+    assert_int_equal(sim_start(b.node), 0);
+    sim_run_until(sim, 20);
+    assert_int_equal(send_text(&a, 1, "x"), 0);
+    assert_true(sim_step(sim));
+    at_us = sim_now_us(sim);
+    sim_free(sim);
+    return at_us;
+}
+
+static void test_the_network_draws_from_the_seed(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 50; seed++) {
+        assert_int_equal(drawn_arrival(seed), drawn_arrival(seed));
+        assert_int_not_equal(drawn_arrival(seed), drawn_arrival(seed + 1));
+    }
+}
+
 static void test_null_is_fine(void **state)
 {
     (void)state;
@@ -732,6 +762,7 @@ int main(void)
         STORY(test_a_partition_is_silence),
         STORY(test_a_paused_process_stands_still),
         cmocka_unit_test(test_trace_is_bounded_and_filtered),
+        cmocka_unit_test(test_the_network_draws_from_the_seed),
         cmocka_unit_test(test_null_is_fine),
     };
 
