@@ -21,8 +21,8 @@ const struct cmd_verb cmd_verbs[] = {
      "Starts one `muster node` for each task, with free addresses and TF_CONFIG set,\n"
      "and shows what they print, each line behind the name of its task. Ends when the\n"
      "chief ends, with the chief's exit code, or on Ctrl-C (a second one kills at\n"
-     "once). No process stays behind, however it ends. Flags of `muster node` are passed\n"
-     "on.\n",
+     "once). No process stays behind, however it ends. Flags of `muster node` are\n"
+     "passed on.\n",
      "  muster run --workers 3 --ps 2 --plugin ./digits.so --set epochs=5\n"
      "  muster run --workers 4 --restart worker=on-failure --status-file tasks.json\n"},
     {"status", CMD_STATUS, cmd_status, "ask a chief how its cluster is doing",
@@ -158,13 +158,13 @@ static void help_verb(const struct cmd_verb *verb)
 
 static void help_all(void)
 {
-    (void)printf("muster: runs functions on a cluster of tasks\n\n  muster VERB [flags]\n\n"
-                 "verbs:\n");
+    (void)printf("muster: runs functions on a cluster of tasks\n\n"
+                 "  muster VERB [flags]\n\nverbs:\n");
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
         (void)printf("  %-10s%s\n", verb->name, verb->summary);
     (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
                  "  muster help exit-codes    how muster's processes end\n"
-                 "  muster help flags         all flags with their variables, as a table\n"
+                 "  muster help flags         all flags and variables, as a table\n"
                  "\nexamples:\n");
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
         (void)printf("%s", verb->examples);

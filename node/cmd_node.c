@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -39,10 +40,16 @@ struct task {
     const char *name;           /* "/job:worker/task:1" */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
+    uint64_t opened_ms;
 };
 
 /* A handler can reach nothing else. */
 static int signal_pipe[2] = {-1, -1};
+
+static uint64_t now_ms(void)
+{
+    return uv_hrtime() / 1000000;
+}
 
 /* ---- signals ---- */
 
@@ -171,6 +178,7 @@ static int open_node(struct task *task, mu_error *error)
     const mu_node_options options = options_of(task);
     int rv = mu_node_open(&options, error, &task->node);
 
+    task->opened_ms = now_ms();
     if (rv == 0) {
         task->name = mu_node_task(task->node);
         return CMD_FINE;
@@ -214,12 +222,64 @@ static int prepare(struct task *task, mu_error *error)
 
 /* ---- life and end ---- */
 
+static bool is_up(const mu_value *tasks, const char *type, int index)
+{
+    for (size_t i = 0; i < mu_value_count(tasks); i++) {
+        const mu_value *task = mu_value_at(tasks, i);
+        const char *text = "";
+        int64_t number = -1;
+        size_t size;
+
+        (void)mu_value_get_string(mu_value_find(task, "type"), &text, &size);
+        (void)mu_value_get_int(mu_value_find(task, "index"), &number);
+        if (strcmp(text, type) == 0 && number == index)
+            return true;
+    }
+    return false;
+}
+
+static bool all_are_up(const struct task *task, const mu_value *tasks)
+{
+    const char *type;
+    const char *address;
+    int index;
+
+    for (size_t i = 0;
+         mu_cluster_task_at(task->spec.cluster, i, &type, &index, &address) == 0; i++)
+        if (strcmp(type, "chief") != 0 && strcmp(type, "client") != 0 &&
+            !is_up(tasks, type, index))
+            return false;
+    return true;
+}
+
+/* Tasks start in any order, and a short program may end before the last one is there to
+ * be told: until the grace has passed since our own start, those missing are waited
+ * for. */
+static void await_tasks(const struct task *task)
+{
+    const struct timespec moment = {0, 20000000};
+    uint64_t limit_ms = task->opened_ms + (uint64_t)task->grace_ms;
+    bool complete = false;
+
+    while (!complete && now_ms() < limit_ms) {
+        mu_value *status;
+
+        if (mu_node_status(task->node, task->grace_ms, NULL, &status) != 0)
+            return;
+        complete = all_are_up(task, mu_value_find(status, "tasks"));
+        mu_value_free(status);
+        if (!complete)
+            (void)nanosleep(&moment, NULL);
+    }
+}
+
 /* The chief's program has ended, so the job has. */
 static void end_job(struct task *task, int rv, const mu_error *why)
 {
     mu_error error;
     int code = rv < -255 ? -MU_EUNKNOWN : rv;
 
+    await_tasks(task);
     rv = mu_node_job_done(task->node, code, code == 0 ? "" : why->message,
                           task->grace_ms, &error);
     if (rv != 0 && atomic_load(&task->signal) == 0)

@@ -16,8 +16,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_CLUSTER] = {
         .name = "cluster", .variable = "MUSTER_CLUSTER", .kind = CMD_TEXT,
         .verbs = CMD_NODE | CMD_STATUS, .word = "SPEC",
-        .help = "the cluster as JSON, {\"worker\": [\"host:port\"]}, or the file it is in "
-                "(FILE or @FILE); without it TF_CONFIG says it",
+        .help = "the cluster as JSON, {\"worker\": [\"host:port\"]}, or the file it is "
+                "in (FILE or @FILE); without it TF_CONFIG says it",
     },
     [CMD_FLAG_TASK] = {
         .name = "task", .variable = "MUSTER_TASK", .kind = CMD_TEXT, .verbs = CMD_NODE,

@@ -5,8 +5,8 @@
 enum { CMD_ROUTE_BYTES = 80 };
 
 /* Write the url to listen at, on a free port, so that the host of `url`
- * ("tcp://host:port") can dial back: "tcp://10.0.0.7:0". "" when that is not known, or for
- * another kind of url. No packet is sent; a name may be looked up. `ret_url` has
+ * ("tcp://host:port") can dial back: "tcp://10.0.0.7:0". "" when that is not known, or
+ * for another kind of url. No packet is sent; a name may be looked up. `ret_url` has
  * CMD_ROUTE_BYTES. */
 void cmd_route(const char *url, char *ret_url);
 

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    KILL_AFTER_MS = 2000,       /* beyond the grace that every task takes itself */
+    KILL_AFTER_MS = 4000,       /* beyond the grace that every task takes itself */
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 10000,
     STEADY_MS = 60000,          /* who ran for so long has not restarted in a row */

@@ -205,7 +205,8 @@ static void server_row(struct cmd_table *table, const mu_value *map)
         if (mu_value_find(shard, "left_out") != NULL) {
             cmd_table_row(table);
             cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, number_of(map, "ps"));
-            cmd_table_cell(table, 1, "and %" PRId64 " more", number_of(shard, "left_out"));
+            cmd_table_cell(table, 1, "and %" PRId64 " more",
+                           number_of(shard, "left_out"));
         } else {
             shard_row(table, number_of(map, "ps"), shard);
         }

@@ -66,8 +66,7 @@ void cmd_table_print(const struct cmd_table *table, const char *title)
     }
     (void)printf("\n%s\n", title);
     for (size_t row = 0; row < table->rows; row++) {
-        const char(*cells)[CMD_CELL_BYTES] = (const void *)(table->cells +
-                                                            row * table->columns);
+        char(*cells)[CMD_CELL_BYTES] = table->cells + row * table->columns;
         unsigned last = table->columns - 1;
 
         for (unsigned column = 0; column < last; column++)

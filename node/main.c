@@ -42,7 +42,8 @@ int main(int count, char **arguments)
         (void)cmd_help(NULL);
         return CMD_USAGE;
     }
-    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 ||
+        strcmp(word, "-h") == 0)
         return cmd_help(count < 3 ? NULL : arguments[2]);
     if (strcmp(word, "--version") == 0)
         word = "version";

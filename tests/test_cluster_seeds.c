@@ -43,7 +43,9 @@ struct program {
     uint64_t scheduled;
     uint64_t failed_mark;       /* how many had failed when an error was raised last */
     struct cluster_call *call;  /* that it waits for */
-    uint64_t raised;
+    uint64_t raised;            /* errors; of these: */
+    uint64_t given_up;
+    uint64_t chief_lost;
     bool finished;
 };
 
@@ -95,6 +97,8 @@ static void take_verdict(struct program *program, int code)
         cluster_break(cluster, "the chief's own program lost the chief");
     program->failed_mark = failed;
     program->raised += code != 0;
+    program->given_up += code == -MU_EABORTED;
+    program->chief_lost += code == -MU_EUNAVAILABLE;
 }
 
 static void take_status(struct program *program, int code)
@@ -243,7 +247,11 @@ struct verdict {
     uint64_t digest;
     uint64_t closures;
     uint64_t runs;
+    uint64_t retried;
+    uint64_t cancelled;
     uint64_t raised;
+    uint64_t given_up;
+    uint64_t chief_lost;
     uint64_t lives;
     char broken[256];
 };
@@ -335,10 +343,29 @@ static void tell_unfinished(struct run *run)
     }
 }
 
+static void count_events(const struct run *run, struct verdict *verdict)
+{
+    const struct cluster_session *session = run->cluster->sessions;
+    struct sim_counters counters;
+
+    sim_counters(run->cluster->sim, &counters);
+    verdict->lives = counters.lives;
+    verdict->closures = (uint64_t)run->cluster->key_next;
+    verdict->runs = run->cluster->runs_count;
+    for (; session != NULL; session = session->next) {
+        verdict->retried += cluster_count(&session->shared.retried);
+        verdict->cancelled += cluster_count(&session->shared.cancelled);
+    }
+    for (size_t i = 0; i < run->programs_count; i++) {
+        verdict->raised += run->programs[i].raised;
+        verdict->given_up += run->programs[i].given_up;
+        verdict->chief_lost += run->programs[i].chief_lost;
+    }
+}
+
 static struct verdict run_seed(uint64_t seed, bool show)
 {
     struct verdict verdict = {0};
-    struct sim_counters counters;
     struct run run;
     struct sim *sim;
 
@@ -351,16 +378,11 @@ static struct verdict run_seed(uint64_t seed, bool show)
         sim_run_until(sim, sim_now_ms(sim) + REST_MS);
         (void)cluster_check_rest(run.cluster);
     }
-    sim_counters(sim, &counters);
     verdict.digest = sim_digest(sim);
-    verdict.closures = (uint64_t)run.cluster->key_next;
-    verdict.runs = run.cluster->runs_count;
-    verdict.lives = counters.lives;
-    for (size_t i = 0; i < run.programs_count; i++)
-        verdict.raised += run.programs[i].raised;
+    count_events(&run, &verdict);
     (void)snprintf(verdict.broken, sizeof verdict.broken, "%s", run.cluster->broken);
     if (show)
-        print_message("%s", sim_trace(sim));
+        fputs(sim_trace(sim), stdout);
     cluster_free(run.cluster);
     return verdict;
 }
@@ -370,6 +392,32 @@ static void expect_well(uint64_t seed, const struct verdict *verdict)
     if (verdict->broken[0] != '\0')
         fail_msg("seed %" PRIu64 ": %s\nreplay: scripts/soak --seed %" PRIu64, seed,
                  verdict->broken, seed);
+}
+
+static void add_up(struct verdict *sum, const struct verdict *verdict)
+{
+    sum->closures += verdict->closures;
+    sum->runs += verdict->runs;
+    sum->retried += verdict->retried;
+    sum->cancelled += verdict->cancelled;
+    sum->raised += verdict->raised;
+    sum->given_up += verdict->given_up;
+    sum->chief_lost += verdict->chief_lost;
+    sum->lives += verdict->lives;
+}
+
+/* A swarm that never comes to the rare places proves nothing about them. */
+static void check_reach(const struct verdict *sum)
+{
+    print_message("%" PRIu64 " closures, %" PRIu64 " runs, %" PRIu64 " retried, %" PRIu64
+                  " cancelled, %" PRIu64 " processes\n", sum->closures, sum->runs,
+                  sum->retried, sum->cancelled, sum->lives);
+    print_message("%" PRIu64 " errors raised, of these %" PRIu64 " given up, %" PRIu64
+                  " chief lost\n", sum->raised, sum->given_up, sum->chief_lost);
+    if (seed_end - seed_first < SEEDS)
+        return;
+    assert_true(sum->retried > SEEDS && sum->cancelled > SEEDS && sum->lives > SEEDS);
+    assert_true(sum->raised > SEEDS && sum->given_up > 0 && sum->chief_lost > 0);
 }
 
 static void test_seeds(void **state)
@@ -387,15 +435,9 @@ static void test_seeds(void **state)
             fail_msg("seed %" PRIu64 " does not repeat", seed);
         assert_true(verdict.digest != before);
         before = verdict.digest;
-        sum.closures += verdict.closures;
-        sum.runs += verdict.runs;
-        sum.raised += verdict.raised;
-        sum.lives += verdict.lives;
+        add_up(&sum, &verdict);
     }
-    print_message("%" PRIu64 " closures, %" PRIu64 " runs, %" PRIu64
-                  " errors raised, %" PRIu64 " processes\n", sum.closures, sum.runs,
-                  sum.raised, sum.lives);
-    assert_true(sum.runs > 0);
+    check_reach(&sum);
 }
 
 int main(int argc, char **argv)

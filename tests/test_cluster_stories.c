@@ -249,13 +249,13 @@ static void test_worker_crash(void **state)
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
         "[ 4170] sim note: worker/1 runs square 7\n"
-        "[ 4542] chief/0 links: waiting for /job:worker/task:0 at "
+        "[ 4534] chief/0 links: waiting for /job:worker/task:0 at "
           "tcp://worker-0:1 for 3 s (dialling; its connection broke: closed by "
           "the peer)\n"
         "[ 5170] sim note: worker/1 runs square 9\n"
         "[ 6170] sim note: worker/1 runs square 2\n"
         "[ 7170] sim note: worker/1 runs square 5\n"
-        "[ 7551] chief/0 links: waiting for /job:worker/task:0 at "
+        "[ 7534] chief/0 links: waiting for /job:worker/task:0 at "
           "tcp://worker-0:1 for 6 s (dialling; its connection broke: closed by "
           "the peer)\n"
         "[ 8170] sim note: worker/1 runs square 6\n"
@@ -347,12 +347,12 @@ static void test_late_answer(void **state)
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
         "[  470] sim note: worker/1 runs square 0\n"
-        "[  865] chief/0 links: /job:worker/task:1 is lost: silent for 500 ms\n"
-        "[  865] chief/0 supervisor: /job:worker/task:1 is lost with 1 closures "
+        "[  900] chief/0 links: /job:worker/task:1 is lost: silent for 540 ms\n"
+        "[  900] chief/0 supervisor: /job:worker/task:1 is lost with 1 closures "
           "in flight: they run again elsewhere\n"
-        "[  875] worker/1 links: /job:chief/task:0 is lost: its connection "
+        "[  910] worker/1 links: /job:chief/task:0 is lost: its connection "
           "broke: closed by the peer\n"
-        "[ 1175] sim note: worker/0 runs square 0\n");
+        "[ 1210] sim note: worker/0 runs square 0\n");
     expect_squares(&closure, 1);
     expect_counts(cluster->chief, 1, 0, 0);
     assert_int_equal(cluster->runs[0], 2);
@@ -370,13 +370,13 @@ static void test_silence(void **state)
     sim_heal(cluster->sim);
     run_until(cluster, 5000);
     expect_trace(cluster,
-        "[  610] chief/0 links: /job:worker/task:0 is lost: silent for 550 ms\n"
-        "[  610] chief/0 supervisor: /job:worker/task:0 is lost with 0 closures "
+        "[  650] worker/0 links: /job:chief/task:0 is lost: silent for 540 ms\n"
+        "[  700] chief/0 links: /job:worker/task:0 is lost: silent for 540 ms\n"
+        "[  700] chief/0 supervisor: /job:worker/task:0 is lost with 0 closures "
           "in flight: they run again elsewhere\n"
-        "[  610] worker/0 links: /job:chief/task:0 is lost: silent for 500 ms\n"
-        "[ 2994] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[ 3004] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[ 3004] chief/0 supervisor: /job:worker/task:0 takes closures (1 "
+        "[ 2084] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[ 2094] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[ 2094] chief/0 supervisor: /job:worker/task:0 takes closures (1 "
           "threads, window 4)\n");
     end(cluster);
 }
@@ -394,7 +394,7 @@ static void test_short_pause(void **state)
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(closures, 4);
     expect_trace(cluster,
-        "[  460] worker/0 links: this process stood still for 309 ms\n");
+        "[  460] worker/0 links: this process stood still for 310 ms\n");
     end(cluster);
 }
 
@@ -418,7 +418,7 @@ static void test_chief_pause(void **state)
     assert_int_equal(join(cluster->chief), 0);
     run_for(cluster, 3000);
     expect_trace(cluster,
-        "[ 3165] chief/0 links: this process stood still for 3014 ms\n");
+        "[ 3165] chief/0 links: this process stood still for 3015 ms\n");
     expect_squares(closures, 2);
     assert_int_equal(cluster_count(&cluster->chief->session->shared.retried), 0);
     end(cluster);
@@ -439,9 +439,9 @@ static void test_long_chief_pause(void **state)
     sim_pause(cluster->chief->node, 3000);
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  712] worker/0 links: /job:chief/task:0 is lost: silent for 542 ms\n"
+        "[  700] worker/0 links: /job:chief/task:0 is lost: silent for 530 ms\n"
         "[ 1170] sim note: worker/0 runs square 0\n"
-        "[ 3165] chief/0 links: this process stood still for 3014 ms\n"
+        "[ 3165] chief/0 links: this process stood still for 3015 ms\n"
         "[ 3165] chief/0 links: /job:worker/task:0 is lost: connection to it "
           "broke: connection reset by the peer\n"
         "[ 3165] chief/0 supervisor: /job:worker/task:0 is lost with 1 closures "
@@ -501,8 +501,8 @@ static void test_leave(void **state)
           "is needed\n"
         "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closures "
           "in flight: they run again elsewhere\n"
-        "[  420] worker/0 links: /job:chief/task:0 is lost: connection to it "
-          "broke: connection reset by the peer\n"
+        "[  420] worker/0 links: /job:chief/task:0 is lost: its connection "
+          "broke: closed by the peer\n"
         "[ 1170] sim note: worker/0 runs square 1\n"
         "[ 1170] sim note: worker/1 runs square 0\n"
         "[ 2170] sim note: worker/1 runs square 1\n");
@@ -801,8 +801,8 @@ static void test_two_workers(void **state)
     sim_crash(cluster->workers[0]->node);
     sim_run_until(cluster->sim, 10000);
     expect_trace(cluster,
-        "[ 3010] ps/0 links: /job:worker/task:0 is lost: its connection broke: "
-          "closed by the peer\n"
+        "[ 3010] ps/0 links: /job:worker/task:0 is lost: connection to it broke: "
+          "connection reset by the peer\n"
         "[ 4100] twin links: waiting for /job:ps/task:0 at tcp://ps-0:1 for 3 s "
           "(resting; it refused us: task /job:worker/task:0 is already played by "
           "tcp://worker-0:1)\n"
@@ -813,7 +813,7 @@ static void test_two_workers(void **state)
 
 /* ---- Large messages, full wires ---- */
 
-/* Six MiB at four KB a millisecond take 1.5 s, three times the silence that is death. */
+/* Six MiB at 4 KiB a millisecond take 1.5 s, three times the silence that is death. */
 static void test_large_arguments(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
@@ -835,8 +835,8 @@ static void test_large_arguments(void **state)
     assert_int_equal(cluster_result(closure), size);
     mu__links_counters(client->member.links, &after);
     assert_true(sim_now_ms(cluster->sim) > 3000);
-    /* Seven pieces, and heartbeats all the while. */
-    assert_true(after.frames_out - before.frames_out > 7 + 3000 / 100);
+    /* Seven pieces, and a heartbeat every now and then between them and after. */
+    assert_true(after.frames_out - before.frames_out >= 7 + 3000 / 200);
     expect_trace(cluster, "");
     free(data);
     end(cluster);

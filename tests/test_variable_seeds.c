@@ -60,17 +60,17 @@ struct run {
 static struct cluster_call *ask(struct writer *writer, int operation, int64_t limit_ms)
 {
     struct run *run = writer->run;
+    const struct mu__variable_call call = {
+        .call = {.operation = operation, .limit_ms = limit_ms},
+        .name = "sum",
+        .shape = &run->shape,
+        .servers_count = run->cluster->options.servers,
+        .ids = writer->ids,
+        .target = run->sums,
+        .source = operation == MU__VARIABLE_ADD ? run->ones : NULL,
+    };
 
-    return cluster_variable(writer->task,
-                            &(struct mu__variable_call){
-                                .call = {.operation = operation, .limit_ms = limit_ms},
-                                .name = "sum",
-                                .shape = &run->shape,
-                                .servers_count = run->cluster->options.servers,
-                                .ids = writer->ids,
-                                .target = run->sums,
-                                .source = operation == MU__VARIABLE_ADD ? run->ones : NULL,
-                            });
+    return cluster_variable(writer->task, &call);
 }
 
 static void take_answer(struct writer *writer)
@@ -224,7 +224,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
     verdict.unknown = run.unknown;
     (void)snprintf(verdict.broken, sizeof verdict.broken, "%s", run.cluster->broken);
     if (show)
-        print_message("%s", sim_trace(sim));
+        fputs(sim_trace(sim), stdout);
     cluster_free(run.cluster);
     return verdict;
 }

@@ -3,9 +3,9 @@
  *      DIALLING --out_up, say HELLO--> GREETING --their HELLO--> UP
  *
  * The peer's HELLO may also come first (it dialled us): it is remembered, and the link is
- * up as soon as ours is said. A HELLO whose `to` is not our incarnation asks for ours; one
- * that names it answers ours. So two nodes that dial each other at the same moment say at
- * most two HELLOs each, and never go on answering.
+ * up as soon as ours is said. A HELLO whose `to` is not our incarnation asks for ours;
+ * one that names it answers ours. So two nodes that dial each other at the same moment
+ * say at most two HELLOs each, and never go on answering.
  *
  * Going down always starts over with a fresh outgoing connection, because nobody can tell
  * whether the old one leads to the peer's old life or its new one. */
@@ -527,8 +527,8 @@ static struct link *link_for_hello(struct mu__links *links, const struct mu__hel
     link = link_new(links, type, hello->index, url);
     if (link != NULL && dial(links, link) != 0) {
         say(links, MU__LOG_WARN,
-            "/job:%s/task:%" PRIu32 " says its address is \"%s\", which cannot be dialled",
-            type, hello->index, url);
+            "/job:%s/task:%" PRIu32 " says its address is \"%s\", which cannot be "
+            "dialled", type, hello->index, url);
         link_free(links, link);
         link = NULL;
     }
@@ -581,7 +581,8 @@ static void on_refuse(struct mu__links *links, struct mu__msg *msg)
         return;
     }
     (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);
-    say(links, MU__LOG_WARN, "/job:%s/task:%" PRIu32 ": %s", link->type, link->index, why);
+    say(links, MU__LOG_WARN, "/job:%s/task:%" PRIu32 ": %s", link->type, link->index,
+        why);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
     if (link->backoff_ms < RETRY_MAX_MS)
         link->backoff_ms = RETRY_MAX_MS;
@@ -671,7 +672,7 @@ static void on_piece(struct mu__links *links, struct link *link, struct mu__msg 
     mu__buf_unref(whole);
 }
 
-/* A frame with one record of the protocol's table; the message, or NULL after a complaint. */
+/* A frame with one record of the protocol's table: its message, NULL after complaints. */
 static struct mu__msg *protocol_record(struct mu__links *links, uint32_t in,
                                        struct mu__buf *frame, uint8_t type)
 {
@@ -828,11 +829,11 @@ static void note_waiting(struct mu__links *links, struct link *link, uint64_t no
         link->waiting_step_ms *= 2;
 }
 
-/* All links are looked at together, twice in a heartbeat, and one that has said nothing
- * for more than half of it pings: so a peer never waits longer than a heartbeat. */
+/* All links are looked at together, twice in a heartbeat. One that has said nothing for
+ * nearly a heartbeat pings: so a peer does not wait much longer than that. */
 static uint64_t tick_step_ms(const struct mu__links *links)
 {
-    return links->config.heartbeat_ms / 2 + 1;
+    return (links->config.heartbeat_ms + 1) / 2;
 }
 
 /* Returns when the link wants the next look. The link may be gone afterwards. */
@@ -851,7 +852,7 @@ static uint64_t tick_link(struct mu__links *links, struct link *link, uint64_t n
             go_down(links, link, why);
             return now_ms;
         }
-        if (now_ms - link->said_ms > config->heartbeat_ms / 2)
+        if (now_ms - link->said_ms >= config->heartbeat_ms - config->heartbeat_ms / 4)
             say_frame(links, link, MU__FRAME_PING, NULL);
         return now_ms + tick_step_ms(links);
     case RESTING:
@@ -874,6 +875,9 @@ static uint64_t tick_link(struct mu__links *links, struct link *link, uint64_t n
         return link->since_ms + REFUSAL_MS;
     default:
         if (!link->keep && now_ms >= link->since_ms + config->silence_ms) {
+            say(links, MU__LOG_WARN,
+                "/job:%s/task:%" PRIu32 " says its address is \"%s\", which cannot be "
+                "reached", link->type, link->index, link->url);
             go_down(links, link, "its address cannot be reached");
             return now_ms + config->heartbeat_ms;
         }

@@ -1,0 +1,355 @@
+/* The program's verbs and flags: what it says, and how it ends. */
+#include "tests/real/cli.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+static struct cli cli;
+
+/* ---- printing ---- */
+
+static void test_version(void **state)
+{
+    cJSON *root;
+
+    (void)state;
+    cli_start(&cli, NULL, "version", NULL);
+    cli_expect_code(&cli, 0);
+    assert_string_equal(cli.text, "muster 0.1.0\n");
+    cli_start(&cli, NULL, "version", "-o", "json", NULL);
+    cli_expect_code(&cli, 0);
+    root = cJSON_Parse(cli.text);
+    assert_non_null(root);
+    assert_string_equal(cJSON_GetObjectItem(root, "version")->valuestring, "0.1.0");
+    cJSON_Delete(root);
+}
+
+static void test_help_lists_the_verbs(void **state)
+{
+    static const char *const verbs[] = {"node", "run", "status", "version"};
+
+    (void)state;
+    cli_start(&cli, NULL, "help", NULL);
+    cli_expect_code(&cli, 0);
+    for (size_t i = 0; i < 4; i++)
+        (void)cli_expect(&cli, NULL, verbs[i]);
+    (void)cli_expect(&cli, NULL, "examples:");
+    cli_start(&cli, NULL, NULL);
+    cli_expect_code(&cli, 2);
+    (void)cli_expect(&cli, NULL, "verbs:");
+}
+
+/* Cell `number` of a row of a table, without blanks and backquotes around it. */
+static void cell_of(const char *row, int number, char *out, size_t size)
+{
+    const char *end;
+
+    for (; number >= 0; number--) {
+        row = strstr(row, "| ");
+        assert_non_null(row);
+        row += 2;
+    }
+    end = strstr(row, " |");
+    assert_non_null(end);
+    row += row[0] == '`';
+    (void)snprintf(out, size, "%.*s", (int)(end - row), row);
+    if (out[0] != '\0' && out[strlen(out) - 1] == '`')
+        out[strlen(out) - 1] = '\0';
+}
+
+/* Every flag stands in the help of every verb that has it, with its variable. */
+static void test_help_of_verbs_has_their_flags(void **state)
+{
+    static char table[CLI_TEXT_BYTES];
+    static const char *const verbs[] = {"node", "run", "status", "version"};
+    int seen = 0;
+
+    (void)state;
+    cli_start(&cli, NULL, "help", "flags", NULL);
+    cli_expect_code(&cli, 0);
+    memcpy(table, cli.text, cli.size + 1);
+    for (size_t i = 0; i < 4; i++) {
+        cli_start(&cli, NULL, verbs[i], "--help", NULL);
+        cli_expect_code(&cli, 0);
+        for (const char *row = strstr(table, "| `--"); row != NULL;
+             row = strstr(row + 1, "\n| `--")) {
+            char flag[128];
+            char variable[64];
+            char users[64];
+
+            cell_of(row, 0, flag, sizeof flag);
+            cell_of(row, 1, variable, sizeof variable);
+            cell_of(row, 3, users, sizeof users);
+            flag[strcspn(flag, " ")] = '\0';
+            if (strstr(users, verbs[i]) == NULL)
+                continue;
+            if (strstr(cli.text, flag) == NULL || strstr(cli.text, variable) == NULL)
+                fail_msg("`muster %s --help` lacks %s or %s", verbs[i], flag, variable);
+            seen++;
+        }
+    }
+    assert_true(seen > 40);
+}
+
+/* The manual has the tables that the program prints. */
+static void test_manual_is_up_to_date(void **state)
+{
+    static const char *const topics[] = {"flags", "exit-codes"};
+    static char manual[65536];
+    char path[1024];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/docs/manual/muster.md",
+                   cli_variable("MUSTER_SOURCE"));
+    cli_read_file(path, manual, sizeof manual);
+    for (size_t i = 0; i < 2; i++) {
+        cli_start(&cli, NULL, "help", topics[i], NULL);
+        cli_expect_code(&cli, 0);
+        if (strstr(manual, cli.text) == NULL)
+            fail_msg("docs/manual/muster.md lacks what `muster help %s` prints:\n%s",
+                     topics[i], cli.text);
+    }
+}
+
+/* ---- what is refused ---- */
+
+#define CLUSTER "{\"worker\": [\"127.0.0.1:1\", \"127.0.0.1:2\"]}"
+
+static const struct refusal {
+    const char *arguments[8];
+    const char *variable;
+    const char *words[3];
+} refusals[] = {
+    {{"stauts"}, NULL, {"no verb \"stauts\"", "did you mean status?"}},
+    {{"help", "exitcodes"}, NULL, {"no topic \"exitcodes\"", "exit-codes"}},
+    {{"node", "--thraeds", "2"}, NULL, {"no flag \"thraeds\"", "--threads?"}},
+    {{"run", "--task", "worker:0"}, NULL, {"no flag \"task\"", "muster run --help"}},
+    {{"node", "worker"}, NULL, {"\"worker\"", "expected a flag"}},
+    {{"node", "--threads"}, NULL, {"--threads: expected N"}},
+    {{"node", "--threads", "0"}, NULL, {"--threads", "1 to 1024", "\"0\""}},
+    {{"node", "--threads=-1"}, NULL, {"--threads", "1 to 1024", "\"-1\""}},
+    {{"node", "--window", "9x"}, NULL, {"--window", "0 to 65536", "\"9x\""}},
+    {{"node", "--grace-ms", "99999999999999999999"}, NULL, {"--grace-ms", "0 to"}},
+    {{"node", "--log-level", "loud"}, NULL, {"--log-level", "error|warn", "\"loud\""}},
+    {{"node"}, "MUSTER_THREADS=many", {"MUSTER_THREADS", "1 to 1024", "\"many\""}},
+    {{"run"}, "MUSTER_TRANSPORT=udp", {"MUSTER_TRANSPORT", "tcp|ipc", "\"udp\""}},
+    {{"node"}, NULL, {"there is no cluster", "--cluster", "TF_CONFIG"}},
+    {{"node", "--cluster", CLUSTER}, NULL, {"there is no task", "--task"}},
+    {{"node"}, "TF_CONFIG={\"cluster\": {\"worker\": [", {"TF_CONFIG: line 1"}},
+    {{"node"},
+     "TF_CONFIG={\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"worker\", "
+     "\"index\": 1}}",
+     {"TF_CONFIG: task.index", "index 1", "expected 0"}},
+    {{"node", "--cluster", CLUSTER, "--task", "worker:2"}, NULL, {"index 2"}},
+    {{"node", "--cluster", CLUSTER, "--task", "worker:x"}, NULL, {"--task", "worker:1"}},
+    {{"node", "--cluster", CLUSTER, "--task", "wroker:1"}, NULL, {"\"worker\"?"}},
+    {{"node", "--cluster", CLUSTER, "--type", "master"}, NULL, {"--type", "\"chief\""}},
+    {{"node", "--cluster", CLUSTER, "--index", "1"}, NULL, {"--type beside it"}},
+    {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--type", "ps"}, NULL,
+     {"--task and --type"}},
+    {{"node", "--cluster", "nofile.json"}, NULL, {"--cluster", "nofile.json"}},
+    {{"node", "--cluster", "{\"worker\": 3}", "--task", "worker:0"}, NULL,
+     {"--cluster", "worker"}},
+    {{"node"}, "MUSTER_CLUSTER=@nofile.json", {"MUSTER_CLUSTER", "nofile.json"}},
+    {{"node", "--log-file", "/nofolder/log"}, NULL, {"/nofolder/log"}},
+    {{"run", "--workers", "201"}, NULL, {"--workers", "0 to 200"}},
+    {{"run", "--restart", "sometimes"}, NULL, {"--restart", "on-failure", "sometimes"}},
+    {{"run", "--restart", "worker=never,chief=always"}, NULL, {"--restart", "evaluator"}},
+    {{"run", "--workers", "0", "--ps", "0", "--chief", "0"}, NULL, {"nothing to run"}},
+    {{"status"}, NULL, {"there is no chief", "--address"}},
+    {{"status", "--address", "nothing"}, NULL, {"--address", "nothing"}},
+    {{"status"}, "MUSTER_CHIEF=nothing", {"MUSTER_CHIEF", "nothing"}},
+};
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        const struct refusal *r = &refusals[i];
+        const char *const variables[] = {r->variable, NULL};
+
+        cli_start(&cli, variables, r->arguments[0], r->arguments[1], r->arguments[2],
+                  r->arguments[3], r->arguments[4], r->arguments[5], r->arguments[6],
+                  r->arguments[7], NULL);
+        cli_expect_code(&cli, 2);
+        for (size_t j = 0; j < 3 && r->words[j] != NULL; j++)
+            if (strstr(cli.text, r->words[j]) == NULL)
+                fail_msg("row %zu: no \"%s\" in: %s", i, r->words[j], cli.text);
+    }
+}
+
+static void test_line_wins_over_variable(void **state)
+{
+    static const char *const variables[] = {"MUSTER_OUTPUT=json", NULL};
+
+    (void)state;
+    cli_start(&cli, variables, "version", NULL);
+    cli_expect_code(&cli, 0);
+    assert_int_equal(cli.text[0], '{');
+    cli_start(&cli, variables, "version", "-o", "text", NULL);
+    cli_expect_code(&cli, 0);
+    assert_string_equal(cli.text, "muster 0.1.0\n");
+}
+
+/* ---- nodes ---- */
+
+/* A port of loopback, in use until the socket is closed. */
+static int take_port(int *ret_port)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    socklen_t size = sizeof own;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
+    *ret_port = ntohs(own.sin_port);
+    return fd;
+}
+
+static void test_port_in_use(void **state)
+{
+    char cluster[64];
+    int port;
+    int fd = take_port(&port);
+
+    (void)state;
+    (void)snprintf(cluster, sizeof cluster, "{\"worker\": [\"127.0.0.1:%d\"]}", port);
+    cli_start(&cli, NULL, "node", "--cluster", cluster, "--task", "worker:0", NULL);
+    cli_expect_code(&cli, 3);
+    (void)cli_expect(&cli, NULL, "somebody listens there already");
+    (void)close(fd);
+}
+
+#define ANYWHERE "{\"worker\": [\"127.0.0.1:0\"]}"
+
+static void test_plugin_that_does_not_load(void **state)
+{
+    (void)state;
+    cli_start(&cli, NULL, "node", "--cluster", ANYWHERE, "--task", "worker:0", "--plugin",
+              "./nothing.so", NULL);
+    cli_expect_code(&cli, 2);
+    (void)cli_expect(&cli, NULL, "plugin \"./nothing.so\" does not load");
+    cli_start(&cli, NULL, "node", "--cluster", ANYWHERE, "--task", "worker:0", "--plugin",
+              cli_variable("MUSTER_BIN"), NULL);
+    cli_expect_code(&cli, 2);
+    cli_start(&cli, NULL, "node", "--cluster", ANYWHERE, "--task", "worker:0", "--set",
+              "noequals", NULL);
+    cli_expect_code(&cli, 2);
+    (void)cli_expect(&cli, NULL, "--set: expected KEY=VALUE, got \"noequals\"");
+}
+
+/* TF_CONFIG's task gives way to the flag's, and SIGTERM ends a node in good order. */
+static void test_task_flag_and_sigterm(void **state)
+{
+    static const char *const variables[] = {
+        "TF_CONFIG={\"cluster\": {\"worker\": [\"127.0.0.1:0\"], \"ps\": "
+        "[\"127.0.0.1:0\"]}, \"task\": {\"type\": \"worker\", \"index\": 0}}",
+        "MUSTER_TYPE=worker", NULL};
+
+    (void)state;
+    cli_start(&cli, variables, "node", "--task", "ps:0", NULL);
+    (void)cli_expect(&cli, NULL, "/job:ps/task:0 node: is up at tcp://127.0.0.1:");
+    cli_kill(&cli, SIGTERM);
+    cli_expect_code(&cli, 128 + SIGTERM);
+    (void)cli_expect(&cli, NULL, "signal 15");
+}
+
+static void check_json_line(const char *line)
+{
+    static const char *const keys[] = {"time", "level", "task", "who", "message"};
+    cJSON *root = cJSON_Parse(line);
+
+    if (root == NULL)
+        fail_msg("no JSON: %s", line);
+    for (size_t i = 0; i < 5; i++)
+        assert_true(cJSON_IsString(cJSON_GetObjectItem(root, keys[i])));
+    assert_int_equal(strlen(cJSON_GetObjectItem(root, "time")->valuestring), 24);
+    cJSON_Delete(root);
+}
+
+static int check_json_lines(char *text)
+{
+    int count = 0;
+
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        check_json_line(line);
+        count++;
+    }
+    return count;
+}
+
+static void test_json_log(void **state)
+{
+    (void)state;
+    cli_start(&cli, NULL, "node", "--cluster", ANYWHERE, "--task", "worker:0",
+              "--log-format", "json", "--log-level", "debug", NULL);
+    (void)cli_expect(&cli, NULL, "is up at");
+    cli_kill(&cli, SIGINT);
+    cli_expect_code(&cli, 128 + SIGINT);
+    assert_true(check_json_lines(cli.text) >= 2);
+    cli_start(&cli, NULL, "node", "--log-format", "json", NULL);
+    cli_expect_code(&cli, 2);
+    assert_int_equal(check_json_lines(cli.text), 1);
+}
+
+static void test_log_file(void **state)
+{
+    char folder[64];
+    char path[96];
+    char text[4096];
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "%s/log", folder);
+    for (int i = 0; i < 2; i++) {
+        cli_start(&cli, NULL, "node", "--log-format", "json", "--log-file", path, NULL);
+        cli_expect_code(&cli, 2);
+        assert_string_equal(cli.text, "");
+    }
+    cli_read_file(path, text, sizeof text);
+    assert_int_equal(check_json_lines(text), 2);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* ---- asking for the status ---- */
+
+static void test_status_without_a_chief(void **state)
+{
+    uint64_t began_ms = cli_now_ms();
+    char address[64];
+    int port;
+
+    (void)state;
+    (void)close(take_port(&port));
+    (void)snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
+    cli_start(&cli, NULL, "status", "--address", address, "--limit-ms", "300", NULL);
+    cli_expect_code(&cli, 4);
+    (void)cli_expect(&cli, NULL, "/job:chief/task:0 at tcp://127.0.0.1:");
+    (void)cli_expect(&cli, NULL, "within 300 ms");
+    assert_true(cli_now_ms() - began_ms < 10000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_version),
+        cmocka_unit_test(test_help_lists_the_verbs),
+        cmocka_unit_test(test_help_of_verbs_has_their_flags),
+        cmocka_unit_test(test_manual_is_up_to_date),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_line_wins_over_variable),
+        cmocka_unit_test(test_port_in_use),
+        cmocka_unit_test(test_plugin_that_does_not_load),
+        cmocka_unit_test(test_task_flag_and_sigterm),
+        cmocka_unit_test(test_json_log),
+        cmocka_unit_test(test_log_file),
+        cmocka_unit_test(test_status_without_a_chief),
+    };
+
+    return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
+}

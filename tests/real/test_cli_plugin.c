@@ -1,0 +1,256 @@
+/* What plugins' programs and functions come to: exit codes, progress, the end. The plugin
+ * is compiled here, as its author would: against the public headers alone. */
+#define _XOPEN_SOURCE 700 /* posix_openpt() */
+
+#include "tests/real/cli.h"
+
+#include <sys/ioctl.h>
+
+static struct cli run;
+static char folder[64];
+static char plugin[96];
+
+static const char plugin_text[] =
+    "#include <muster.h>\n"
+    "#include <stdio.h>\n"
+    "#include <string.h>\n"
+    "#include <unistd.h>\n"
+    "static int stuck(mu_run *run, void *user)\n"
+    "{\n"
+    "    (void)run; (void)user;\n"
+    "    printf(\"stuck begins\\n\");\n"
+    "    for (;;)\n"
+    "        sleep(1);\n"
+    "}\n"
+    "static int wait_for_stuck(mu_node *node)\n"
+    "{\n"
+    "    mu_coordinator *c;\n"
+    "    int rv = mu_coordinator_open(node, 20000, NULL, &c);\n"
+    "    if (rv == 0)\n"
+    "        rv = mu_coordinator_schedule(c, \"stuck\", NULL, -1, NULL, NULL);\n"
+    "    if (rv == 0)\n"
+    "        rv = mu_coordinator_join(c, -1, NULL);\n"
+    "    printf(\"join returned %s\\n\", mu_err_name(rv));\n"
+    "    mu_coordinator_close(c);\n"
+    "    return rv;\n"
+    "}\n"
+    "static int progress(void)\n"
+    "{\n"
+    "    for (int i = 1; i <= 100; i++) {\n"
+    "        printf(\"step %d of 100\\r\", i);\n"
+    "        if (i == 50)\n"
+    "            printf(\"half\\n\");\n"
+    "        fflush(stdout);\n"
+    "        usleep(2000);\n"
+    "    }\n"
+    "    return 0;\n"
+    "}\n"
+    "static int chief(mu_node *node, void *user)\n"
+    "{\n"
+    "    const char *what = mu_node_setting(node, \"do\");\n"
+    "    (void)user;\n"
+    "    if (strcmp(what, \"fail\") == 0)\n"
+    "        return -MU_EDATALOSS;\n"
+    "    if (strcmp(what, \"progress\") == 0)\n"
+    "        return progress();\n"
+    "    if (strcmp(what, \"stuck function\") == 0)\n"
+    "        return wait_for_stuck(node);\n"
+    "    printf(\"program begins\\n\");\n"
+    "    while (strcmp(what, \"stuck program\") == 0)\n"
+    "        sleep(1);\n"
+    "    return 0;\n"
+    "}\n"
+    "int mu_plugin_open(mu_node *node);\n"
+    "int mu_plugin_open(mu_node *node)\n"
+    "{\n"
+    "    const char *what = mu_node_setting(node, \"do\");\n"
+    "    if (what == NULL)\n"
+    "        return -MU_EINVALID;\n"
+    "    (void)mu_node_register(node, \"stuck\", stuck, NULL, 0);\n"
+    "    return mu_node_program(node, \"chief\", chief, NULL);\n"
+    "}\n";
+
+static void write_source(const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(plugin_text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int compile(void **state)
+{
+    const char *compiler = getenv("CC");
+    char command[2048];
+    char source[96];
+    int rv;
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(source, sizeof source, "%s/plugin.c", folder);
+    (void)snprintf(plugin, sizeof plugin, "%s/plugin.so", folder);
+    write_source(source);
+    (void)snprintf(command, sizeof command, "%s -shared -fPIC -I '%s/include' -o %s %s",
+                   compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
+                   plugin, source);
+    rv = system(command);
+    (void)unlink(source);
+    return rv;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    (void)unlink(plugin);
+    return rmdir(folder);
+}
+
+static void start(const char *what, const char *grace_ms)
+{
+    char setting[64];
+
+    (void)snprintf(setting, sizeof setting, "do=%s", what);
+    cli_start(&run, NULL, "run", "--plugin", plugin, "--set", setting, "--workers", "1",
+              "--ps", "1", "--grace-ms", grace_ms, "--color", "never", NULL);
+}
+
+/* ---- the job ends ---- */
+
+static void test_job_that_ends_well(void **state)
+{
+    (void)state;
+    start("nothing", "10000");
+    cli_expect_code(&run, 0);
+    (void)cli_expect(&run, NULL, "chief/0  | program begins\n");
+    (void)cli_expect(&run, NULL, "muster   | chief/0 ended with exit code 0\n");
+    (void)cli_expect(&run, NULL, "muster   | ps/0 ended with exit code 0\n");
+    (void)cli_expect(&run, NULL, "muster   | worker/0 ended with exit code 0\n");
+}
+
+static void test_job_that_fails(void **state)
+{
+    (void)state;
+    start("fail", "10000");
+    cli_expect_code(&run, 1);
+    (void)cli_expect(&run, NULL, "the program of /job:chief/task:0 ended with EDATALOSS");
+    (void)cli_expect(&run, NULL, "muster   | chief/0 ended with exit code 1\n");
+    (void)cli_expect(&run, NULL, "muster   | ps/0 ended with exit code 1\n");
+    (void)cli_expect(&run, NULL, "muster   | worker/0 ended with exit code 1\n");
+}
+
+static void test_plugin_that_refuses(void **state)
+{
+    (void)state;
+    cli_start(&run, NULL, "run", "--plugin", plugin, NULL);
+    cli_expect_code(&run, 2);
+    (void)cli_expect(&run, NULL, "mu_plugin_open returned -3");
+}
+
+/* Both values of a variable's list arrive; the last setting of a key counts. */
+static void test_lists_in_variables(void **state)
+{
+    char plugins[128];
+    const char *const variables[] = {plugins, "MUSTER_SET=do=fail;other=1;do=x", NULL};
+
+    (void)state;
+    (void)snprintf(plugins, sizeof plugins, "MUSTER_PLUGIN=%s", plugin);
+    cli_start(&run, variables, "run", "--workers", "0", "--ps", "0", NULL);
+    cli_expect_code(&run, 0);
+    (void)cli_expect(&run, NULL, "program begins");
+}
+
+/* ---- what does not end ---- */
+
+static void test_function_that_does_not_end(void **state)
+{
+    const char *from;
+
+    (void)state;
+    start("stuck function", "400");
+    from = cli_expect(&run, NULL, "stuck begins");
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 5);
+    (void)cli_expect(&run, from, "function \"stuck\" on /job:worker/task:0 did not end");
+    (void)cli_expect(&run, from, "worker/0 ended with exit code 5");
+    (void)cli_expect(&run, from, "join returned ECLOSED");
+    (void)cli_expect(&run, from, "chief/0 ended with exit code 143");
+}
+
+static void test_program_that_does_not_end(void **state)
+{
+    (void)state;
+    start("stuck program", "400");
+    (void)cli_expect(&run, NULL, "program begins");
+    cli_kill(&run, SIGTERM);
+    cli_expect_code(&run, 5);
+    (void)cli_expect(&run, NULL, "the program of /job:chief/task:0 did not end");
+    (void)cli_expect(&run, NULL, "chief/0 ended with exit code 5");
+}
+
+/* ---- progress ---- */
+
+static size_t count_of(const char *text, const char *needle)
+{
+    size_t count = 0;
+
+    for (; (text = strstr(text, needle)) != NULL; text++)
+        count++;
+    return count;
+}
+
+static void test_progress_in_a_pipe(void **state)
+{
+    (void)state;
+    start("progress", "10000");
+    cli_expect_code(&run, 0);
+    (void)cli_expect(&run, NULL, "chief/0  | half\n");
+    (void)cli_expect(&run, NULL, "chief/0  | step 1 of 100\n");
+    (void)cli_expect(&run, NULL, "chief/0  | step 100 of 100\n");
+    assert_true(count_of(run.text, "step") < 10);
+    assert_null(strchr(run.text, '\r'));
+}
+
+/* On a terminal the line is cleared before anything else is written there, and steps are
+ * shown as they come. */
+static void test_progress_on_a_terminal(void **state)
+{
+    char *arguments[] = {"muster", "run",         "--plugin", plugin, "--set",
+                         "do=progress", "--workers", "0",     "--ps",  "0", NULL};
+    const struct winsize size = {.ws_row = 25, .ws_col = 60};
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    int other;
+
+    (void)state;
+    assert_true(terminal >= 0);
+    assert_int_equal(grantpt(terminal), 0);
+    assert_int_equal(unlockpt(terminal), 0);
+    other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    assert_true(other >= 0);
+    assert_int_equal(ioctl(other, TIOCSWINSZ, &size), 0);
+    assert_int_equal(fcntl(terminal, F_SETFL, O_NONBLOCK), 0);
+    run = (struct cli){.fd = terminal, .code = -1};
+    run.pid = cli_fork(other, NULL, arguments);
+    cli_expect_code(&run, 0);
+    (void)close(other);
+    (void)cli_expect(&run, NULL, "\r\033[2K\033[36m");
+    assert_true(count_of(run.text, "step") > 20);
+    (void)cli_expect(&run, NULL, "step 100 of 100");
+    (void)cli_expect(&run, cli_expect(&run, NULL, "half"), "\r\033[2K");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_job_that_ends_well),
+        cmocka_unit_test(test_job_that_fails),
+        cmocka_unit_test(test_plugin_that_refuses),
+        cmocka_unit_test(test_lists_in_variables),
+        cmocka_unit_test(test_function_that_does_not_end),
+        cmocka_unit_test(test_program_that_does_not_end),
+        cmocka_unit_test(test_progress_in_a_pipe),
+        cmocka_unit_test(test_progress_on_a_terminal),
+    };
+
+    return cmocka_run_group_tests_name("cli plugin", tests, compile, clean);
+}

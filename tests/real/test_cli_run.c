@@ -1,0 +1,339 @@
+/* `muster run` and `muster status`: clusters of real processes, and that none is left. */
+#include "tests/real/cli.h"
+
+static struct cli run;
+static struct cli asked;
+
+enum { TASKS = 4 };
+
+static const char *const tasks[TASKS] = {"chief/0", "ps/0", "worker/0", "worker/1"};
+
+/* Orphans become children of this process, which so learns how they ended. */
+static int adopt(void **state)
+{
+    (void)state;
+    return prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+static void find_pids(pid_t *ret_pids)
+{
+    for (size_t i = 0; i < TASKS; i++)
+        ret_pids[i] = cli_task_pid(&run, NULL, tasks[i]);
+}
+
+/* They are no processes any more: `muster run` waited for them, so not even zombies. */
+static void expect_gone(const pid_t *pids)
+{
+    for (size_t i = 0; i < TASKS; i++)
+        if (kill(pids[i], 0) == 0 || errno != ESRCH) {
+            cli_show(&run);
+            fail_msg("%s is left", tasks[i]);
+        }
+}
+
+static void expect_cluster(const char *from)
+{
+    (void)cli_expect(&run, from, "/job:worker/task:0 takes closures");
+    (void)cli_expect(&run, from, "/job:worker/task:1 takes closures");
+    (void)cli_expect(&run, from, "/job:chief/task:0 links: /job:ps/task:0 is up");
+}
+
+static void test_ctrl_c(void **state)
+{
+    pid_t pids[TASKS];
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", NULL);
+    find_pids(pids);
+    expect_cluster(NULL);
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+    expect_gone(pids);
+    for (size_t i = 0; i < TASKS; i++) {
+        char line[64];
+
+        (void)snprintf(line, sizeof line, "%s ended with exit code 143", tasks[i]);
+        (void)cli_expect(&run, NULL, line);
+    }
+}
+
+static void test_killed_run_leaves_no_orphan(void **state)
+{
+    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    pid_t pids[TASKS];
+    int ended = 0;
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", NULL);
+    find_pids(pids);
+    expect_cluster(NULL);
+    cli_kill(&run, SIGKILL);
+    cli_expect_code(&run, 128 + SIGKILL);
+    while (ended < TASKS && cli_now_ms() < limit_ms) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+
+        if (pid > 0) {
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+            ended++;
+        }
+        cli_pause();
+    }
+    assert_int_equal(ended, TASKS);
+    expect_gone(pids);
+}
+
+/* A task that cannot react any more is killed on the second Ctrl-C, at once. */
+static void test_second_ctrl_c(void **state)
+{
+    uint64_t began_ms;
+    pid_t pids[TASKS];
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--grace-ms", "600000", NULL);
+    find_pids(pids);
+    expect_cluster(NULL);
+    assert_int_equal(kill(pids[3], SIGSTOP), 0);
+    cli_kill(&run, SIGINT);
+    (void)cli_expect(&run, NULL, "the tasks are stopped");
+    began_ms = cli_now_ms();
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+    assert_true(cli_now_ms() - began_ms < 10000);
+    (void)cli_expect(&run, NULL, "worker/1 was killed by signal 9");
+    expect_gone(pids);
+}
+
+static void test_task_that_does_not_end(void **state)
+{
+    pid_t pids[TASKS];
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--grace-ms", "100", NULL);
+    find_pids(pids);
+    expect_cluster(NULL);
+    assert_int_equal(kill(pids[2], SIGSTOP), 0);
+    cli_kill(&run, SIGTERM);
+    cli_expect_code(&run, 5);
+    (void)cli_expect(&run, NULL, "worker/0 did not end within");
+    expect_gone(pids);
+}
+
+/* ---- restarting ---- */
+
+static cJSON *status_of(const char *path, const char *task, const char *key)
+{
+    static cJSON *root;
+    char text[8192];
+
+    cli_read_file(path, text, sizeof text);
+    cJSON_Delete(root);
+    root = cJSON_Parse(text);
+    assert_non_null(root);
+    return cJSON_GetObjectItem(cJSON_GetObjectItem(root, task), key);
+}
+
+static void check_restart(const char *transport, const char *policy)
+{
+    const char *from;
+    char folder[64];
+    char path[96];
+    pid_t pids[TASKS];
+    pid_t again;
+
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "%s/tasks.json", folder);
+    cli_start(&run, NULL, "run", "--transport", transport, "--restart", policy,
+              "--status-file", path, "--heartbeat-ms", "200", "--silence-ms", "1000",
+              NULL);
+    find_pids(pids);
+    expect_cluster(NULL);
+    assert_int_equal(status_of(path, "worker/1", "pid")->valueint, pids[3]);
+    assert_int_equal(kill(pids[3], SIGKILL), 0);
+
+    from = cli_expect(&run, NULL, "worker/1 was killed by signal 9 (Killed); restart 1");
+    again = cli_task_pid(&run, from, "worker/1");
+    assert_true(again != pids[3]);
+    (void)cli_expect(&run, from, "/job:worker/task:1 takes closures");
+    assert_int_equal(status_of(path, "worker/1", "pid")->valueint, again);
+    assert_int_equal(status_of(path, "worker/1", "restarts")->valueint, 1);
+    assert_string_equal(status_of(path, "worker/1", "state")->valuestring, "running");
+    assert_non_null(status_of(path, "worker/1", "address"));
+
+    pids[3] = again;
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+    expect_gone(pids);
+    assert_string_equal(status_of(path, "worker/1", "state")->valuestring, "ended");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void test_restart(void **state)
+{
+    (void)state;
+    check_restart("tcp", "on-failure");
+}
+
+/* A killed task leaves its socket file, and the next one listens there all the same. The
+ * folder of the sockets is gone in the end. */
+static void test_restart_over_ipc(void **state)
+{
+    const char *at;
+    char folder[128];
+
+    (void)state;
+    check_restart("ipc", "worker=always,ps=never");
+    at = cli_expect(&run, NULL, "started at ipc://");
+    (void)snprintf(folder, sizeof folder, "%.*s", (int)strcspn(at, "\n"), at);
+    *strrchr(folder, '/') = '\0';
+    assert_int_equal(access(folder, F_OK), -1);
+}
+
+static void test_no_restart_unless_asked(void **state)
+{
+    pid_t pids[TASKS];
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--restart", "ps=always", NULL);
+    find_pids(pids);
+    expect_cluster(NULL);
+    assert_int_equal(kill(pids[2], SIGKILL), 0);
+    (void)cli_expect(&run, NULL, "worker/0 was killed by signal 9 (Killed)\n");
+    assert_int_equal(kill(pids[0], SIGKILL), 0);
+    cli_expect_code(&run, 128 + SIGKILL);
+    assert_null(strstr(run.text, "restart"));
+    expect_gone(pids);
+}
+
+static void test_restarts_have_a_limit(void **state)
+{
+    const char *from = NULL;
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--workers", "1", "--ps", "0", "--chief", "0",
+              "--restart", "always", "--restart-max", "2", NULL);
+    for (int i = 0; i < 3; i++) {
+        pid_t pid = cli_task_pid(&run, from, "worker/0");
+
+        from = cli_expect(&run, from, "node: is up at");
+        assert_int_equal(kill(pid, SIGKILL), 0);
+    }
+    cli_expect_code(&run, 128 + SIGKILL);
+    (void)cli_expect(&run, NULL, "given up after 2 restarts");
+}
+
+/* What would only fail again is not started again, and says so with its code. */
+static void test_run_with_a_bad_plugin(void **state)
+{
+    (void)state;
+    cli_start(&run, NULL, "run", "--plugin", "./nothing.so", "--restart", "always", NULL);
+    cli_expect_code(&run, 2);
+    (void)cli_expect(&run, NULL, "\"./nothing.so\" does not load");
+    assert_null(strstr(run.text, "; restart"));
+}
+
+/* ---- status ---- */
+
+static const cJSON *find_task(const cJSON *list, const char *type, int index)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, list)
+        if (strcmp(cJSON_GetObjectItem(item, "type")->valuestring, type) == 0 &&
+            cJSON_GetObjectItem(item, "index")->valueint == index)
+            return item;
+    return NULL;
+}
+
+static void expect_state(const cJSON *list, const char *type, int index, const char *is)
+{
+    const cJSON *task = find_task(list, type, index);
+
+    if (task == NULL) {
+        cli_show(&asked);
+        fail_msg("no %s:%d in the status", type, index);
+    }
+    assert_string_equal(cJSON_GetObjectItem(task, "state")->valuestring, is);
+}
+
+/* Asked with the chief's address, and with a cluster spec that has a worker too many. */
+static void check_status_json(const char *address)
+{
+    char cluster[512];
+    const char *from;
+    cJSON *root;
+    const cJSON *list;
+
+    (void)snprintf(cluster, sizeof cluster,
+                   "{\"chief\": [\"%s\"], \"worker\": {\"1\": \"127.0.0.1:0\", \"7\": "
+                   "\"127.0.0.1:0\"}}",
+                   address);
+    cli_start(&asked, NULL, "status", "--cluster", cluster, "-o", "json", NULL);
+    cli_expect_code(&asked, 0);
+    from = strchr(asked.text, '{');
+    assert_non_null(from);
+    root = cJSON_Parse(from);
+    assert_non_null(root);
+    list = cJSON_GetObjectItem(root, "tasks");
+    expect_state(list, "chief", 0, "up");
+    expect_state(list, "ps", 0, "up");
+    expect_state(list, "worker", 0, "up");
+    expect_state(list, "worker", 1, "up");
+    expect_state(list, "worker", 7, "missing");
+    assert_int_equal(cJSON_GetArraySize(list), 5);
+    list = cJSON_GetObjectItem(root, "closures");
+    assert_int_equal(cJSON_GetObjectItem(list, "queued")->valueint, 0);
+    cJSON_Delete(root);
+}
+
+static void check_status_text(const char *address)
+{
+    static const char *const words[] = {"TASK", "/job:chief/task:0", "/job:worker/task:1",
+                                        "IN FLIGHT", "closures"};
+    char variable[128];
+    const char *const variables[] = {variable, NULL};
+
+    (void)snprintf(variable, sizeof variable, "MUSTER_CHIEF=%s", address);
+    cli_start(&asked, variables, "status", NULL);
+    cli_expect_code(&asked, 0);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        (void)cli_expect(&asked, NULL, words[i]);
+}
+
+static void test_status(void **state)
+{
+    pid_t pids[TASKS];
+    char address[64];
+    const char *at;
+
+    (void)state;
+    cli_start(&run, NULL, "run", NULL);
+    find_pids(pids);
+    expect_cluster(NULL);
+    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
+    (void)snprintf(address, sizeof address, "%.*s", (int)strcspn(at, "\n"), at);
+    check_status_json(address);
+    check_status_text(address);
+    cli_kill(&run, SIGTERM);
+    cli_expect_code(&run, 128 + SIGTERM);
+    expect_gone(pids);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ctrl_c),
+        cmocka_unit_test(test_killed_run_leaves_no_orphan),
+        cmocka_unit_test(test_second_ctrl_c),
+        cmocka_unit_test(test_task_that_does_not_end),
+        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_restart_over_ipc),
+        cmocka_unit_test(test_no_restart_unless_asked),
+        cmocka_unit_test(test_restarts_have_a_limit),
+        cmocka_unit_test(test_run_with_a_bad_plugin),
+        cmocka_unit_test(test_status),
+    };
+
+    return cmocka_run_group_tests_name("cli run", tests, adopt, NULL);
+}

@@ -1,0 +1,199 @@
+/* Workers by load: the one that is picked has room, and none with room has less to do. */
+#include "actors/membership.h"
+#include "tests/sim/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { WORKERS_MAX = 40, STEPS = 40000, IN_FLIGHT_MAX = 64 };
+
+static void test_least_loaded(void **state)
+{
+    struct mu__membership members = {0};
+    uint32_t a;
+    uint32_t b;
+
+    (void)state;
+    assert_int_equal(mu__membership_pick(&members), 0);
+    a = mu__membership_add(&members, 7, 0, 1, 2);
+    assert_int_equal(mu__membership_pick(&members), a);
+    mu__membership_load(&members, a, 0);
+    assert_int_equal(mu__membership_pick(&members), a);
+    b = mu__membership_add(&members, 8, 1, 1, 1);
+    assert_int_equal(mu__membership_pick(&members), b);
+    mu__membership_load(&members, b, 0);
+    assert_int_equal(mu__membership_pick(&members), a);
+    mu__membership_load(&members, a, 0);
+    assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_unload(&members, b, 0);
+    assert_int_equal(mu__membership_pick(&members), b);
+    mu__membership_done(&members);
+}
+
+/* Large arguments fill a worker before its window does. */
+static void test_bytes(void **state)
+{
+    struct mu__membership members = {0};
+    uint32_t a = mu__membership_add(&members, 7, 0, 1, 100);
+
+    (void)state;
+    mu__membership_load(&members, a, MU__WORKER_BYTES_MAX);
+    assert_int_equal(mu__membership_pick(&members), a);
+    mu__membership_load(&members, a, 1);
+    assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_unload(&members, a, MU__WORKER_BYTES_MAX);
+    assert_int_equal(mu__membership_pick(&members), a);
+    mu__membership_done(&members);
+}
+
+static void test_numbers(void **state)
+{
+    struct mu__membership members = {0};
+    uint32_t a = mu__membership_add(&members, 7, 3, 2, 4);
+    uint32_t b = mu__membership_add(&members, 9, 4, 2, 4);
+
+    (void)state;
+    assert_true(a != 0 && b != 0 && a != b);
+    assert_int_equal(members.count, 2);
+    assert_int_equal(mu__membership_by_node(&members, 9)->number, b);
+    assert_int_equal(mu__membership_get(&members, a)->index, 3);
+    assert_null(mu__membership_by_node(&members, 8));
+    assert_null(mu__membership_get(&members, 0));
+    assert_null(mu__membership_get(&members, 1000));
+    mu__membership_remove(&members, a);
+    assert_null(mu__membership_by_node(&members, 7));
+    assert_null(mu__membership_get(&members, a));
+    assert_int_equal(members.count, 1);
+    assert_int_equal(mu__membership_add(&members, 10, 0, 1, 4), a);
+    assert_int_equal(mu__membership_get(&members, a)->load, 0);
+    mu__membership_done(&members);
+}
+
+/* ---- Chance ---- */
+
+/* What is in flight at one worker, as the test knows it. */
+struct known {
+    bool present;
+    uint32_t node;
+    uint32_t window;
+    uint32_t load;
+    uint64_t bytes[IN_FLIGHT_MAX];
+    uint64_t bytes_sum;
+};
+
+static bool has_room(const struct known *known)
+{
+    return known->present && known->load < known->window &&
+           known->bytes_sum <= MU__WORKER_BYTES_MAX;
+}
+
+static void check_pick(struct mu__membership *members, const struct known *known)
+{
+    uint32_t lowest = UINT32_MAX;
+    uint32_t picked = mu__membership_pick(members);
+
+    for (uint32_t i = 1; i <= WORKERS_MAX; i++)
+        if (has_room(&known[i]) && known[i].load < lowest)
+            lowest = known[i].load;
+    if (lowest == UINT32_MAX) {
+        assert_int_equal(picked, 0);
+        return;
+    }
+    assert_true(picked >= 1 && picked <= WORKERS_MAX);
+    assert_true(has_room(&known[picked]));
+    assert_int_equal(known[picked].load, lowest);
+    assert_int_equal(mu__membership_get(members, picked)->load, lowest);
+}
+
+static void give(struct mu__membership *members, struct known *known, uint32_t number,
+                 uint64_t bytes)
+{
+    known[number].bytes[known[number].load++] = bytes;
+    known[number].bytes_sum += bytes;
+    mu__membership_load(members, number, bytes);
+}
+
+static void take(struct mu__membership *members, struct known *known, uint32_t number)
+{
+    uint64_t bytes = known[number].bytes[--known[number].load];
+
+    known[number].bytes_sum -= bytes;
+    mu__membership_unload(members, number, bytes);
+}
+
+static void come(struct mu__membership *members, struct known *known, uint32_t node,
+                 uint32_t window)
+{
+    uint32_t number = mu__membership_add(members, node, node, 1, window);
+
+    assert_true(number >= 1 && number <= WORKERS_MAX);
+    assert_false(known[number].present);
+    known[number] = (struct known){.present = true, .node = node, .window = window};
+}
+
+static void step(struct mu__membership *members, struct known *known,
+                 struct sim_random *random, uint32_t node)
+{
+    uint32_t number = (uint32_t)sim_between(random, 1, WORKERS_MAX);
+    uint32_t picked = mu__membership_pick(members);
+
+    switch (sim_between(random, 0, 9)) {
+    case 0:
+        if (members->count < WORKERS_MAX)
+            come(members, known, node, (uint32_t)sim_between(random, 1, IN_FLIGHT_MAX));
+        break;
+    case 1:
+        if (!known[number].present || !sim_chance(random, 30))
+            break;
+        mu__membership_remove(members, number);
+        known[number].present = false;
+        break;
+    case 2:
+    case 3:
+    case 4:
+        if (known[number].present && known[number].load > 0)
+            take(members, known, number);
+        break;
+    default:
+        if (picked != 0)
+            give(members, known, picked,
+                 sim_chance(random, 5) ? sim_between(random, 0, 20 << 20) : 100);
+        break;
+    }
+}
+
+static void test_chance(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct sim_random random = sim_stream(seed, 2);
+        struct mu__membership members = {0};
+        struct known known[WORKERS_MAX + 1] = {{0}};
+
+        for (uint32_t i = 0; i < STEPS; i++) {
+            step(&members, known, &random, i + 1);
+            check_pick(&members, known);
+        }
+        for (uint32_t i = 1; i <= WORKERS_MAX; i++)
+            if (known[i].present)
+                assert_int_equal(mu__membership_by_node(&members, known[i].node)->number,
+                                 i);
+        mu__membership_done(&members);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_least_loaded),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_chance),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
