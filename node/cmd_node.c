@@ -8,6 +8,7 @@
 #include "node/cmd_log.h"
 #include "node/cmd_spec.h"
 #include "node/node.h"
+#include "resolver/cluster.h"
 
 #include "muster/node.h"
 
@@ -36,8 +37,8 @@ struct task {
     struct cmd_spec spec;
     int grace_ms;
     pthread_mutex_t lock;       /* guards `node` against the watcher */
-    mu_node *node;              /* NULL once it is being closed by its owner */
-    const char *name;           /* "/job:worker/task:1" */
+    mu_node *node;              /* NULL before it is open, and once its owner closes it */
+    char name[64];              /* "/job:worker/task:1" */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
     uint64_t opened_ms;
@@ -176,11 +177,14 @@ static mu_node_options options_of(struct task *task)
 static int open_node(struct task *task, mu_error *error)
 {
     const mu_node_options options = options_of(task);
-    int rv = mu_node_open(&options, error, &task->node);
+    mu_node *node;
+    int rv = mu_node_open(&options, error, &node);
 
-    task->opened_ms = now_ms();
     if (rv == 0) {
-        task->name = mu_node_task(task->node);
+        task->opened_ms = now_ms();
+        pthread_mutex_lock(&task->lock);
+        task->node = node;
+        pthread_mutex_unlock(&task->lock);
         return CMD_FINE;
     }
     return rv == -MU_EEXISTS || rv == -MU_EUNAVAILABLE || rv == -MU_EPERMISSION
@@ -296,7 +300,8 @@ static int work(struct task *task)
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
         return CMD_USAGE;
     }
-    if (rv == 0) {
+    /* A signal from before the node was open has not begun its end. */
+    if (rv == 0 && atomic_load(&task->signal) == 0) {
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "is up at %s",
                     mu_node_address(task->node));
         rv = mu_node_main(task->node, &error);
@@ -327,26 +332,31 @@ static int close_node(struct task *task)
     return rv;
 }
 
-static int run_node(struct task *task)
+static int open_and_work(struct task *task)
 {
     mu_error error;
-    char name[64];
     int code = open_node(task, &error);
 
-    if (code == CMD_FINE) {
-        (void)snprintf(name, sizeof name, "%s", task->name);
-        task->name = name;      /* it outlives the node */
-        code = watch_signals(task, &error) == 0 ? CMD_FINE : CMD_FAILED;
-        if (code != CMD_FINE)
-            (void)close_node(task);
-    }
     if (code != CMD_FINE) {
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
         return code;
     }
     code = work(task);
-    if (close_node(task) != 0)
-        code = CMD_UNENDED;
+    return close_node(task) == 0 ? code : CMD_UNENDED;
+}
+
+/* Signals first: as soon as the node is open, others see it, and may want it to end. */
+static int run_node(struct task *task)
+{
+    mu_error error;
+    int code;
+
+    mu__task_name(task->name, sizeof task->name, task->spec.type, task->spec.index);
+    if (watch_signals(task, &error) != 0) {
+        cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
+        return CMD_FAILED;
+    }
+    code = open_and_work(task);
     unwatch_signals(task);
     return code;
 }

@@ -26,6 +26,7 @@ enum {
     KILL_AFTER_MS = 4000,       /* beyond the grace that every task takes itself */
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 10000,
+    JOB_END_MS = 1000,          /* who ended by itself may just have heard of the end */
     STEADY_MS = 60000,          /* who ran for so long has not restarted in a row */
     ARGUMENTS_MAX = 256,
     SIGNALS_AT_ONCE = 3         /* so many, and we end without another look */
@@ -408,6 +409,8 @@ static void arrange_restart(struct run *run, struct cmd_child *child, const char
     }
     if (child->restarts < 7)
         wait_ms = (unsigned)BACKOFF_FIRST_MS << child->restarts;
+    if (child->code <= CMD_FAILED && wait_ms < JOB_END_MS)
+        wait_ms = JOB_END_MS;
     child->restarts++;
     child->restarts_total++;
     child->restart_ms = now + wait_ms;

@@ -77,6 +77,34 @@ static bool has_task(const mu_value *list, const char *type, int index)
     return false;
 }
 
+static int compare_tasks(const void *a, const void *b)
+{
+    const mu_value *one = *(const mu_value *const *)a;
+    const mu_value *two = *(const mu_value *const *)b;
+    int types = strcmp(text_of(one, "type"), text_of(two, "type"));
+    int64_t indices = number_of(one, "index") - number_of(two, "index");
+
+    return types != 0 ? types : (indices > 0) - (indices < 0);
+}
+
+/* By type, then index. Takes `list`. */
+static mu_value *sort_tasks(mu_value *list)
+{
+    size_t count = mu_value_count(list);
+    const mu_value **items = calloc(count + 1, sizeof *items);
+    mu_value *sorted = items == NULL ? NULL : mu_value_list();
+
+    for (size_t i = 0; items != NULL && i < count; i++)
+        items[i] = mu_value_at(list, i);
+    if (items != NULL)
+        qsort(items, count, sizeof *items, compare_tasks);
+    for (size_t i = 0; sorted != NULL && i < count; i++)
+        (void)mu_value_append(sorted, mu_value_ref(items[i]));
+    free(items);
+    mu_value_free(list);
+    return sorted;
+}
+
 static mu_value *complete_tasks(const struct question *q, const mu_value *tasks)
 {
     mu_value *list = mu_value_list();
@@ -91,7 +119,7 @@ static mu_value *complete_tasks(const struct question *q, const mu_value *tasks)
     for (size_t i = 0; mu_cluster_task_at(q->spec, i, &type, &index, &address) == 0; i++)
         if (strcmp(type, "client") != 0 && !has_task(list, type, index))
             (void)mu_value_append(list, task_value(type, index, address, "missing"));
-    return list;
+    return sort_tasks(list);
 }
 
 /* A copy with the tasks completed; the rest is shared. */

@@ -281,18 +281,17 @@ static int admit(mu_coordinator *c, mu_node *node, int64_t limit_ms, mu_error *r
     }
 }
 
-/* One buffer for the arguments' raw bytes (which are aligned, so they come first), their
- * msgpack part and the function's name. */
-static int fill_in(struct mu__msg *msg, struct mu__view function, const mu_value *args,
-                   mu_error *ret_error)
+/* One buffer for the arguments' raw bytes (which are aligned, so they come first) and their
+ * msgpack part. */
+static int pack_args(struct mu__msg *msg, const mu_value *args, mu_error *ret_error)
 {
     struct mu__schedule *body = (void *)msg->body;
     uint32_t head_size = 0;
     uint32_t tail_size = 0;
-    size_t tail_room;
-    uint8_t *at;
 
-    if (args != NULL && mu__value_measure(args, &head_size, &tail_size) != 0)
+    if (args == NULL)
+        return 0;
+    if (mu__value_measure(args, &head_size, &tail_size) != 0)
         return mu_error_set(ret_error, -MU_ERANGE,
                             "the arguments are too deep or too large");
     if (head_size > MU__VALUE_BYTES_MAX || tail_size > MU__VALUE_BYTES_MAX - head_size)
@@ -300,19 +299,25 @@ static int fill_in(struct mu__msg *msg, struct mu__view function, const mu_value
                             "the arguments have %llu bytes, at most %d are sent",
                             (unsigned long long)head_size + tail_size,
                             MU__VALUE_BYTES_MAX);
-    tail_room = ((size_t)tail_size + MU__TAIL_ALIGN - 1) / MU__TAIL_ALIGN * MU__TAIL_ALIGN;
-    msg->backing = mu__buf_new(tail_room + head_size + function.size);
+    msg->backing = mu__pack_value(args, &body->args);
     if (msg->backing == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
-    msg->backing->size = msg->backing->capacity;
-    at = msg->backing->data;
-    if (args != NULL)
-        mu__value_pack(args, at + tail_room, at);
-    memcpy(at + tail_room + head_size, function.data, function.size);
-    body->function = (struct mu__view){at + tail_room + head_size, function.size};
-    body->args = (struct mu__packed){at + tail_room, tail_size == 0 ? NULL : at, head_size,
-                                     tail_size};
     return 0;
+}
+
+/* A SCHEDULE message, with the function's name behind its body. */
+static struct mu__msg *closure_new(struct mu__view function)
+{
+    struct mu__msg *msg =
+        mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule) + function.size);
+    struct mu__schedule *body;
+
+    if (msg == NULL)
+        return NULL;
+    body = (void *)msg->body;
+    memcpy(body + 1, function.data, function.size);
+    body->function = (struct mu__view){body + 1, function.size};
+    return msg;
 }
 
 static void msg_drop(struct mu__msg *msg)
@@ -353,10 +358,10 @@ int mu_coordinator_schedule(mu_coordinator *c, const char *function, const mu_va
     rv = admit(c, node, limit_ms, ret_error);
     if (rv != 0)
         return rv;
-    msg = mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule));
+    msg = closure_new(name);
     if (msg == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
-    rv = fill_in(msg, name, args, ret_error);
+    rv = pack_args(msg, args, ret_error);
     if (rv == 0 && ret_value != NULL) {
         future = mu__future_new(node);
         if (future == NULL)

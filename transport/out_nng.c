@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <nng/protocol/pipeline0/push.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ struct channel {
     struct mu__out *out;                /* NULL once given up */
     nng_socket socket;
     nng_dialer dialer;
+    atomic_bool used;                   /* it has had its one connection */
     uv_poll_t writable;
 };
 
@@ -80,15 +82,25 @@ static void on_channel_up(nng_pipe pipe, nng_pipe_ev event, void *arg)
     mu__news_tell(channel->wire, &channel->news, true, false);
 }
 
-/* A thread of nng's. nng would dial again by itself as soon as this returns: the peer
- * would see a connection that nobody wanted, and it would carry what the first one left
- * in the socket. So the dialer goes first. */
-static void on_channel_ends(nng_pipe pipe, nng_pipe_ev event, void *arg)
+/* A thread of nng's. When a connection has ended, nng dials again by itself, before the
+ * loop can close the socket. What it brings is refused here, so that nothing that was left
+ * in the socket goes to somebody else. (Closing the dialer instead, in the callback of the
+ * end, now and then left nng_close waiting for ever.) */
+static void on_channel_begins(nng_pipe pipe, nng_pipe_ev event, void *arg)
 {
     struct channel *channel = arg;
 
     (void)event;
-    (void)nng_dialer_close(nng_pipe_dialer(pipe));
+    if (atomic_exchange(&channel->used, true))
+        (void)nng_pipe_close(pipe);
+}
+
+static void on_channel_ends(nng_pipe pipe, nng_pipe_ev event, void *arg)
+{
+    struct channel *channel = arg;
+
+    (void)pipe;
+    (void)event;
     mu__news_tell(channel->wire, &channel->news, false, true);
 }
 
@@ -113,8 +125,10 @@ static int connect_channel(struct channel *channel, const char *url)
 {
     int fd = -1;
     nng_socket socket = channel->socket;
-    int rv = nng_pipe_notify(socket, NNG_PIPE_EV_ADD_POST, on_channel_up, channel);
+    int rv = nng_pipe_notify(socket, NNG_PIPE_EV_ADD_PRE, on_channel_begins, channel);
 
+    if (rv == 0)
+        rv = nng_pipe_notify(socket, NNG_PIPE_EV_ADD_POST, on_channel_up, channel);
     if (rv == 0)
         rv = nng_pipe_notify(socket, NNG_PIPE_EV_REM_POST, on_channel_ends, channel);
     if (rv == 0)

@@ -115,6 +115,15 @@ static void start(const char *what, const char *grace_ms)
               "--ps", "1", "--grace-ms", grace_ms, "--color", "never", NULL);
 }
 
+static size_t count_of(const char *text, const char *needle)
+{
+    size_t count = 0;
+
+    for (; (text = strstr(text, needle)) != NULL; text++)
+        count++;
+    return count;
+}
+
 /* ---- the job ends ---- */
 
 static void test_job_that_ends_well(void **state)
@@ -137,6 +146,18 @@ static void test_job_that_fails(void **state)
     (void)cli_expect(&run, NULL, "muster   | chief/0 ended with exit code 1\n");
     (void)cli_expect(&run, NULL, "muster   | ps/0 ended with exit code 1\n");
     (void)cli_expect(&run, NULL, "muster   | worker/0 ended with exit code 1\n");
+}
+
+/* Tasks that end because the job has are not started again, whatever the policy. */
+static void test_end_of_the_job_is_no_reason_to_restart(void **state)
+{
+    static const char *const variables[] = {"MUSTER_RESTART=always", NULL};
+
+    (void)state;
+    cli_start(&run, variables, "run", "--plugin", plugin, "--set", "do=nothing", NULL);
+    cli_expect_code(&run, 0);
+    assert_int_equal(count_of(run.text, "muster   | worker/0 pid "), 1);
+    assert_int_equal(count_of(run.text, "muster   | worker/1 pid "), 1);
 }
 
 static void test_plugin_that_refuses(void **state)
@@ -190,15 +211,6 @@ static void test_program_that_does_not_end(void **state)
 
 /* ---- progress ---- */
 
-static size_t count_of(const char *text, const char *needle)
-{
-    size_t count = 0;
-
-    for (; (text = strstr(text, needle)) != NULL; text++)
-        count++;
-    return count;
-}
-
 static void test_progress_in_a_pipe(void **state)
 {
     (void)state;
@@ -244,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_job_that_ends_well),
         cmocka_unit_test(test_job_that_fails),
+        cmocka_unit_test(test_end_of_the_job_is_no_reason_to_restart),
         cmocka_unit_test(test_plugin_that_refuses),
         cmocka_unit_test(test_lists_in_variables),
         cmocka_unit_test(test_function_that_does_not_end),

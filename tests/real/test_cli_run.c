@@ -282,6 +282,8 @@ static void check_status_json(const char *address)
     expect_state(list, "worker", 1, "up");
     expect_state(list, "worker", 7, "missing");
     assert_int_equal(cJSON_GetArraySize(list), 5);
+    assert_ptr_equal(find_task(list, "ps", 0), cJSON_GetArrayItem(list, 1));
+    assert_ptr_equal(find_task(list, "worker", 7), cJSON_GetArrayItem(list, 4));
     list = cJSON_GetObjectItem(root, "closures");
     assert_int_equal(cJSON_GetObjectItem(list, "queued")->valueint, 0);
     cJSON_Delete(root);

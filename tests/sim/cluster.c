@@ -1,3 +1,4 @@
+/* The cluster itself: its tasks, their processes and what programs in them do. */
 #include "tests/sim/cluster.h"
 
 #include "actors/future.h"
@@ -7,12 +8,11 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHECK_EVERY = 256, SETTLE_MS = 60 * 1000, SAID_MS = 100 };
+enum { SETTLE_MS = 60 * 1000, SAID_MS = 100 };
 
 static void *get(size_t size)
 {
@@ -20,22 +20,6 @@ static void *get(size_t size)
 
     assert(memory != NULL);
     return memory;
-}
-
-uint64_t cluster_count(const atomic_uint_fast64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-void cluster_break(struct cluster *cluster, const char *format, ...)
-{
-    va_list args;
-
-    if (cluster->broken[0] != '\0')
-        return;
-    va_start(args, format);
-    (void)vsnprintf(cluster->broken, sizeof cluster->broken, format, args);
-    va_end(args);
 }
 
 /* ---- Functions ---- */
@@ -265,8 +249,6 @@ static unsigned or_default(unsigned number, unsigned value)
     return number == 0 ? value : number;
 }
 
-static void check_event(struct sim *sim, void *arg);
-
 struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options)
 {
     struct cluster *cluster = get(sizeof *cluster);
@@ -290,7 +272,7 @@ struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options
         cluster->evaluator = add_task(cluster, "evaluator", 0, true);
     for (uint32_t i = 0; i < options->clients; i++)
         cluster->clients[i] = add_task(cluster, "client", i, false);
-    sim_set_check(cluster->sim, check_event, cluster);
+    sim_set_check(cluster->sim, cluster_check_event, cluster);
     return cluster;
 }
 
@@ -572,224 +554,4 @@ int64_t cluster_result(const struct cluster_closure *closure)
         closure->future->error == NULL && closure->future->result != NULL)
         (void)mu_value_get_int(closure->future->result, &number);
     return number;
-}
-
-/* ---- What must be ---- */
-
-static bool returns_square(const struct cluster_closure *closure)
-{
-    return strcmp(closure->function, "square") == 0 ||
-           strcmp(closure->function, "quick") == 0 ||
-           strcmp(closure->function, "patient") == 0;
-}
-
-static void check_finished(struct cluster *cluster, const struct cluster_closure *closure)
-{
-    if (closure->key < 0)
-        return;
-    if (cluster->runs[closure->key] == 0)
-        cluster_break(cluster, "%s %" PRId64 " is finished but never ran",
-                      closure->function, closure->key);
-    if (!returns_square(closure))
-        cluster_break(cluster, "%s %" PRId64 " is finished: it should have failed",
-                      closure->function, closure->key);
-    else if (cluster_result(closure) != cluster_square(closure->key))
-        cluster_break(cluster, "%s %" PRId64 " gave %" PRId64, closure->function,
-                      closure->key, cluster_result(closure));
-}
-
-static void check_failed(struct cluster *cluster, const struct cluster_closure *closure)
-{
-    const mu_error *error = closure->future->error;
-    char words[32];
-
-    (void)snprintf(words, sizeof words, "bad %" PRId64, closure->key);
-    if (error->code == -MU_EABORTED || error->code == -MU_ENOTFOUND)
-        return;     /* given up, or a function that nobody knows */
-    if (closure->key >= 0 && strcmp(closure->function, "fail") != 0)
-        cluster_break(cluster, "%s %" PRId64 " failed: %s", closure->function,
-                      closure->key, error->message);
-    else if (closure->key >= 0 && strcmp(error->message, words) != 0)
-        cluster_break(cluster, "fail %" PRId64 " says \"%s\"", closure->key,
-                      error->message);
-}
-
-static void check_closure(struct cluster *cluster, struct cluster_closure *closure)
-{
-    int state = (int)mu_remote_value_state(closure->future);
-
-    if (state == closure->state)
-        return;
-    if (closure->state != MU_REMOTE_NOT_READY)
-        cluster_break(cluster, "%s %" PRId64 " was resolved twice: state %d, then %d",
-                      closure->function, closure->key, closure->state, state);
-    closure->state = state;
-    if (state == MU_REMOTE_ABORTED)
-        return;
-    if (closure->future->error == NULL)
-        check_finished(cluster, closure);
-    else
-        check_failed(cluster, closure);
-}
-
-static uint64_t resolved_count(const struct mu__session *shared)
-{
-    return cluster_count(&shared->finished) + cluster_count(&shared->failed) +
-           cluster_count(&shared->cancelled);
-}
-
-/* What the futures say against what the counters say. */
-static void check_session(struct cluster *cluster, struct cluster_session *session)
-{
-    const struct mu__session *shared = &session->shared;
-    uint64_t finished = 0;
-    uint64_t failed = 0;
-    uint64_t aborted = 0;
-    uint64_t dropped = 0;
-
-    for (size_t i = 0; i < session->closures_count; i++) {
-        struct cluster_closure *closure = session->closures[i];
-
-        if (closure->future == NULL) {
-            dropped++;
-            continue;
-        }
-        check_closure(cluster, closure);
-        if (closure->state == MU_REMOTE_ABORTED)
-            aborted++;
-        else if (closure->state == MU_REMOTE_READY && closure->future->error == NULL)
-            finished++;
-        else if (closure->state == MU_REMOTE_READY)
-            failed++;
-    }
-    if (session->over)
-        return;
-    if (finished > cluster_count(&shared->finished) ||
-        failed > cluster_count(&shared->failed) ||
-        aborted > cluster_count(&shared->cancelled) ||
-        resolved_count(shared) > finished + failed + aborted + dropped)
-        cluster_break(cluster,
-                      "futures: %" PRIu64 " finished, %" PRIu64 " failed, %" PRIu64
-                      " aborted, %" PRIu64 " dropped; counted %" PRIu64 ", %" PRIu64
-                      ", %" PRIu64,
-                      finished, failed, aborted, dropped,
-                      cluster_count(&shared->finished), cluster_count(&shared->failed),
-                      cluster_count(&shared->cancelled));
-}
-
-static void check_counts(struct cluster *cluster, const struct cluster_session *session)
-{
-    const struct mu__session *shared = &session->shared;
-    uint64_t resolved = resolved_count(shared);
-
-    if (resolved != cluster_count(&shared->resolved))
-        cluster_break(cluster, "%" PRIu64 " resolved, but finished, failed and cancelled "
-                      "are %" PRIu64, cluster_count(&shared->resolved), resolved);
-    if (resolved > cluster_count(&shared->scheduled))
-        cluster_break(cluster, "%" PRIu64 " resolved, but %" PRIu64 " scheduled",
-                      resolved, cluster_count(&shared->scheduled));
-}
-
-static void check_event(struct sim *sim, void *arg)
-{
-    struct cluster *cluster = arg;
-
-    (void)sim;
-    if (cluster->checks++ % CHECK_EVERY == 0) {
-        (void)cluster_check(cluster);
-        return;
-    }
-    for (unsigned i = 0; i < cluster->tasks_count; i++)
-        if (cluster->tasks[i].session != NULL)
-            check_counts(cluster, cluster->tasks[i].session);
-}
-
-const char *cluster_check(struct cluster *cluster)
-{
-    for (struct cluster_session *session = cluster->sessions; session != NULL;
-         session = session->next) {
-        if (!session->over)
-            check_counts(cluster, session);
-        check_session(cluster, session);
-    }
-    return cluster->broken;
-}
-
-static void check_task_rest(struct cluster *cluster, struct cluster_task *task)
-{
-    struct mu__kernel_counters counters;
-    uint64_t live;
-
-    if (!sim_alive(task->node))
-        return;
-    mu__kernel_counters(task->member.kernel, &counters);
-    live = mu__kernel_pool(task->member.kernel)->live;
-    if (counters.queued != 0)
-        cluster_break(cluster, "%s: %" PRIu32 " messages in mailboxes", task->name,
-                      counters.queued);
-    if (live != counters.timers)
-        cluster_break(cluster, "%s: %" PRIu64 " messages alive, %" PRIu32 " timers",
-                      task->name, live, counters.timers);
-    if (counters.dead_letters != 0)
-        cluster_break(cluster, "%s: %" PRIu64 " dead letters", task->name,
-                      counters.dead_letters);
-}
-
-const char *cluster_check_rest(struct cluster *cluster)
-{
-    uint32_t queued;
-    uint32_t in_flight;
-
-    for (unsigned i = 0; i < cluster->tasks_count; i++)
-        check_task_rest(cluster, &cluster->tasks[i]);
-    for (struct cluster_session *session = cluster->sessions; session != NULL;
-         session = session->next)
-        if (!session->over && cluster_count(&session->shared.scheduled) !=
-                                  cluster_count(&session->shared.resolved))
-            cluster_break(cluster, "%" PRIu64 " closures scheduled, %" PRIu64 " resolved",
-                          cluster_count(&session->shared.scheduled),
-                          cluster_count(&session->shared.resolved));
-    mu__supervisor_counts(mu__actor_state(cluster->chief->member.kernel,
-                                          (mu__pid){0, MU__SUPERVISOR}),
-                          &queued, &in_flight);
-    if (queued != 0 || in_flight != 0)
-        cluster_break(cluster, "the supervisor holds %" PRIu32 " queued, %" PRIu32
-                      " in flight", queued, in_flight);
-    return cluster_check(cluster);
-}
-
-static int64_t number_in(const mu_value *map, const char *key)
-{
-    int64_t number = 0;
-
-    (void)mu_value_get_int(mu_value_find(map, key), &number);
-    return number;
-}
-
-void cluster_check_status(struct cluster *cluster, const mu_value *status)
-{
-    static const char *const parts[] = {"finished",  "failed", "cancelled",
-                                        "forgotten", "queued", "in_flight"};
-    const mu_value *closures = mu_value_find(status, "closures");
-    const mu_value *tasks = mu_value_find(status, "tasks");
-    int64_t sum = 0;
-    int64_t loads = 0;
-
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        sum += number_in(closures, parts[i]);
-    if (sum != number_in(closures, "scheduled"))
-        cluster_break(cluster, "the status has %" PRId64 " scheduled, its parts are %"
-                      PRId64, number_in(closures, "scheduled"), sum);
-    for (size_t i = 0; i < mu_value_count(tasks); i++) {
-        const mu_value *task = mu_value_at(tasks, i);
-
-        loads += number_in(task, "in_flight");
-        if (number_in(task, "in_flight") > number_in(task, "window"))
-            cluster_break(cluster,
-                          "a worker has %" PRId64 " in flight, its window is %" PRId64,
-                          number_in(task, "in_flight"), number_in(task, "window"));
-    }
-    if (loads != number_in(closures, "in_flight"))
-        cluster_break(cluster, "the workers' loads are %" PRId64 ", in flight are %"
-                      PRId64, loads, number_in(closures, "in_flight"));
 }

@@ -176,11 +176,16 @@ int64_t cluster_result(const struct cluster_closure *closure);
 
 uint64_t cluster_count(const atomic_uint_fast64_t *counter);
 
+/* Say that something is wrong; the first one counts. */
+void cluster_break(struct cluster *cluster, const char *format, ...) MU_PRINTF(2, 3);
+
 /* "" or what was wrong first: a future resolved twice, a wrong result, one reported
  * without having been run, counts that do not add up. Looked for after every event, and
  * in full from time to time; cluster_check looks in full now. */
 const char *cluster_check(struct cluster *cluster);
-void cluster_break(struct cluster *cluster, const char *format, ...) MU_PRINTF(2, 3);
+
+/* What the simulator calls after every event. `arg` is the cluster. */
+void cluster_check_event(struct sim *sim, void *arg);
 
 /* The same, when nothing may be under way any more: no message is left anywhere, no
  * closure is held by the supervisor. */
