@@ -49,6 +49,7 @@ struct client {
     uint64_t chief_since_ms;    /* up, or missing, since then */
     char trouble[TROUBLE_BYTES_MAX];
     struct mu__session *session;
+    bool ending;                /* the session: by CLOSE */
     union place *places;        /* a token is a place + 1 */
     uint32_t places_count;
     uintptr_t free_first;       /* a link; PLACES_END: none */
@@ -149,6 +150,15 @@ static void resolve_error(struct mu__ctx *ctx, mu_remote_value *future, int stat
     if (mu__grow_array((void **)&future->error, 1, sizeof *future->error))
         *future->error = *error;
     resolve_future(ctx, future, state);
+}
+
+/* One that no session counts. */
+static void abort_future(struct mu__ctx *ctx, mu_remote_value *future, const char *words)
+{
+    mu_error error = {0};
+
+    (void)mu_error_set(&error, -MU_ECLOSED, "%s", words);
+    resolve_error(ctx, future, MU_REMOTE_ABORTED, &error);
 }
 
 static mu_remote_value *take_place(struct client *c, uint64_t token)
@@ -286,9 +296,13 @@ static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu_remote_value *future;
     uint32_t place;
 
-    if (msg->from.node != MU__NODE_SELF || c->session == NULL)
+    if (msg->from.node != MU__NODE_SELF)
         return;
     future = (mu_remote_value *)(uintptr_t)body->token;
+    if (c->session == NULL) {
+        abort_future(ctx, future, "the coordinator was closed");
+        return;
+    }
     if (phase_of(c) >= MU__SESSION_CANCELLING) {
         resolve_cancelled(ctx, c, future, -MU_ECANCELLED,
                           "cancelled after another closure's error");
@@ -499,6 +513,7 @@ static bool begin_session(struct client *c, struct mu__client_call *call)
         return false;
     }
     c->session = call->session;
+    c->ending = false;
     c->resolved = 0;
     return true;
 }
@@ -512,11 +527,37 @@ static void fetch(struct mu__ctx *ctx, struct mu__client_call *call)
     hold(ctx, &call->future->waiters, &call->call);
 }
 
-/* An open session is cancelled as a whole, as after an error that nobody hears of. */
-static void end_session(struct client *c)
+static bool is_about_session(const struct mu__call *call)
 {
+    return call->operation == MU__CLIENT_JOIN || call->operation == MU__CLIENT_RAISE ||
+           call->operation == MU__CLIENT_ROOM;
+}
+
+static void complete_closed(struct mu__ctx *ctx, struct mu__call *call)
+{
+    complete(ctx, call, mu_error_set(&call->error, -MU_ECLOSED,
+                                     "the coordinator is being closed"));
+}
+
+/* An open session is cancelled as a whole, as after an error. Those who wait for it hear
+ * so, and nobody hears of it later than the one who ends it. */
+static void end_session(struct mu__ctx *ctx, struct client *c)
+{
+    struct mu__call **at = &c->waiting;
+
     if (c->session != NULL && phase_of(c) == MU__SESSION_FINE)
         set_phase(c, MU__SESSION_FAILED);
+    while (*at != NULL) {
+        struct mu__call *call = *at;
+
+        if (!is_about_session(call)) {
+            at = &call->next;
+            continue;
+        }
+        *at = call->next;
+        complete_closed(ctx, call);
+    }
+    c->ending = true;
 }
 
 static void wait_for_status(struct mu__ctx *ctx, struct client *c,
@@ -543,7 +584,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             return;
         break;
     case MU__CLIENT_CLOSE:
-        end_session(c);
+        end_session(ctx, c);
         start_cancelling(ctx, c);
         break;
     case MU__CLIENT_FETCH:
@@ -559,6 +600,10 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         break;
     }
     call->call.timer = 0;
+    if (is_about_session(&call->call) && (c->session == NULL || c->ending)) {
+        complete_closed(ctx, &call->call);
+        return;
+    }
     if (try_complete(ctx, c, &call->call))
         return;
     if (call->at_once)
@@ -756,12 +801,10 @@ static void close_all(struct mu__ctx *ctx, struct mu__call **list)
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct client *c = state;
-    mu_error error = {0};
 
-    (void)mu_error_set(&error, -MU_ECLOSED, "the node was closed");
     for (uint32_t i = 0; i < c->places_count; i++)
         if ((c->places[i].next & 1) == 0)
-            resolve_error(ctx, take_place(c, (uint64_t)i + 1), MU_REMOTE_ABORTED, &error);
+            abort_future(ctx, take_place(c, (uint64_t)i + 1), "the node was closed");
     close_all(ctx, &c->waiting);
     close_all(ctx, &c->asking);
     mu__free_array(c->places);

@@ -91,7 +91,9 @@ enum {
     F(S, REQUIRED, bytes, dims, 64)                                         \
     F(S, REQUIRED, u32, shard, 65535)                                       \
     F(S, REQUIRED, u32, shards, 65535)                                      \
-    F(S, REQUIRED, u64, size, 0)
+    F(S, REQUIRED, u64, size, 0)                                            \
+    F(S, OPTIONAL, flag, existing, 0)                                       \
+    F(S, OPTIONAL, u64, replaces, 0)
 
 #define MU__VAR_OPENED_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \

@@ -47,13 +47,12 @@ static uint32_t code_to_send(int rv)
     return (uint32_t)-rv;
 }
 
-static struct mu__view words_of(int rv, const mu_error *error)
+static struct mu__view words_of(int rv, const char *words)
 {
-    return rv == 0 ? (struct mu__view){NULL, 0} : mu__view_str(error->message);
+    return rv == 0 ? (struct mu__view){NULL, 0} : mu__view_str(words);
 }
 
-static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *opened,
-                        const mu_error *error)
+static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *opened)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_OPENED);
 
@@ -62,7 +61,7 @@ static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *open
 
         body->token = opened->asker.token;
         body->code = code_to_send(opened->code);
-        body->message = words_of(opened->code, error);
+        body->message = words_of(opened->code, opened->words);
         body->variable = opened->id;
         body->created = opened->created;
     }
@@ -72,11 +71,10 @@ static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *open
 /* Whatever a request made due: the store answers opens when it is time. */
 static void answer_opens(struct mu__ctx *ctx, struct ps *ps)
 {
-    static const mu_error given_up = {.message = "the open was given up"};
     struct mu__store_opened opened;
 
     while (mu__store_next_opened(ps->store, &opened))
-        answer_open(ctx, &opened, &given_up);
+        answer_open(ctx, &opened);
 }
 
 /* ---- Requests ---- */
@@ -91,6 +89,8 @@ static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         .shard = body->shard,
         .bytes = body->size,
         .asker = {msg->from, body->token},
+        .existing = body->existing,
+        .replaces = body->replaces,
     };
     mu_error error;
     int rv = mu__shape_unpack_dims(body->dims, &request.shape);
@@ -101,8 +101,8 @@ static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     else
         rv = mu__store_open(ps->store, &request, &error);
     if (rv != 0)
-        answer_open(ctx, &(struct mu__store_opened){.asker = request.asker, .code = rv},
-                    &error);
+        answer_open(ctx, &(struct mu__store_opened){
+                             .asker = request.asker, .code = rv, .words = error.message});
     answer_opens(ctx, ps);
 }
 
@@ -122,7 +122,7 @@ static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
         reply_body->token = body->token;
         reply_body->code = code_to_send(rv);
-        reply_body->message = words_of(rv, &error);
+        reply_body->message = words_of(rv, error.message);
         reply_body->version = version;
         reply_body->data = data;
     }
@@ -139,7 +139,7 @@ static void answer_write(struct mu__ctx *ctx, const struct mu__msg *msg, uint64_
 
         body->token = token;
         body->code = code_to_send(error->code);
-        body->message = words_of(error->code, error);
+        body->message = words_of(error->code, error->message);
         body->version = version;
     }
     answer(ctx, msg->from, reply);

@@ -546,18 +546,29 @@ static void take_back(struct mu__ctx *ctx, struct supervisor *s,
     mu__closures_move_first(&s->closures, closure, MU__LIST_QUEUE);
 }
 
+static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count)
+{
+    if (count == 0)
+        mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
+                " is lost; nothing was in flight", index);
+    else if (count == 1)
+        mu__log(ctx, MU__LOG_WARN, "/job:worker/task:%" PRIu32
+                " is lost with 1 closure in flight: it runs again elsewhere", index);
+    else
+        mu__log(ctx, MU__LOG_WARN, "/job:worker/task:%" PRIu32 " is lost with %" PRIu32
+                " closures in flight: they run again elsewhere", index, count);
+}
+
 static void lose_worker(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__member_worker *worker)
 {
     uint32_t number = worker->number;
     const struct mu__member_worker lost = *worker;
-    uint32_t count = mu__closures_count(&s->closures, number);
     struct mu__closure *closure;
 
     s->workers_lost++;
     mu__membership_remove(&s->members, number);
-    mu__log(ctx, MU__LOG_WARN, "/job:worker/task:%" PRIu32 " is lost with %" PRIu32
-            " closures in flight: they run again elsewhere", lost.index, count);
+    log_lost(ctx, lost.index, mu__closures_count(&s->closures, number));
     /* From the last one on, so that at the queue's front they keep their order. */
     while ((closure = mu__closures_last(&s->closures, number)) != NULL)
         take_back(ctx, s, closure, &lost);

@@ -16,9 +16,24 @@ const struct mu__store_limits mu__store_limits_default = {
     .transfers_node_max = 64,
 };
 
+/* What a shard can be.
+ *
+ *     ABSENT --> MAKING --> FILLED --> READY      shard 0 goes from MAKING to READY
+ *      ^ ^       |    ^      |          |
+ *      | '-------'    |      v          |
+ *      |              '--- ORPHAN ------+         made anew; or found, READY
+ *      '-----------------------'--------'
+ *
+ * ABSENT: somebody waits for it, and nobody makes it. FILLED: has its content, but the
+ * creator has not said COMMIT. ORPHAN: nor will it, for it was lost: whether shard 0 got
+ * its content only the next one who opens knows. */
+enum stage { ABSENT, MAKING, FILLED, ORPHAN, READY };
+
 struct answer {
     struct answer *next;
     struct mu__store_opened opened;
+    struct mu__shape shape;         /* as it was opened */
+    bool existing;
 };
 
 struct answers {
@@ -31,9 +46,9 @@ struct variable {
     struct variable *next_alike;    /* under the same key of by_name */
     uint64_t key;
     uint64_t id;
-    struct mu__shape shape;
+    struct mu__shape shape;         /* this and all below: unless ABSENT */
     uint32_t shard;
-    bool ready;                     /* has its initial content */
+    enum stage stage;
     uint64_t bytes;
     uint8_t *data;
     uint8_t *velocity;              /* NULL until momentum was used */
@@ -42,9 +57,9 @@ struct variable {
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
-    struct mu__asker creator;       /* until ready: who owes the content, */
-    uint64_t received;              /* how much of it is here, */
-    struct answers waiting;         /* and who waits for it */
+    struct mu__asker creator;       /* MAKING, FILLED: who owes the content or COMMIT, */
+    uint64_t received;              /* how much of it is here */
+    struct answers waiting;         /* for READY; in all stages before it */
     char name[];
 };
 
@@ -116,12 +131,34 @@ bool mu__store_next_opened(struct mu__store *store, struct mu__store_opened *ret
     return true;
 }
 
-/* The oldest who waits for a variable's content is told. */
-static void tell_first(struct mu__store *store, struct variable *v, bool created)
+static struct answer *answer_new(const struct mu__store_open *request)
 {
-    struct answer *answer = take_first(&v->waiting);
+    struct answer *answer = calloc(1, sizeof *answer);
 
-    store->totals.waiting--;
+    if (answer == NULL)
+        return NULL;
+    answer->opened.asker = request->asker;
+    answer->shape = request->shape;
+    answer->existing = request->existing;
+    return answer;
+}
+
+/* Who waits is told that there is nothing yet. */
+static void note_absent(struct mu__store *store, const struct answer *waiting)
+{
+    struct answer *note = calloc(1, sizeof *note);
+
+    if (note == NULL)
+        return;
+    note->opened.asker = waiting->opened.asker;
+    note->opened.code = -MU_EAGAIN;
+    note->opened.words = "it does not exist, and nobody creates it";
+    append(&store->due, note);
+}
+
+static void tell(struct mu__store *store, const struct variable *v, bool created,
+                 struct answer *answer)
+{
     answer->opened.id = v->id;
     answer->opened.created = created;
     append(&store->due, answer);
@@ -129,16 +166,15 @@ static void tell_first(struct mu__store *store, struct variable *v, bool created
 
 /* Those for whom `leaves` is true wait no more; they are handed to `leave`. */
 static void stop_waiting(struct mu__store *store, struct variable *v,
-                         bool (*leaves)(const struct mu__asker *who,
-                                        const struct mu__asker *asker),
-                         const struct mu__asker *who,
+                         bool (*leaves)(const struct answer *answer, const void *arg),
+                         const void *arg,
                          void (*leave)(struct mu__store *store, struct answer *answer))
 {
     struct answers stay = {NULL, NULL};
     struct answer *answer;
 
     while ((answer = take_first(&v->waiting)) != NULL) {
-        if (!leaves(who, &answer->opened.asker)) {
+        if (!leaves(answer, arg)) {
             append(&stay, answer);
             continue;
         }
@@ -153,14 +189,32 @@ static bool same_asker(const struct mu__asker *a, const struct mu__asker *b)
     return mu__pid_equal(a->pid, b->pid) && a->token == b->token;
 }
 
-static bool same_node(const struct mu__asker *a, const struct mu__asker *b)
+static bool is_of_asker(const struct answer *answer, const void *asker)
 {
-    return a->pid.node == b->pid.node;
+    return same_asker(&answer->opened.asker, asker);
+}
+
+static bool is_of_node(const struct answer *answer, const void *node)
+{
+    return answer->opened.asker.pid.node == *(const uint32_t *)node;
+}
+
+static bool is_misfit(const struct answer *answer, const void *shape)
+{
+    return !mu__shape_equal(&answer->shape, shape);
 }
 
 static void tell_cancelled(struct mu__store *store, struct answer *answer)
 {
     answer->opened.code = -MU_ECANCELLED;
+    answer->opened.words = "the open was given up";
+    append(&store->due, answer);
+}
+
+static void tell_misfit(struct mu__store *store, struct answer *answer)
+{
+    answer->opened.code = -MU_EPRECONDITION;
+    answer->opened.words = "it was created with another dtype, shape or number of shards";
     append(&store->due, answer);
 }
 
@@ -248,12 +302,10 @@ static void give_memory(struct mu__store *store, uint8_t *data, uint64_t bytes)
     free(data);
 }
 
-/* Take a variable out of both maps; one that is in neither is fine. */
 static void unlist(struct mu__store *store, struct variable *v)
 {
     struct variable *head = mu__map_get(&store->by_name, v->key);
 
-    (void)mu__map_remove(&store->by_id, v->id);
     if (head == v) {
         if (v->next_alike == NULL)
             (void)mu__map_remove(&store->by_name, v->key);
@@ -261,18 +313,15 @@ static void unlist(struct mu__store *store, struct variable *v)
             (void)mu__map_set(&store->by_name, v->key, v->next_alike);
         return;
     }
-    while (head != NULL && head->next_alike != v)
+    while (head->next_alike != v)
         head = head->next_alike;
-    if (head != NULL)
-        head->next_alike = v->next_alike;
+    head->next_alike = v->next_alike;
 }
 
 static int list(struct mu__store *store, struct variable *v)
 {
     struct variable *head = mu__map_get(&store->by_name, v->key);
 
-    if (mu__map_set(&store->by_id, v->id, v) != 0)
-        return -MU_ENOMEM;
     if (head != NULL) {
         v->next_alike = head->next_alike;
         head->next_alike = v;
@@ -289,62 +338,38 @@ static void free_variable(struct mu__store *store, struct variable *v)
     free(v);
 }
 
+/* An ABSENT one. */
 static int variable_new(struct mu__store *store, const struct mu__store_open *request,
                         mu_error *ret_error, struct variable **ret_variable)
 {
     struct variable *v = calloc(1, sizeof *v + request->name.size + 1);
-    int rv;
 
     if (v == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
     v->key = key_of(store, request->name, request->shard);
-    v->id = mixed(store->life + ++store->serial);
-    v->shape = request->shape;
     v->shard = request->shard;
-    v->bytes = request->bytes;
-    v->creator = request->asker;
     memcpy(v->name, request->name.data, request->name.size);
-    rv = get_memory(store, v->bytes, ret_error, &v->data);
-    if (rv == 0 && list(store, v) != 0)
-        rv = mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
-    if (rv != 0) {
-        unlist(store, v);
-        free_variable(store, v);
-        return rv;
+    if (list(store, v) != 0) {
+        free(v);
+        return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
     }
-    *ret_variable = v;
-    return 0;
-}
-
-static int create(struct mu__store *store, const struct mu__store_open *request,
-                  mu_error *ret_error, struct variable **ret_variable)
-{
-    struct variable *v = NULL;
-    int rv;
-
-    if (store->totals.variables >= store->limits.variables_max)
-        return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "the server has %" PRIu32 " variables, at most %" PRIu32,
-                            store->totals.variables, store->limits.variables_max);
-    rv = variable_new(store, request, ret_error, &v);
-    if (rv != 0)
-        return rv;
     if (store->last == NULL)
         store->first = v;
     else
         store->last->next = v;
     store->last = v;
-    store->totals.variables++;
     *ret_variable = v;
     return 0;
 }
 
-/* A variable that nobody knows but its lost creator. */
-static void destroy(struct mu__store *store, struct variable *v)
+/* Forget an ABSENT one that nobody waits for. */
+static void remove_unused(struct mu__store *store, struct variable *v)
 {
     struct variable **link = &store->first;
     struct variable *before = NULL;
 
+    if (v->stage != ABSENT || v->waiting.first != NULL)
+        return;
     while (*link != v) {
         before = *link;
         link = &before->next;
@@ -352,23 +377,125 @@ static void destroy(struct mu__store *store, struct variable *v)
     *link = v->next;
     if (store->last == v)
         store->last = before;
-    store->totals.variables--;
     unlist(store, v);
     free_variable(store, v);
 }
 
-/* The creator gave up: the next who waits is given its part. */
-static void replace_creator(struct mu__store *store, struct variable *v)
+/* What was ABSENT is to be made by the asker, under a fresh id. */
+static int furnish(struct mu__store *store, struct variable *v,
+                   const struct mu__store_open *request, mu_error *ret_error)
 {
-    if (v->waiting.first == NULL) {
-        destroy(store, v);
+    uint64_t id = mixed(store->life + ++store->serial);
+    int rv;
+
+    assert(v->stage == ABSENT);
+    if (store->totals.variables >= store->limits.variables_max)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "the server has %" PRIu32 " variables, at most %" PRIu32,
+                            store->totals.variables, store->limits.variables_max);
+    rv = get_memory(store, request->bytes, ret_error, &v->data);
+    if (rv != 0)
+        return rv;
+    if (mu__map_set(&store->by_id, id, v) != 0) {
+        give_memory(store, v->data, request->bytes);
+        v->data = NULL;
+        return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
+    }
+    v->id = id;
+    v->shape = request->shape;
+    v->bytes = request->bytes;
+    v->creator = request->asker;
+    v->received = 0;
+    v->stage = MAKING;
+    store->totals.variables++;
+    stop_waiting(store, v, is_misfit, &v->shape, tell_misfit);
+    return 0;
+}
+
+static void drop_transfers(struct mu__store *store, const struct variable *v);
+
+/* Whatever it was, it is ABSENT. */
+static void strip(struct mu__store *store, struct variable *v)
+{
+    if (v->stage == ABSENT)
+        return;
+    drop_transfers(store, v);
+    (void)mu__map_remove(&store->by_id, v->id);
+    give_memory(store, v->data, v->bytes);
+    give_memory(store, v->velocity, v->bytes);
+    v->data = NULL;
+    v->velocity = NULL;
+    v->id = 0;
+    v->version = 0;
+    v->reads = 0;
+    v->writes = 0;
+    v->bytes_read = 0;
+    v->bytes_written = 0;
+    v->stage = ABSENT;
+    store->totals.variables--;
+}
+
+static void make_ready(struct mu__store *store, struct variable *v)
+{
+    struct answer *answer;
+
+    v->stage = READY;
+    while ((answer = take_first(&v->waiting)) != NULL) {
+        store->totals.waiting--;
+        tell(store, v, false, answer);
+    }
+}
+
+/* The oldest who waits and may create; NULL when there is none. */
+static struct answer *take_heir(struct mu__store *store, struct variable *v)
+{
+    struct answers others = {NULL, NULL};
+    struct answer *heir = NULL;
+    struct answer *answer;
+
+    while ((answer = take_first(&v->waiting)) != NULL) {
+        if (heir == NULL && !answer->existing)
+            heir = answer;
+        else
+            append(&others, answer);
+    }
+    v->waiting = others;
+    store->totals.waiting -= heir != NULL;
+    return heir;
+}
+
+/* Made again, from zeros, by the next in line. */
+static void hand_over(struct mu__store *store, struct variable *v, struct answer *heir)
+{
+    memset(v->data, 0, (size_t)v->received);
+    v->received = 0;
+    v->version = 0;
+    v->writes = 0;
+    v->bytes_written = 0;
+    v->creator = heir->opened.asker;
+    v->stage = MAKING;
+    tell(store, v, true, heir);
+}
+
+/* The creator gave up, or was lost, before it said COMMIT. May free `v`. */
+static void lose_creator(struct mu__store *store, struct variable *v)
+{
+    struct answer *heir = take_heir(store, v);
+
+    if (heir != NULL) {
+        hand_over(store, v, heir);
         return;
     }
-    if (v->received > 0)
-        memset(v->data, 0, (size_t)v->received);
-    v->received = 0;
-    v->creator = v->waiting.first->opened.asker;
-    tell_first(store, v, true);
+    if (v->stage == FILLED) {
+        v->stage = ORPHAN;
+        if (v->waiting.first != NULL)
+            make_ready(store, v);
+        return;
+    }
+    strip(store, v);
+    for (const struct answer *a = v->waiting.first; a != NULL; a = a->next)
+        note_absent(store, a);
+    remove_unused(store, v);
 }
 
 /* ---- Opening ---- */
@@ -409,24 +536,60 @@ static int check_same(const struct variable *v, const struct mu__shape *wanted,
                         wants);
 }
 
-/* Find or create; says whether it was created. */
-static int find_or_create(struct mu__store *store, const struct mu__store_open *request,
-                          mu_error *ret_error, struct variable **ret_variable,
-                          bool *ret_created)
+/* Whether the asker is to make it. */
+static bool is_to_make(const struct variable *v, const struct mu__store_open *request)
 {
-    struct variable *v = find_by_name(store, request->name, request->shard);
-    bool created = v == NULL;
-    int rv = created ? create(store, request, ret_error, &v)
-                     : check_same(v, &request->shape, ret_error);
+    if (request->existing)
+        return false;
+    return v->stage == ABSENT || v->stage == ORPHAN ||
+           (v->stage == READY && v->id == request->replaces);
+}
 
-    if (rv != 0)
-        return rv;
-    if (!created && !v->ready && store->totals.waiting >= store->limits.waiting_max)
+static int make(struct mu__store *store, struct variable *v,
+                const struct mu__store_open *request, struct answer *answer,
+                mu_error *ret_error)
+{
+    int rv;
+
+    strip(store, v);
+    rv = furnish(store, v, request, ret_error);
+    if (rv == 0)
+        tell(store, v, true, answer);
+    return rv;
+}
+
+static int wait_for(struct mu__store *store, struct variable *v, struct answer *answer,
+                    mu_error *ret_error)
+{
+    if (store->totals.waiting >= store->limits.waiting_max)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%" PRIu32 " wait for initial content, at most %" PRIu32,
                             store->totals.waiting, store->limits.waiting_max);
-    *ret_variable = v;
-    *ret_created = created;
+    append(&v->waiting, answer);
+    store->totals.waiting++;
+    if (v->stage == ABSENT)
+        note_absent(store, answer);
+    return 0;
+}
+
+/* Takes `answer` when it returns 0. */
+static int admit(struct mu__store *store, struct variable *v,
+                 const struct mu__store_open *request, struct answer *answer,
+                 mu_error *ret_error)
+{
+    int rv = 0;
+
+    if (is_to_make(v, request))
+        return make(store, v, request, answer, ret_error);
+    if (v->stage != ABSENT)
+        rv = check_same(v, &request->shape, ret_error);
+    if (rv != 0)
+        return rv;
+    if (v->stage == ORPHAN)
+        make_ready(store, v);
+    if (v->stage != READY)
+        return wait_for(store, v, answer, ret_error);
+    tell(store, v, false, answer);
     return 0;
 }
 
@@ -434,29 +597,24 @@ int mu__store_open(struct mu__store *store, const struct mu__store_open *request
                    mu_error *ret_error)
 {
     int rv = check_open(request, ret_error);
-    struct variable *v = NULL;
-    bool created = false;
+    struct variable *v;
     struct answer *answer;
 
     if (rv != 0)
         return rv;
-    answer = calloc(1, sizeof *answer);
+    answer = answer_new(request);
     if (answer == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
-    rv = find_or_create(store, request, ret_error, &v, &created);
-    if (rv != 0) {
+    v = find_by_name(store, request->name, request->shard);
+    if (v == NULL)
+        rv = variable_new(store, request, ret_error, &v);
+    if (rv == 0) {
+        rv = admit(store, v, request, answer, ret_error);
+        remove_unused(store, v);
+    }
+    if (rv != 0)
         free(answer);
-        return rv;
-    }
-    answer->opened = (struct mu__store_opened){
-        .asker = request->asker, .id = v->id, .created = created};
-    if (created || v->ready) {
-        append(&store->due, answer);
-        return 0;
-    }
-    append(&v->waiting, answer);
-    store->totals.waiting++;
-    return 0;
+    return rv;
 }
 
 /* ---- Reading ---- */
@@ -479,7 +637,7 @@ int mu__store_read(struct mu__store *store, const struct mu__store_read *request
 
     if (v == NULL)
         return -MU_ENOTFOUND;
-    if (!v->ready)
+    if (v->stage != READY)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "variable %s has no initial content yet", v->name);
     rv = check_range(v, request->offset, request->size, ret_error);
@@ -514,6 +672,18 @@ static void free_transfer(struct mu__store *store, struct transfer **link)
     store->totals.transfers--;
     give_memory(store, transfer->data, transfer->variable->bytes);
     free(transfer);
+}
+
+static void drop_transfers(struct mu__store *store, const struct variable *v)
+{
+    struct transfer **link = &store->transfers;
+
+    while (*link != NULL) {
+        if ((*link)->variable == v)
+            free_transfer(store, link);
+        else
+            link = &(*link)->next;
+    }
 }
 
 /* Charged memory with any content. */
@@ -675,16 +845,32 @@ static int momentum(struct mu__store *store, struct variable *v,
     return 0;
 }
 
+/* Fine too when somebody has found before that it may be used. */
+static int commit(struct mu__store *store, struct variable *v,
+                  const struct mu__store_write *write, mu_error *ret_error)
+{
+    const struct mu__asker writer = {write->writer, write->transfer};
+
+    if (v->stage == FILLED && same_asker(&writer, &v->creator))
+        make_ready(store, v);
+    if (v->stage == READY)
+        return 0;
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "variable %s has no initial content yet", v->name);
+}
+
 static const struct operation {
     int (*run)(struct mu__store *store, struct variable *v,
                const struct mu__store_write *write, mu_error *ret_error);
     bool has_data;
+    bool changes;           /* content; before there is any, nobody may but its creator */
 } operations[] = {
-    [MU__WRITE_ASSIGN] = {assign, true},
-    [MU__WRITE_ZERO] = {zero, false},
-    [MU__WRITE_ADD] = {add, true},
-    [MU__WRITE_SGD] = {sgd, true},
-    [MU__WRITE_MOMENTUM] = {momentum, true},
+    [MU__WRITE_ASSIGN] = {assign, true, true},
+    [MU__WRITE_ZERO] = {zero, false, true},
+    [MU__WRITE_ADD] = {add, true, true},
+    [MU__WRITE_SGD] = {sgd, true, true},
+    [MU__WRITE_MOMENTUM] = {momentum, true, true},
+    [MU__WRITE_COMMIT] = {commit, false, false},
 };
 
 static int check_write(const struct variable *v, const struct mu__store_write *write,
@@ -714,7 +900,7 @@ static int write_initial(struct mu__store *store, struct variable *v,
     bool is_zero = write->operation == MU__WRITE_ZERO;
     struct mu__asker writer = {write->writer, write->transfer};
 
-    if (!same_asker(&writer, &v->creator) ||
+    if (v->stage != MAKING || !same_asker(&writer, &v->creator) ||
         (write->operation != MU__WRITE_ASSIGN && !is_zero))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "variable %s has no initial content yet", v->name);
@@ -729,10 +915,27 @@ static int write_initial(struct mu__store *store, struct variable *v,
         memcpy(v->data + write->offset, write->data.data, write->data.size);
         v->received += write->data.size;
     }
-    v->ready = v->received == v->bytes;
-    while (v->ready && v->waiting.first != NULL)
-        tell_first(store, v, false);
+    if (v->received == v->bytes && v->shard == 0)
+        make_ready(store, v);
+    else if (v->received == v->bytes)
+        v->stage = FILLED;
     return 0;
+}
+
+static bool has_creator(const struct variable *v)
+{
+    return v->stage == MAKING || v->stage == FILLED;
+}
+
+static void give_up_waiting(struct mu__store *store, const struct mu__asker *asker)
+{
+    struct variable *next;
+
+    for (struct variable *v = store->first; v != NULL; v = next) {
+        next = v->next;
+        stop_waiting(store, v, is_of_asker, asker, tell_cancelled);
+        remove_unused(store, v);
+    }
 }
 
 static void abandon(struct mu__store *store, const struct mu__store_write *write)
@@ -742,17 +945,33 @@ static void abandon(struct mu__store *store, const struct mu__store_write *write
     struct transfer **link;
 
     if (write->id == 0)
-        for (v = store->first; v != NULL; v = v->next)
-            stop_waiting(store, v, same_asker, &writer, tell_cancelled);
+        give_up_waiting(store, &writer);
     if (v == NULL)
         return;
-    if (!v->ready && same_asker(&writer, &v->creator)) {
-        replace_creator(store, v);
+    if (has_creator(v) && same_asker(&writer, &v->creator)) {
+        lose_creator(store, v);
         return;
     }
     link = find_transfer(store, v, write);
     if (*link != NULL)
         free_transfer(store, link);
+}
+
+static int apply(struct mu__store *store, struct variable *v,
+                 const struct mu__store_write *write, mu_error *ret_error)
+{
+    const struct operation *operation = &operations[write->operation];
+    int rv = v->stage == READY || !operation->changes
+                 ? operation->run(store, v, write, ret_error)
+                 : write_initial(store, v, write, ret_error);
+
+    if (rv != 0 || !operation->changes)
+        return rv;
+    v->writes++;
+    v->bytes_written += write->data.size;
+    if (write->data.size == 0 || write->offset + write->data.size == v->bytes)
+        v->version++;
+    return 0;
 }
 
 int mu__store_write(struct mu__store *store, const struct mu__store_write *write,
@@ -770,23 +989,16 @@ int mu__store_write(struct mu__store *store, const struct mu__store_write *write
         return -MU_ENOTFOUND;
     rv = check_write(v, write, ret_error);
     if (rv == 0)
-        rv = v->ready ? operations[write->operation].run(store, v, write, ret_error)
-                      : write_initial(store, v, write, ret_error);
-    if (rv != 0)
-        return rv;
-    v->writes++;
-    v->bytes_written += write->data.size;
-    if (write->data.size == 0 || write->offset + write->data.size == v->bytes)
-        v->version++;
-    *ret_version = v->version;
-    return 0;
+        rv = apply(store, v, write, ret_error);
+    if (rv == 0)
+        *ret_version = v->version;
+    return rv;
 }
 
 /* ---- The rest ---- */
 
 void mu__store_node_down(struct mu__store *store, uint32_t node)
 {
-    const struct mu__asker gone = {{node, 0}, 0};
     struct transfer **link = &store->transfers;
     struct variable *next;
 
@@ -798,9 +1010,11 @@ void mu__store_node_down(struct mu__store *store, uint32_t node)
     }
     for (struct variable *v = store->first; v != NULL; v = next) {
         next = v->next;
-        stop_waiting(store, v, same_node, &gone, drop_answer);
-        if (!v->ready && v->creator.pid.node == node)
-            replace_creator(store, v);
+        stop_waiting(store, v, is_of_node, &node, drop_answer);
+        if (has_creator(v) && v->creator.pid.node == node)
+            lose_creator(store, v);
+        else
+            remove_unused(store, v);
     }
 }
 
@@ -808,19 +1022,22 @@ void mu__store_each(const struct mu__store *store,
                     void (*visit)(void *user, const struct mu__store_info *info),
                     void *user)
 {
-    for (const struct variable *v = store->first; v != NULL; v = v->next)
+    for (const struct variable *v = store->first; v != NULL; v = v->next) {
+        if (v->stage == ABSENT)
+            continue;
         visit(user, &(struct mu__store_info){
                         .name = v->name,
                         .shape = &v->shape,
                         .shard = v->shard,
                         .bytes = v->bytes,
                         .version = v->version,
-                        .ready = v->ready,
+                        .ready = v->stage == READY,
                         .reads = v->reads,
                         .writes = v->writes,
                         .bytes_read = v->bytes_read,
                         .bytes_written = v->bytes_written,
                     });
+    }
 }
 
 void mu__store_totals(const struct mu__store *store, struct mu__store_totals *ret_totals)

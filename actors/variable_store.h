@@ -5,7 +5,12 @@
  * Whoever opens a shard that does not exist creates it, and owes its initial content: an
  * ASSIGN of all its bytes, or ZERO. Until then others who open it wait. When the creator
  * gives up (ABANDON) or is lost, the next one who waits becomes the creator; when nobody
- * waits, the shard goes. */
+ * waits, the shard goes. Openers that never create (`existing`) wait for one who does.
+ *
+ * Shard 0 of a variable decides about all: who creates it creates the others too, and
+ * fills it last. So shard 0 may be used once it has its content; the others, which may be
+ * filled long before, once their creator has seen that (COMMIT), or, if it was lost,
+ * once an opener says that it has (`existing`). */
 #ifndef MU_ACTORS_VARIABLE_STORE_H
 #define MU_ACTORS_VARIABLE_STORE_H
 
@@ -19,8 +24,10 @@ enum mu__write_operation {
     MU__WRITE_ADD = 3,
     MU__WRITE_SGD = 4,      /* rate */
     MU__WRITE_MOMENTUM = 5, /* rate, momentum */
-    MU__WRITE_ABANDON = 6   /* forget a transfer that was begun, a creation, or (variable
+    MU__WRITE_ABANDON = 6,  /* forget a transfer that was begun, a creation, or (variable
                                0) an open that waits; no answer */
+    MU__WRITE_COMMIT = 7    /* the creator's: shard 0 has its content too; no data, and
+                               not counted as a write */
 };
 
 /* Bounds. A request beyond one is refused with -MU_EEXHAUSTED, naming it. */
@@ -28,7 +35,7 @@ struct mu__store_limits {
     uint64_t bytes_max;             /* contents, velocities and staged pieces together;
                                        one replaced content is kept besides */
     uint32_t variables_max;
-    uint32_t waiting_max;           /* openers that wait for initial content */
+    uint32_t waiting_max;           /* openers that wait for a shard or its content */
     uint32_t transfers_node_max;    /* staged assigns of one node */
 };
 
@@ -53,18 +60,28 @@ struct mu__store_open {
     uint32_t shard;
     uint64_t bytes;         /* of the shard, as the opener computed it */
     struct mu__asker asker;
+    bool existing;          /* never creates it; of a shard but 0: has found shard 0 with
+                               its content */
+    uint64_t replaces;      /* the shard with this id is dropped, and made anew by the
+                               asker; 0: none */
 };
 
 /* The answer to an open. */
 struct mu__store_opened {
     struct mu__asker asker;
-    int code;               /* 0, or -MU_ECANCELLED after ABANDON */
+    int code;               /* 0; -MU_ECANCELLED after ABANDON; -MU_EPRECONDITION when
+                               it was created otherwise than it was waited for;
+                               -MU_EAGAIN: no answer yet, but a note that the shard does
+                               not exist */
+    const char *words;      /* for the code; static */
     uint64_t id;
     bool created;           /* the asker owes the initial content, as transfer `token` */
 };
 
 /* Open a shard, creating it when there is none. On success an answer follows from
- * mu__store_next_opened: at once, or when the content is there. -MU_EINVALID (name,
+ * mu__store_next_opened: at once, or when the content is there. Before it there may be
+ * notes (-MU_EAGAIN), one each time that the asker is found to wait for a shard that
+ * nobody creates; for lack of memory one may be missing. -MU_EINVALID (name,
  * shape, size), -MU_ERANGE (shards, bytes), -MU_EPRECONDITION (another
  * shape), -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__store_open(struct mu__store *store, const struct mu__store_open *request,
@@ -114,7 +131,7 @@ struct mu__store_info {
     uint32_t shard;
     uint64_t bytes;
     uint64_t version;
-    bool ready;             /* has its initial content */
+    bool ready;             /* has its initial content, and so do all */
     uint64_t reads;
     uint64_t writes;
     uint64_t bytes_read;
@@ -129,7 +146,7 @@ void mu__store_each(const struct mu__store *store,
 /* Totals, for tests and status. */
 struct mu__store_totals {
     uint64_t bytes;         /* as bounded by bytes_max */
-    uint32_t variables;
+    uint32_t variables;     /* that exist, not those that are only waited for */
     uint32_t waiting;
     uint32_t transfers;
 };

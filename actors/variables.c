@@ -1,6 +1,7 @@
 /* A call becomes an operation with one part for each shard. A part that has something to
  * send stands in the queue of its server; what was sent and is not answered is a flight.
- * An unfinished part is in a queue or has a flight, or both: so it always goes on.
+ * A part that does not rest is in a queue or has a flight, or both: so it always goes on.
+ * When all of its parts rest an operation is over; an open goes on to its next phase.
  *
  * Servers answer in the order in which they are asked (opens aside), and links keep
  * order, so the answers of a part always make up a prefix: `done` bytes of it. */
@@ -60,12 +61,27 @@ static const struct rule {
     [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, false},
 };
 
-/* What a part can be.
+/* What a part can be. Those of an open take several turns.
  *
- *     OPENING --> MOVING --> FINISHED       an open; back to OPENING when the server is
- *        '-----------------------^          lost
- *     MOVING --> FINISHED                   everything else */
-enum step { OPENING, MOVING, FINISHED };
+ *     RESTING <--> OPENING
+ *        ^------> MOVING          content, or a COMMIT */
+enum step { RESTING, OPENING, MOVING };
+
+/* What an open does about the shards. Shard 0 is the lock and the seal of a creation.
+ *
+ *     FIND_HOME --> FIND --> (complete)      found: another one has created them all
+ *         ^          '-----> FILL --> FILL_HOME --> COMMIT --> (complete)
+ *         '---------------------'---------'-----------'
+ *
+ * FIND_HOME: shard 0 is opened. If it is not this open's to create, it has its content,
+ * and so have the others. FIND: the others are opened; if shard 0 is this open's, as its
+ * creations. FILL: they get their content, FILL_HOME: then shard 0 does. COMMIT: the
+ * others are told so.
+ *
+ * What is missing in FIND although shard 0 is there, or there although shard 0 was
+ * missing, tells of a server that lost its memory. Back to FIND_HOME: the creation of
+ * shard 0 was lost, or lost shards are to be made anew, with all others. */
+enum phase { FIND_HOME, FIND, FILL, FILL_HOME, COMMIT };
 
 struct part {
     struct part *next;      /* in its server's queue */
@@ -74,6 +90,9 @@ struct part {
     bool queued;
     bool begun;             /* something of this step was sent */
     bool staged;            /* counts in its server's `staged` */
+    bool opened;            /* OPEN: the shard was found, or made, */
+    bool made;              /* which is: it is this operation's to fill; */
+    bool absent;            /* there is none, and nobody makes one */
     uint32_t shard;
     uint32_t server;
     uint32_t write;         /* while MOVING: what is written, 0 for a read */
@@ -83,6 +102,7 @@ struct part {
     uint64_t sent;          /* of these: asked for or sent, */
     uint64_t done;          /* and answered */
     uint64_t transfer;      /* the server knows this open, creation or assign by it */
+    uint64_t replaces;      /* OPENING: the shard to drop for it, 0: none */
 };
 
 struct operation {
@@ -92,7 +112,13 @@ struct operation {
     uint64_t id;
     uint64_t began_ms;
     uint32_t flights;
-    uint32_t parts_left;
+    uint32_t parts_left;    /* that do not rest */
+    enum phase phase;       /* this and below: OPEN. */
+    bool creates;           /* shard 0 is ours to fill */
+    bool renews;            /* lost shards are made anew, with all others */
+    bool waited;            /* for a shard: all may have been made anew meanwhile */
+    struct part *parked;    /* one that is absent, and whose server tells when it is made;
+                               to wait for all would fill the table of flights */
     uint32_t parts_count;
     struct part parts[];
 };
@@ -139,11 +165,28 @@ struct variables {
     uint64_t retry_timer;
     struct debt *debts;
     uint32_t debts_count;
-    bool look_around;       /* what happens next may let any server's queue go on: an
-                               operation failed, or the bounds of all servers together
-                               were reached */
+    bool look_around;       /* any server's queue may go on: an operation failed, or the
+                               bounds of all servers together were reached, or an open
+                               goes on with other servers */
     uint32_t pumped_first;  /* where pump_all() began last, so that all come first once */
 };
+
+static bool is_open(const struct operation *op)
+{
+    return op->call->call.operation == MU__VARIABLE_OPEN;
+}
+
+static bool has_flag(const struct operation *op, unsigned flag)
+{
+    return (op->call->flags & flag) != 0;
+}
+
+/* Whether a part of an open leaves it to others to create its shard: it may wait long. */
+static bool asks_existing(const struct part *part)
+{
+    return part->shard == 0 ? has_flag(part->op, MU_VARIABLE_EXISTING)
+                            : !part->op->creates;
+}
 
 /* ---- Servers ---- */
 
@@ -263,17 +306,40 @@ static struct flight land(struct variables *v, struct flight *flight)
     return was;
 }
 
-/* The flight that a message answers; false when there is none. */
-static bool land_answer(struct variables *v, const struct mu__msg *msg, uint64_t token,
-                        struct flight *ret_flight)
+/* The flight that a message is about; NULL when there is none. */
+static struct flight *find_flight(struct variables *v, const struct mu__msg *msg,
+                                  uint64_t token)
 {
     struct flight *flight = &v->flights[token % MU__FLIGHTS_MAX];
 
     if (token == 0 || flight->token != token || flight->answer != msg->kind ||
         !mu__pid_equal(pid_of(v, flight->server), msg->from))
+        return NULL;
+    return flight;
+}
+
+/* The flight that a message answers; false when there is none. */
+static bool land_answer(struct variables *v, const struct mu__msg *msg, uint64_t token,
+                        struct flight *ret_flight)
+{
+    struct flight *flight = find_flight(v, msg, token);
+
+    if (flight == NULL)
         return false;
     *ret_flight = land(v, flight);
     return true;
+}
+
+/* Answers that are under way are of no use to the operation any more. */
+static void disown_flights(struct variables *v, struct operation *op)
+{
+    for (uint32_t i = 0; i < MU__FLIGHTS_MAX && op->flights > 0; i++) {
+        if (v->flights[i].token == 0 || v->flights[i].part == NULL ||
+            v->flights[i].part->op != op)
+            continue;
+        v->flights[i].part = NULL;
+        op->flights--;
+    }
 }
 
 /* ---- Completing ---- */
@@ -349,13 +415,12 @@ static void abandon_part(struct mu__ctx *ctx, struct variables *v,
                          const struct part *part)
 {
     const struct mu__variable_call *call = part->op->call;
-    bool opens = call->call.operation == MU__VARIABLE_OPEN;
 
-    if (!v->servers[part->server].up || part->step == FINISHED)
+    if (!v->servers[part->server].up)
         return;
     if (part->step == OPENING && part->begun)
         send_abandon(ctx, v, pid_of(v, part->server), 0, part->transfer);
-    if (part->step == MOVING && (opens || part->staged))
+    if (part->made || part->staged)
         send_abandon(ctx, v, pid_of(v, part->server), call->ids[part->shard],
                      part->transfer);
 }
@@ -367,13 +432,7 @@ static void unlist(struct variables *v, struct operation *op)
     while (*link != op)
         link = &(*link)->next;
     *link = op->next;
-    for (uint32_t i = 0; i < MU__FLIGHTS_MAX && op->flights > 0; i++) {
-        if (v->flights[i].token == 0 || v->flights[i].part == NULL ||
-            v->flights[i].part->op != op)
-            continue;
-        v->flights[i].part = NULL;
-        op->flights--;
-    }
+    disown_flights(v, op);
 }
 
 static void complete(struct mu__ctx *ctx, struct variables *v, struct operation *op,
@@ -391,32 +450,40 @@ static void complete(struct mu__ctx *ctx, struct variables *v, struct operation 
     mu__call_complete(&call->call, code);
 }
 
+/* Ends an operation with the error that its call has, which came from `server`. */
+static void end_failed(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                       uint32_t server)
+{
+    mu_error *error = &op->call->call.error;
+
+    task_text(server, error->task, sizeof error->task);
+    for (uint32_t i = 0; i < op->parts_count; i++)
+        abandon_part(ctx, v, &op->parts[i]);
+    v->look_around = true;
+    complete(ctx, v, op, error->code);
+}
+
 /* Ends an operation with an error from `server`: "variable w: add: <words>". */
 static void fail(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                  uint32_t server, int code, const char *words)
 {
-    struct mu__variable_call *call = op->call;
-
-    (void)mu_error_set(&call->call.error, code, "variable %s: %s: %s", call->name,
+    (void)mu_error_set(&op->call->call.error, code, "variable %s: %s: %s", op->call->name,
                        op->rule->verb, words);
-    task_text(server, call->call.error.task, sizeof call->call.error.task);
-    for (uint32_t i = 0; i < op->parts_count; i++)
-        abandon_part(ctx, v, &op->parts[i]);
-    v->look_around = true;
-    complete(ctx, v, op, code);
+    end_failed(ctx, v, op, server);
 }
 
 static void fail_by_answer(struct mu__ctx *ctx, struct variables *v, struct part *part,
                            uint32_t code, struct mu__view words)
 {
-    bool opens = part->op->call->call.operation == MU__VARIABLE_OPEN;
+    bool opens = is_open(part->op);
     char said[MU__ERROR_TEXT_MAX + 1];
     char text[sizeof said + 64];
 
     mu__view_copy(words, said, sizeof said);
     if (code == MU_ENOTFOUND && !opens)
         (void)snprintf(said, sizeof said,
-                       "the server was restarted and does not have it");
+                       "the server was restarted, or the variable created anew: it "
+                       "does not have it");
     (void)snprintf(text, sizeof text, "on /job:ps/task:%" PRIu32 ": %s", part->server,
                    said);
     fail(ctx, v, part->op, part->server, -(int)code, text);
@@ -445,12 +512,18 @@ static bool will_stage(const struct part *part)
            part->bytes > MU__PIECE_BYTES_MAX;
 }
 
+/* Those who wait for a creator leave room for it. */
+static uint32_t opens_max(const struct operation *op)
+{
+    return has_flag(op, MU_VARIABLE_EXISTING) ? MU__OPENS_MAX / 4 * 3 : MU__OPENS_MAX;
+}
+
 static bool may_send(struct variables *v, const struct part *part)
 {
     const struct server *server = &v->servers[part->server];
 
     if (v->flights_count >= MU__FLIGHTS_MAX ||
-        (part->step == OPENING && v->opens_count >= MU__OPENS_MAX)) {
+        (part->step == OPENING && v->opens_count >= opens_max(part->op))) {
         v->look_around = true;
         return false;
     }
@@ -488,6 +561,8 @@ static int send_open(struct mu__ctx *ctx, struct variables *v, struct part *part
     body->shard = part->shard;
     body->shards = call->shape->shards;
     body->size = part->shard_bytes;
+    body->existing = asks_existing(part);
+    body->replaces = part->replaces;
     return mu__send_borrowed(ctx, pid_of(v, part->server), msg);
 }
 
@@ -518,7 +593,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct part *par
     if (msg == NULL)
         return -MU_ENOMEM;
     flight->answer = MU__VAR_WRITTEN;
-    if (!part->begun && call->call.operation != MU__VARIABLE_OPEN)
+    if (!part->begun && !is_open(part->op))
         part->transfer = flight->token;
     body = mu__body(msg);
     body->token = flight->token;
@@ -605,6 +680,261 @@ static void go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server)
         pump(ctx, v, server);
 }
 
+/* ---- Opening ---- */
+
+/* Appends to a text that is cut where it ends. */
+struct line {
+    char text[sizeof((mu_error *)NULL)->message];
+    size_t length;
+};
+
+static void line_add(struct line *line, const char *text)
+{
+    size_t room = sizeof line->text - 1 - line->length;
+    size_t size = strlen(text);
+
+    if (size > room)
+        size = room;
+    memcpy(line->text + line->length, text, size);
+    line->length += size;
+    line->text[line->length] = '\0';
+}
+
+/* "/job:ps/task:1, /job:ps/task:2": the servers of the parts that are picked, each once;
+ * returns the first, or UINT32_MAX. */
+static uint32_t line_add_tasks(struct line *line, const struct operation *op,
+                               bool (*is_picked)(const struct part *part))
+{
+    uint32_t named[NAMED_MAX];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < op->parts_count; i++) {
+        uint32_t server = op->parts[i].server;
+        uint32_t before = 0;
+        char text[64];
+
+        while (before < count && named[before] != server)
+            before++;
+        if (!is_picked(&op->parts[i]) || before < count)
+            continue;
+        if (count == NAMED_MAX) {
+            line_add(line, " and others");
+            break;
+        }
+        named[count++] = server;
+        task_text(server, text, sizeof text);
+        line_add(line, count == 1 ? "" : ", ");
+        line_add(line, text);
+    }
+    return count == 0 ? UINT32_MAX : named[0];
+}
+
+static bool is_absent(const struct part *part)
+{
+    return part->absent;
+}
+
+static bool is_made(const struct part *part)
+{
+    return part->made;
+}
+
+static bool has_absent(const struct operation *op)
+{
+    for (uint32_t i = 0; i < op->parts_count; i++)
+        if (op->parts[i].absent)
+            return true;
+    return false;
+}
+
+static void unpark(struct part *part)
+{
+    if (part->op->parked == part)
+        part->op->parked = NULL;
+}
+
+static void begin_step(struct variables *v, struct part *part, enum step step)
+{
+    part->op->parts_left += part->step == RESTING;
+    part->step = step;
+    part->begun = false;
+    part->write = 0;
+    part->bytes = 0;
+    part->sent = 0;
+    part->done = 0;
+    part->absent = false;
+    unpark(part);
+    enqueue(v, part);
+    v->look_around = true;
+}
+
+/* In place of the shard with the id `replaces`, if that is not 0. */
+static void open_part(struct variables *v, struct part *part, uint64_t replaces)
+{
+    begin_step(v, part, OPENING);
+    part->opened = false;
+    part->made = false;
+    part->replaces = replaces;
+}
+
+/* The initial content, or zeros. */
+static void fill_part(struct variables *v, struct part *part)
+{
+    bool zeros = part->op->call->source == NULL;
+
+    begin_step(v, part, MOVING);
+    part->write = zeros ? MU__WRITE_ZERO : MU__WRITE_ASSIGN;
+    part->bytes = zeros ? 0 : part->shard_bytes;
+}
+
+/* Begin an open, perhaps anew. */
+static void find_home(struct variables *v, struct operation *op, uint64_t replaces)
+{
+    op->phase = FIND_HOME;
+    op->creates = false;
+    open_part(v, &op->parts[0], replaces);
+}
+
+/* Begin an open anew: nothing of it stays on the servers. */
+static void find_again(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                       uint64_t replaces)
+{
+    disown_flights(v, op);
+    for (uint32_t i = 0; i < op->parts_count; i++) {
+        struct part *part = &op->parts[i];
+
+        abandon_part(ctx, v, part);
+        dequeue(v, part);
+        part->absent = false;
+        part->step = RESTING;
+        part->opened = false;
+        part->made = false;
+    }
+    op->parts_left = 0;
+    op->parked = NULL;
+    op->waited = false;
+    find_home(v, op, replaces);
+}
+
+/* Some servers have their shards and others have not. */
+static void take_loss(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    struct line line = {.length = 0};
+    uint32_t server;
+
+    if (op->renews) {
+        find_again(ctx, v, op, op->call->ids[0]);
+        return;
+    }
+    server = line_add_tasks(&line, op, op->creates ? is_made : is_absent);
+    (void)mu_error_set(&op->call->call.error, -MU_EDATALOSS,
+                       "variable \"%s\" lost its shards on %s in a restart; others have "
+                       "theirs (MU_VARIABLE_RECREATE writes all of it anew)",
+                       op->call->name, line.text);
+    end_failed(ctx, v, op, server);
+}
+
+/* Shard 0 is ours, and yet somebody else's shards are there. */
+static bool finds_remains(const struct operation *op)
+{
+    for (uint32_t i = 1; i < op->parts_count; i++)
+        if (!op->parts[i].made)
+            return true;
+    return false;
+}
+
+/* What follows a phase: true when the operation goes on, with parts or without. */
+static bool after_find_home(struct mu__ctx *ctx, struct variables *v,
+                            struct operation *op)
+{
+    (void)ctx;
+    op->creates = op->parts[0].made;
+    if (!op->creates)
+        op->renews = has_flag(op, MU_VARIABLE_RECREATE);
+    op->phase = FIND;
+    for (uint32_t i = 1; i < op->parts_count; i++)
+        open_part(v, &op->parts[i], 0);
+    return true;
+}
+
+/* Nothing is left for this open to make. */
+static bool after_find_all(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    if (has_flag(op, MU_VARIABLE_EXISTING) && op->waited) {
+        find_again(ctx, v, op, 0);
+        return true;
+    }
+    if (has_absent(op))
+        take_loss(ctx, v, op);
+    else
+        complete(ctx, v, op, 0);
+    return false;
+}
+
+static bool after_find(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    if (op->creates && finds_remains(op)) {
+        take_loss(ctx, v, op);
+        return false;
+    }
+    if (!op->creates)
+        return after_find_all(ctx, v, op);
+    op->phase = FILL;
+    for (uint32_t i = 1; i < op->parts_count; i++)
+        fill_part(v, &op->parts[i]);
+    return true;
+}
+
+static bool after_fill(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    if (finds_remains(op)) {
+        take_loss(ctx, v, op);
+        return false;
+    }
+    op->phase = FILL_HOME;
+    fill_part(v, &op->parts[0]);
+    return true;
+}
+
+/* From here on others find the variable. A shard that is lost before the end of this open
+ * is made anew, and with it all others: we have their content still. */
+static bool after_fill_home(struct mu__ctx *ctx, struct variables *v,
+                            struct operation *op)
+{
+    (void)ctx;
+    op->phase = COMMIT;
+    op->creates = false;
+    op->renews = true;
+    for (uint32_t i = 1; i < op->parts_count; i++) {
+        struct part *part = &op->parts[i];
+
+        if (!part->made) {
+            open_part(v, part, 0);
+            continue;
+        }
+        begin_step(v, part, MOVING);
+        part->write = MU__WRITE_COMMIT;
+    }
+    return true;
+}
+
+static bool (*const after[])(struct mu__ctx *ctx, struct variables *v,
+                             struct operation *op) = {
+    [FIND_HOME] = after_find_home,
+    [FIND] = after_find,
+    [FILL] = after_fill,
+    [FILL_HOME] = after_fill_home,
+    [COMMIT] = after_find_all,
+};
+
+/* After anything happened to a part of an open. */
+static void go_through(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    while (op->parts_left == 0)
+        if (!after[op->phase](ctx, v, op))
+            return;
+}
+
 /* ---- Calls ---- */
 
 static void plan_part(struct operation *op, uint32_t shard)
@@ -617,11 +947,13 @@ static void plan_part(struct operation *op, uint32_t shard)
     part->shard = shard;
     part->server = (uint32_t)((home + shard) % call->servers_count);
     mu__shape_shard(call->shape, shard, &part->offset, &part->shard_bytes);
-    part->step = call->call.operation == MU__VARIABLE_OPEN ? OPENING : MOVING;
+    if (is_open(op))
+        return;
+    part->step = MOVING;
     part->write = op->rule->write;
     if (part->write == MU__WRITE_MOMENTUM && !(call->momentum > 0 || call->momentum < 0))
         part->write = MU__WRITE_SGD;
-    if (part->step == MOVING && call->call.operation != MU__VARIABLE_VERSION)
+    if (call->call.operation != MU__VARIABLE_VERSION)
         part->bytes = part->shard_bytes;
 }
 
@@ -637,7 +969,8 @@ static struct operation *operation_new(struct variables *v,
     op->rule = &rules[call->call.operation];
     op->id = ++v->id_last;
     op->parts_count = count;
-    op->parts_left = count;
+    op->parts_left = is_open(op) ? 0 : count;
+    op->renews = has_flag(op, MU_VARIABLE_RECREATE);
     for (uint32_t i = 0; i < count; i++)
         plan_part(op, i);
     op->next = v->operations;
@@ -667,7 +1000,9 @@ static int start(struct mu__ctx *ctx, struct variables *v, struct mu__variable_c
         return -MU_ENOMEM;
     }
     op->began_ms = mu__now_ms(ctx);
-    for (uint32_t i = 0; i < op->parts_count; i++)
+    if (is_open(op))
+        find_home(v, op, 0);
+    for (uint32_t i = 0; i < op->parts_count && !is_open(op); i++)
         enqueue(v, &op->parts[i]);
     return 0;
 }
@@ -694,13 +1029,17 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Answers ---- */
 
-static void finish_part(struct mu__ctx *ctx, struct variables *v, struct part *part)
+static void rest(struct mu__ctx *ctx, struct variables *v, struct part *part)
 {
     struct operation *op = part->op;
 
-    part->step = FINISHED;
+    part->step = RESTING;
+    unpark(part);
     unstage(v, part);
-    if (--op->parts_left == 0)
+    op->parts_left--;
+    if (is_open(op))
+        go_through(ctx, v, op);
+    else if (op->parts_left == 0)
         complete(ctx, v, op, 0);
 }
 
@@ -716,21 +1055,50 @@ static void advance(struct mu__ctx *ctx, struct variables *v, const struct fligh
         return;
     if (version < call->version)
         call->version = version;
-    finish_part(ctx, v, part);
+    rest(ctx, v, part);
 }
 
-/* The shard is ours to fill: its initial content, or zeros. */
-static void fill(struct variables *v, struct part *part)
+static void take_opened(struct mu__ctx *ctx, struct variables *v, struct part *part,
+                        const struct mu__var_opened *body)
 {
-    bool zeros = part->op->call->source == NULL;
+    struct operation *op = part->op;
 
-    part->step = MOVING;
-    part->begun = false;
-    part->write = zeros ? MU__WRITE_ZERO : MU__WRITE_ASSIGN;
-    part->bytes = zeros ? 0 : part->shard_bytes;
-    part->sent = 0;
-    part->done = 0;
-    enqueue(v, part);
+    if (body->created && asks_existing(part)) {
+        fail_by_nonsense(ctx, v, part);
+        return;
+    }
+    op->call->ids[part->shard] = body->variable;
+    part->opened = true;
+    part->made = body->created;
+    part->absent = false;
+    if (!part->made && op->creates && op->renews)
+        open_part(v, part, body->variable);
+    else if (part->made && op->phase == FILL)
+        fill_part(v, part);
+    else
+        rest(ctx, v, part);
+}
+
+/* Not an answer yet, and perhaps none before the limit: one part of an open waits for it,
+ * if that never creates; the others have heard enough. */
+static void take_note(struct mu__ctx *ctx, struct variables *v, struct flight *flight)
+{
+    struct part *part = flight == NULL ? NULL : flight->part;
+    struct operation *op;
+
+    if (part == NULL || !asks_existing(part))
+        return;
+    op = part->op;
+    part->absent = true;
+    op->waited = op->waited || part->shard > 0;
+    if (op->parked == NULL && has_flag(op, MU_VARIABLE_EXISTING))
+        op->parked = part;
+    if (op->parked == part)
+        return;
+    abandon_part(ctx, v, part);
+    flight->part = NULL;
+    op->flights--;
+    rest(ctx, v, part);
 }
 
 static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -738,9 +1106,16 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct variables *v = state;
     const struct mu__var_opened *body = mu__body(msg);
     struct flight flight = {.part = NULL};
-    bool landed = land_answer(v, msg, body->token, &flight);
-    struct part *part = flight.part;
+    struct part *part;
+    bool landed;
 
+    if (body->code == MU_EAGAIN) {
+        take_note(ctx, v, find_flight(v, msg, body->token));
+        pump_all(ctx, v);
+        return;
+    }
+    landed = land_answer(v, msg, body->token, &flight);
+    part = flight.part;
     /* Made ours after we gave up: somebody else shall fill it. */
     if (part == NULL && body->created)
         send_abandon(ctx, v, msg->from, body->variable, body->token);
@@ -749,11 +1124,7 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (part != NULL && body->code != 0) {
         fail_by_answer(ctx, v, part, body->code, body->message);
     } else if (part != NULL) {
-        part->op->call->ids[part->shard] = body->variable;
-        if (body->created)
-            fill(v, part);
-        else
-            finish_part(ctx, v, part);
+        take_opened(ctx, v, part, body);
     }
     go_on(ctx, v, flight.server);
 }
@@ -802,24 +1173,6 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Limits ---- */
 
-/* Appends to a text that is cut where it ends. */
-struct line {
-    char text[sizeof((mu_error *)NULL)->message];
-    size_t length;
-};
-
-static void line_add(struct line *line, const char *text)
-{
-    size_t room = sizeof line->text - 1 - line->length;
-    size_t size = strlen(text);
-
-    if (size > room)
-        size = room;
-    memcpy(line->text + line->length, text, size);
-    line->length += size;
-    line->text[line->length] = '\0';
-}
-
 static void line_add_server(struct line *line, const struct variables *v, uint32_t server,
                             uint64_t waited_ms)
 {
@@ -837,12 +1190,21 @@ static void line_add_server(struct line *line, const struct variables *v, uint32
     line_add(line, text);
 }
 
+/* Whether its server is to blame at the limit: one that is missing for what will be asked
+ * of it too. */
+static bool is_owed(const struct variables *v, const struct part *part)
+{
+    if (!v->servers[part->server].up && is_open(part->op) && !part->opened)
+        return true;
+    return part->step != RESTING && !part->absent;
+}
+
 /* Whether an earlier part of the operation waits for the same server. */
-static bool named_before(const struct operation *op, uint32_t part)
+static bool named_before(const struct variables *v, const struct operation *op,
+                         uint32_t part)
 {
     for (uint32_t i = 0; i < part; i++)
-        if (op->parts[i].server == op->parts[part].server &&
-            op->parts[i].step != FINISHED)
+        if (op->parts[i].server == op->parts[part].server && is_owed(v, &op->parts[i]))
             return true;
     return false;
 }
@@ -859,8 +1221,8 @@ static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
         uint32_t server = op->parts[i].server;
         uint64_t since_ms = up ? op->began_ms : v->servers[server].down_ms;
 
-        if (op->parts[i].step == FINISHED || v->servers[server].up != up ||
-            named_before(op, i))
+        if (!is_owed(v, &op->parts[i]) || v->servers[server].up != up ||
+            named_before(v, op, i))
             continue;
         if (count++ == 0)
             first = server;
@@ -872,12 +1234,30 @@ static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
     return first;
 }
 
-/* The limit has passed: missing servers are to blame before those that are slow. */
+/* Nobody has created what an open waits for. */
+static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    struct line line = {.length = 0};
+    uint32_t server = line_add_tasks(&line, op, is_absent);
+
+    (void)mu_error_set(&op->call->call.error, -MU_EDEADLINE,
+                       "variable \"%s\" does not exist on %s (it waits for its creator)",
+                       op->call->name, line.text);
+    end_failed(ctx, v, op, server);
+}
+
+/* The limit has passed: missing servers are to blame before missing shards, and those
+ * before servers that are slow. */
 static void fail_by_limit(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     struct line line = {.length = 0};
     uint32_t server = name_servers(ctx, v, op, false, &line);
 
+    if (server == UINT32_MAX && has_absent(op) &&
+        has_flag(op, MU_VARIABLE_EXISTING)) {
+        fail_absent(ctx, v, op);
+        return;
+    }
     if (server == UINT32_MAX)
         server = name_servers(ctx, v, op, true, &line);
     fail(ctx, v, op, server, -MU_EDEADLINE, line.text);
@@ -903,17 +1283,10 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Servers that come and go ---- */
 
-/* A part begins anew what its server may have forgotten. */
+/* A part begins anew what its server may have forgotten; not one of an open. */
 static void start_over(struct variables *v, struct part *part)
 {
-    int operation = part->op->call->call.operation;
-
-    if (operation == MU__VARIABLE_OPEN) {
-        part->step = OPENING;
-        part->write = 0;
-        part->bytes = 0;
-    }
-    if (operation == MU__VARIABLE_OPEN || operation == MU__VARIABLE_ASSIGN)
+    if (part->op->call->call.operation == MU__VARIABLE_ASSIGN)
         part->done = 0;
     if (part->op->rule->repeats) {
         part->sent = part->done;
@@ -922,6 +1295,36 @@ static void start_over(struct variables *v, struct part *part)
     }
     if (has_more(part))
         enqueue(v, part);
+}
+
+/* A shard that was being opened or made on a lost server. */
+static void open_over(struct variables *v, struct part *part)
+{
+    if (part->op->phase == FILL_HOME) {
+        part->opened = false;
+        part->made = false;
+        return;
+    }
+    open_part(v, part, part->step == OPENING ? part->replaces : 0);
+}
+
+/* An open whose creation of shard 0 is lost begins anew: somebody else may create now.
+ * What was found is not asked for again, nor is what was committed. */
+static void lose_server_in_open(struct mu__ctx *ctx, struct variables *v,
+                                struct operation *op, uint32_t server)
+{
+    if (op->creates && op->parts[0].server == server) {
+        op->renews = has_flag(op, MU_VARIABLE_RECREATE);
+        find_again(ctx, v, op, 0);
+        return;
+    }
+    for (uint32_t i = 0; i < op->parts_count; i++) {
+        struct part *part = &op->parts[i];
+
+        if (part->server == server &&
+            (part->step != RESTING || (op->creates && part->made)))
+            open_over(v, part);
+    }
 }
 
 static void fail_unknown_outcome(struct mu__ctx *ctx, struct variables *v,
@@ -943,18 +1346,24 @@ static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
     s->up = false;
     s->down_ms = mu__now_ms(ctx);
     for (struct part *part = s->first; part != NULL; part = part->next)
-        start_over(v, part);
+        if (!is_open(part->op))
+            start_over(v, part);
     for (uint32_t i = 0; i < MU__FLIGHTS_MAX; i++) {
         struct part *part;
 
         if (v->flights[i].token == 0 || v->flights[i].server != server)
             continue;
         part = land(v, &v->flights[i]).part;
-        if (part != NULL && part->op->rule->repeats)
+        if (part == NULL || is_open(part->op))
+            continue;
+        if (part->op->rule->repeats)
             start_over(v, part);
-        else if (part != NULL)
+        else
             fail_unknown_outcome(ctx, v, part);
     }
+    for (struct operation *op = v->operations; op != NULL; op = op->next)
+        if (is_open(op))
+            lose_server_in_open(ctx, v, op, server);
 }
 
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

@@ -7,6 +7,10 @@
  * Owns:   nothing of a call but the right to touch it until it is completed
  * Fails:  never by itself; a call ends with an error, at its limit at the latest
  *
+ * An open goes to shard 0 first, and to the others when that has its content or is this
+ * node's to create. So two who create a variable at once never share it, and shards that
+ * a server has lost are found out: see variable.h for what is done about them.
+ *
  * A server that is not there is waited for. When one is lost, what it owed is asked again
  * once it is back (opens, reads, and assigns from their first piece); an add or a
  * gradient without answer fails at once, since nobody knows whether it was applied. */
@@ -15,6 +19,7 @@
 
 #include "actors/call.h"
 #include "actors/shape.h"
+#include "muster/variable.h"
 #include "runtime/kernel.h"
 
 /* What is asked: `operation` of the call. */
@@ -34,6 +39,7 @@ struct mu__variable_call {
     const char *name;
     const struct mu__shape *shape;
     uint32_t servers_count;         /* parameter servers of the cluster, at least 1 */
+    unsigned flags;                 /* OPEN: enum mu_variable_flag */
     uint64_t *ids;                  /* one for each shard: OPEN sets, others read them */
     void *target;                   /* READ: the whole variable goes here */
     const void *source;             /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,

@@ -36,6 +36,7 @@ struct worker {
     uint32_t runs_count;
     struct mu_run *spare;       /* memory of runs that have ended */
     uint32_t spare_count;
+    bool leaving;               /* starts no run any more */
 };
 
 /* ---- functions ---- */
@@ -230,13 +231,29 @@ static void execute_work(struct mu__work *work)
     mu__run_execute((struct mu_run *)work);
 }
 
-static void start(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
+static void list_run(struct worker *w, struct mu_run *run)
 {
     run->next = w->runs;
     if (w->runs != NULL)
         w->runs->prev = run;
     w->runs = run;
     w->runs_count++;
+}
+
+static void unlist_run(struct worker *w, struct mu_run *run)
+{
+    if (run->prev == NULL)
+        w->runs = run->next;
+    else
+        run->prev->next = run->next;
+    if (run->next != NULL)
+        run->next->prev = run->prev;
+    w->runs_count--;
+}
+
+static void start(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
+{
+    list_run(w, run);
     run->work.run = execute_work;
     mu__submit(ctx, &run->work);
 }
@@ -248,6 +265,8 @@ static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__registered *registered = function_of(w, body->function);
     struct mu_run *run;
 
+    if (w->leaving)
+        return;
     if (registered == NULL) {
         refuse_unknown(ctx, w, msg);
         return;
@@ -279,13 +298,7 @@ static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__work_done *body = mu__body(msg);
     struct mu_run *run = body->work;
 
-    if (run->prev == NULL)
-        w->runs = run->next;
-    else
-        run->prev->next = run->next;
-    if (run->next != NULL)
-        run->next->prev = run->prev;
-    w->runs_count--;
+    unlist_run(w, run);
     send_outcome(ctx, run);
     run_free(ctx, w, run);
 }
@@ -319,19 +332,33 @@ void mu__worker_cancel_all(void *state)
         atomic_store_explicit(&run->cancelled, true, memory_order_relaxed);
 }
 
+static void forget_run(struct worker *w, struct mu__pool *pool, struct mu_run *run)
+{
+    unlist_run(w, run);
+    mu__run_clear(run);
+    mu__pool_put(pool, run->msg);
+    mu__free_array(run);
+}
+
+void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__work *unstarted)
+{
+    struct worker *w = state;
+
+    w->leaving = true;
+    while (unstarted != NULL) {
+        struct mu__work *next = unstarted->next;
+
+        forget_run(w, pool, (struct mu_run *)unstarted);
+        unstarted = next;
+    }
+}
+
 void mu__worker_forget_runs(void *state, struct mu__pool *pool)
 {
     struct worker *w = state;
 
-    while (w->runs != NULL) {
-        struct mu_run *run = w->runs;
-
-        w->runs = run->next;
-        mu__run_clear(run);
-        mu__pool_put(pool, run->msg);
-        mu__free_array(run);
-    }
-    w->runs_count = 0;
+    while (w->runs != NULL)
+        forget_run(w, pool, w->runs);
 }
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
@@ -342,19 +369,34 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return mu__watch_nodes(ctx);
 }
 
-/* Runs that are still with the executor are left to it: see mu__kernel_free. */
+static bool is_running(const struct worker *w, const struct mu__registered *f)
+{
+    const struct mu_run *run = w->runs;
+
+    while (run != NULL && run->registered != f)
+        run = run->next;
+    return run != NULL;
+}
+
+/* A function that does not end is left, with its run, to the thread that runs it. */
+static void free_functions(struct worker *w)
+{
+    for (size_t i = 0; i < BUCKETS; i++)
+        while (w->buckets[i] != NULL) {
+            struct mu__registered *f = w->buckets[i];
+
+            w->buckets[i] = f->next;
+            if (!is_running(w, f))
+                mu__free_array(f);
+        }
+}
+
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct worker *w = state;
 
     (void)ctx;
-    for (size_t i = 0; i < BUCKETS; i++)
-        while (w->buckets[i] != NULL) {
-            struct mu__registered *next = w->buckets[i]->next;
-
-            mu__free_array(w->buckets[i]);
-            w->buckets[i] = next;
-        }
+    free_functions(w);
     while (w->spare != NULL) {
         struct mu_run *next = w->spare->next;
 

@@ -4,7 +4,8 @@
  * Hears:  RUN and CANCEL from the supervisor; WORK_DONE from the executor; CALL from the
  *         node's own program, to register functions; node news
  * Says:   REGISTER to a chief that comes up, RESULT for each RUN
- * Owns:   its runs, until their RESULT is sent
+ * Owns:   its runs, until their RESULT is sent; those that are with the executor when the
+ *         actor ends are left to it, with their functions
  * Fails:  never by itself; a function's error is a RESULT like any other */
 #ifndef MU_ACTORS_WORKER_H
 #define MU_ACTORS_WORKER_H
@@ -37,6 +38,11 @@ const char *mu__worker_running(const void *state);
 
 /* Tell every run that nobody wants it any more. */
 void mu__worker_cancel_all(void *state);
+
+/* The node said goodbye, so others run what it has not begun: no run is started any
+ * more, and those of `unstarted`, the works that the executor gave back, are freed.
+ * Messages go to the kernel's `pool`. */
+void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__work *unstarted);
 
 /* Free the runs of an executor that has forgotten its works and will not touch them any
  * more, as one whose process was killed. Messages go to the kernel's `pool`. */

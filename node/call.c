@@ -1,12 +1,20 @@
 /* Calls of threads to the actors of their node.
  *
- * A call may be lost with the mailbox or the inbox that it waits in when the node closes.
- * So every call is in a list from before it is posted, and whoever is still in the list
- * when everything else has gone is told then. */
+ * When the node begins to close, no call is posted any more, and the actors that hold
+ * calls complete them and end. A call may still be lost with the mailbox or the inbox
+ * that it waits in, when the node has no time for them. So every call is in a list from
+ * before it is posted, and whoever is still in the list when everything else has gone is
+ * told then.
+ *
+ * `closed` is set once, on the loop. A poster announces itself in `posting` before it
+ * looks at `closed`, and the loop sets `closed` before it looks at `posting`; both are
+ * sequentially consistent, so either the poster sees the node closed or the loop sees
+ * the poster, and waits for it: a matter of nanoseconds. */
 #include "node/node.h"
 
 #include "actors/messages.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 bool mu__node_on_loop(const mu_node *node)
@@ -47,21 +55,59 @@ static void completed(struct mu__call *call)
     pending->finished(pending);
 }
 
+static void msg_drop(struct mu__msg *msg)
+{
+    mu__buf_unref(msg->backing);
+    free(msg);
+}
+
+/* Between these two, when the first has returned true, the world stays open. */
+static bool begin_post(mu_node *node)
+{
+    atomic_fetch_add(&node->posting, 1);
+    if (!atomic_load(&node->closed))
+        return true;
+    atomic_fetch_sub(&node->posting, 1);
+    return false;
+}
+
+static void end_post(mu_node *node)
+{
+    atomic_fetch_sub(&node->posting, 1);
+}
+
+void mu__node_refuse_calls(mu_node *node)
+{
+    atomic_store(&node->closed, true);
+    while (atomic_load(&node->posting) > 0)
+        (void)sched_yield();
+}
+
+/* Takes msg, whatever is returned. */
+static int post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
+{
+    int rv;
+
+    msg->from = (mu__pid){MU__NODE_SELF, 0};
+    msg->to = (mu__pid){MU__NODE_SELF, actor_number};
+    rv = mu__world_uv_post(node->world, msg);
+    if (rv != 0)
+        msg_drop(msg);
+    return rv;
+}
+
 int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
 {
     int rv;
 
     if (msg == NULL)
         return -MU_ENOMEM;
-    msg->from = (mu__pid){MU__NODE_SELF, 0};
-    msg->to = (mu__pid){MU__NODE_SELF, actor_number};
-    rv = atomic_load_explicit(&node->closed, memory_order_acquire)
-             ? -MU_ECLOSED
-             : mu__world_uv_post(node->world, msg);
-    if (rv != 0) {
-        mu__buf_unref(msg->backing);
-        free(msg);
+    if (!begin_post(node)) {
+        msg_drop(msg);
+        return -MU_ECLOSED;
     }
+    rv = post(node, actor_number, msg);
+    end_post(node);
     return rv;
 }
 
@@ -78,10 +124,15 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending
     pending->call->owner = pending;
     body = mu__body(msg);
     body->call = pending->call;
+    if (!begin_post(node)) {
+        msg_drop(msg);
+        return -MU_ECLOSED;
+    }
     list_add(node, pending);
-    rv = mu__node_post(node, actor_number, msg);
+    rv = post(node, actor_number, msg);
     if (rv != 0)
         list_remove(node, pending);
+    end_post(node);
     return rv;
 }
 
@@ -90,15 +141,11 @@ static void wake(struct mu__pending *pending)
     uv_sem_post(&pending->woken);
 }
 
-int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call)
+static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *call)
 {
     struct mu__pending pending = {.call = call, .finished = wake};
     int rv;
 
-    if (mu__node_on_loop(node))
-        return mu_error_set(&call->error, -MU_EPRECONDITION,
-                            "this call waits, so it must not be made on a loop's thread "
-                            "(nor by an inline function)");
     if (uv_sem_init(&pending.woken, 0) != 0)
         return mu_error_set(&call->error, -MU_ENOMEM, "no memory to wait");
     rv = mu__node_call_later(node, actor_number, &pending);
@@ -110,6 +157,20 @@ int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call)
                            mu_strerror(rv));
     }
     uv_sem_destroy(&pending.woken);
+    return rv;
+}
+
+int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call)
+{
+    int rv;
+
+    if (mu__node_on_loop(node))
+        return mu_error_set(&call->error, -MU_EPRECONDITION,
+                            "this call waits, so it must not be made on a loop's thread "
+                            "(nor by an inline function)");
+    mu__node_ref(node);
+    rv = wait_for_call(node, actor_number, call);
+    mu__node_unref(node);
     return rv;
 }
 

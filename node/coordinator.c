@@ -25,9 +25,9 @@ struct errand {
 enum raising { RAISING_NOTHING, RAISING_ASKED, RAISING_ANSWERED };
 
 struct mu_coordinator {
-    mu_node *_Atomic node;      /* NULL once the node is being closed */
+    mu_node *node;              /* held: see mu__node_ref */
+    atomic_bool detached;       /* the node is being closed */
     struct mu__session session;
-    bool orphaned;              /* could not be closed: freed with its node */
     enum raising raising;       /* loop's thread only, as what follows */
     int raised;
     mu_error raised_error;
@@ -49,11 +49,39 @@ static int client_call(mu_node *node, struct mu__client_call *call, int64_t limi
 
 static mu_node *node_of(mu_coordinator *c, mu_error *ret_error)
 {
-    mu_node *node = atomic_load_explicit(&c->node, memory_order_acquire);
+    if (!atomic_load_explicit(&c->detached, memory_order_acquire))
+        return c->node;
+    (void)mu_error_set(ret_error, -MU_ECLOSED, "the coordinator's node is closed");
+    return NULL;
+}
 
-    if (node == NULL)
-        (void)mu_error_set(ret_error, -MU_ECLOSED, "the coordinator's node is closed");
-    return node;
+/* One at a time. */
+static bool enlist(mu_coordinator *c)
+{
+    bool is_free;
+
+    uv_mutex_lock(&c->node->lock);
+    is_free = c->node->coordinator == NULL;
+    if (is_free)
+        c->node->coordinator = c;
+    uv_mutex_unlock(&c->node->lock);
+    return is_free;
+}
+
+/* From here on its node cannot find it. */
+static void unlist(mu_coordinator *c)
+{
+    uv_mutex_lock(&c->node->lock);
+    if (c->node->coordinator == c)
+        c->node->coordinator = NULL;
+    uv_mutex_unlock(&c->node->lock);
+}
+
+static void coordinator_free(mu_coordinator *c)
+{
+    unlist(c);
+    mu__node_unref(c->node);
+    free(c);
 }
 
 /* ---- errands of the loop's thread ---- */
@@ -88,7 +116,7 @@ static void finished_closing(struct mu__pending *pending)
 {
     struct errand *errand = (struct errand *)pending;
 
-    free(errand->coordinator);
+    coordinator_free(errand->coordinator);
     free(errand);
 }
 
@@ -140,83 +168,92 @@ static int open_session(mu_coordinator *c, mu_node *node, int64_t limit_ms,
 int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                         mu_coordinator **ret_coordinator)
 {
-    mu_coordinator *none = NULL;
     mu_coordinator *c = calloc(1, sizeof *c);
     int rv;
 
     if (c == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a coordinator");
-    atomic_init(&c->node, node);
-    if (!atomic_compare_exchange_strong(&node->coordinator, &none, c)) {
+    c->node = node;
+    if (!enlist(c)) {
         free(c);
         return mu_error_set(ret_error, -MU_EEXISTS,
                             "the coordinator of %s is open already", mu_node_task(node));
     }
+    mu__node_ref(node);
     rv = open_session(c, node, limit_ms, ret_error);
     if (rv != 0) {
-        atomic_store(&node->coordinator, NULL);
-        free(c);
+        coordinator_free(c);
         return rv;
     }
     *ret_coordinator = c;
     return 0;
 }
 
-/* On the node's side; true when nothing refers to the session any more. */
-static bool close_session(mu_node *node)
+/* On the node's side; true when the client actor has let go of the session. */
+static bool close_session(mu_node *node, int64_t limit_ms)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_CLOSE};
-    int rv = client_call(node, &call, CLOSE_MS, NULL);
 
-    return rv == 0 || rv == -MU_ECLOSED;
+    return client_call(node, &call, limit_ms, NULL) == 0;
 }
 
-/* On the loop's thread nothing can be waited for: the memory goes when all is cancelled. */
-static bool close_later(mu_coordinator *c, mu_node *node)
+/* The client actor may still write to the session: the memory goes with the node's. */
+static void leave_to_node(mu_coordinator *c)
 {
-    if (!mu__node_on_loop(node))
-        return false;
-    atomic_store(&node->coordinator, NULL);
-    if (run_errand(c, node, MU__CLIENT_CLOSE, false, finished_closing) != 0)
-        free(c);
-    return true;
+    mu_node *node = c->node;
+
+    uv_mutex_lock(&node->lock);
+    node->orphan = c;
+    uv_mutex_unlock(&node->lock);
+    mu__node_unref(node);
+}
+
+/* On the loop's thread nothing can be waited for: the memory goes when all has been
+ * cancelled. */
+static void close_later(mu_coordinator *c)
+{
+    if (run_errand(c, c->node, MU__CLIENT_CLOSE, false, finished_closing) == 0)
+        unlist(c);
+    else
+        leave_to_node(c);
+}
+
+/* True when nothing refers to the session any more. */
+static bool end_session(mu_coordinator *c)
+{
+    if (!atomic_load(&c->detached) && close_session(c->node, CLOSE_MS))
+        return true;
+    return c->node->state == MU__NODE_GONE;
 }
 
 void mu_coordinator_close(mu_coordinator *c)
 {
-    mu_node *node;
-
     if (c == NULL)
         return;
-    node = atomic_load(&c->node);
-    if (node != NULL && close_later(c, node))
-        return;
-    if (node != NULL && !close_session(node)) {
-        c->orphaned = true;
+    if (mu__node_on_loop(c->node) && !atomic_load(&c->detached)) {
+        close_later(c);
         return;
     }
-    if (node != NULL)
-        atomic_store(&node->coordinator, NULL);
-    free(c);
+    if (end_session(c))
+        coordinator_free(c);
+    else
+        leave_to_node(c);
 }
 
-void mu__coordinator_detach(mu_node *node)
+void mu__coordinator_detach(mu_node *node, int64_t limit_ms)
 {
-    mu_coordinator *c = atomic_load(&node->coordinator);
+    bool is_open;
 
-    if (c == NULL)
-        return;
-    if (!c->orphaned && !mu__node_on_loop(node))
-        (void)close_session(node);
-    atomic_store(&c->node, NULL);
-}
+    /* Outside of the lock its owner may free it. */
+    uv_mutex_lock(&node->lock);
+    is_open = node->coordinator != NULL && node->coordinator != node->orphan;
+    if (is_open)
+        atomic_store_explicit(&node->coordinator->detached, true, memory_order_release);
+    uv_mutex_unlock(&node->lock);
 
-void mu__coordinator_free_orphan(mu_node *node)
-{
-    mu_coordinator *c = atomic_load(&node->coordinator);
-
-    if (c != NULL && c->orphaned)
-        free(c);
+    if (is_open && !mu__node_on_loop(node))
+        (void)close_session(node, limit_ms < 0 || limit_ms > CLOSE_MS ? CLOSE_MS
+                                                                      : limit_ms);
 }
 
 /* ---- scheduling ---- */

@@ -4,11 +4,9 @@
 
 #include "muster/coordinator.h"
 
-/* The node is being closed: its coordinator, if it has one, gives up what it has, and
- * answers every call with -MU_ECLOSED from now on. */
-void mu__coordinator_detach(mu_node *node);
-
-/* The node is gone: free a coordinator that could not be closed before. */
-void mu__coordinator_free_orphan(mu_node *node);
+/* The node is being closed: its coordinator, if it has one, answers every call with
+ * -MU_ECLOSED from now on, and gives up what it has. That is waited for, `limit_ms` and
+ * some seconds at most, unless this is the loop's thread. */
+void mu__coordinator_detach(mu_node *node, int64_t limit_ms);
 
 #endif

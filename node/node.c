@@ -1,9 +1,11 @@
 /* A node in the real world: the member, a libuv loop (its own or the program's), an nng
  * wire, and the way from birth to death.
  *
- * Closing goes through three states on the loop. LEAVING: goodbye was said, peers hang up.
- * DRAINING: functions that run are told to stop, and waited for. GONE: everything is
- * freed, handles close, and the last close callback ends it. */
+ * Closing goes through three states on the loop. LEAVING: goodbye was said, peers hang
+ * up; calls that wait are completed, so that functions which wait in one come to an end,
+ * and no run and no call begins any more. DRAINING: functions that run are told to stop,
+ * and waited for. GONE: everything is freed, handles close, and the last close callback
+ * ends it. */
 #include "node/node.h"
 
 #include "actors/job.h"
@@ -25,25 +27,35 @@ enum {
     QUEUE_DEFAULT = 262144,
     ATTEMPTS_DEFAULT = 10,
     HEARTBEAT_DEFAULT_MS = 1000,
-    SILENCE_DEFAULT_MS = 5000
+    SILENCE_DEFAULT_MS = 5000,
+    LOG_TEXT_BYTES = 1536
 };
 
 static const char default_bind[] = "tcp://127.0.0.1:0";
 
 /* ---- log ---- */
 
+/* One write for each line, so that lines of several nodes and programs stay whole. */
 static void log_text(void *user, int level, const char *task, const char *who,
                      const char *line)
 {
     static const char *const names[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
     uv_timeval64_t now = {0};
+    char text[LOG_TEXT_BYTES];
+    int size;
 
     (void)user;
     (void)uv_gettimeofday(&now);
-    (void)fprintf(stderr, "%02d:%02d:%02d.%03d %s %s %s: %s\n",
-                  (int)(now.tv_sec / 3600 % 24), (int)(now.tv_sec / 60 % 60),
-                  (int)(now.tv_sec % 60), (int)(now.tv_usec / 1000), names[level], task,
-                  who, line);
+    size = snprintf(text, sizeof text - 1, "%02d:%02d:%02d.%03d %s %s %s: %s",
+                    (int)(now.tv_sec / 3600 % 24), (int)(now.tv_sec / 60 % 60),
+                    (int)(now.tv_sec % 60), (int)(now.tv_usec / 1000), names[level], task,
+                    who, line);
+    if (size < 0)
+        return;
+    if (size > LOG_TEXT_BYTES - 2)
+        size = LOG_TEXT_BYTES - 2;
+    text[size] = '\n';
+    (void)fwrite(text, 1, (size_t)size + 1, stderr);
 }
 
 /* The world's owner is the member, which is a node's first field. */
@@ -76,17 +88,32 @@ static void free_lists(mu_node *node)
     }
 }
 
-/* What is left when no loop, world or wire is. An abandoned node stays: a thread that
- * did not end may look at it. */
 static void node_free(mu_node *node)
 {
-    if (node->abandoned)
-        return;
     free_lists(node);
-    mu__coordinator_free_orphan(node);
+    free(node->orphan);
     mu_cluster_free(node->cluster);
     uv_mutex_destroy(&node->lock);
     free(node);
+}
+
+void mu__node_ref(mu_node *node)
+{
+    atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
+}
+
+void mu__node_unref(mu_node *node)
+{
+    if (atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1)
+        node_free(node);
+}
+
+/* No loop, world or wire is left. An abandoned node stays: a thread that did not end may
+ * look at it. */
+static void let_go(mu_node *node)
+{
+    if (!node->abandoned)
+        mu__node_unref(node);
 }
 
 static void close_left_calls(mu_node *node)
@@ -117,7 +144,7 @@ static void part_closed(void *arg)
         void (*closed_cb)(void *) = node->closed_cb;
         void *closed_user = node->closed_user;
 
-        node_free(node);
+        let_go(node);
         if (closed_cb != NULL)
             closed_cb(closed_user);
     }
@@ -132,14 +159,13 @@ static void handle_closed(uv_handle_t *handle)
 static void go(mu_node *node)
 {
     node->state = MU__NODE_GONE;
-    atomic_store_explicit(&node->closed, true, memory_order_release);
     node->abandoned = mu__world_uv_busy(node->world) > 0;
     mu__member_stop(&node->member);
     node->open_handles = 4;
     mu__world_uv_close(node->world, part_closed, node);
     if (node->abandoned)
         mu__world_uv_abandon(node->world);
-    mu__wire_nng_close(node->wire, part_closed, node);
+    mu__wire_uv_close(node->wire, part_closed, node);
     uv_close((uv_handle_t *)&node->closing_timer, handle_closed);
     uv_close((uv_handle_t *)&node->stop, handle_closed);
 }
@@ -177,15 +203,46 @@ static void on_closing(uv_timer_t *timer)
         drain(node);
 }
 
+/* End the actors that hold calls, which they complete then, with -MU_ECLOSED. By
+ * messages, so that it comes after all that was posted before. False: out of memory. */
+static bool end_callees(mu_node *node)
+{
+    static const uint32_t callees[] = {MU__CLIENT, MU__VARIABLES, MU__JOB};
+
+    for (size_t i = 0; i < sizeof callees / sizeof callees[0]; i++) {
+        struct mu__msg *msg = mu__msg_heap(MU__END, sizeof(struct mu__end));
+
+        if (msg == NULL)
+            return false;
+        msg->to = (mu__pid){MU__NODE_SELF, callees[i]};
+        ((struct mu__end *)mu__body(msg))->reason = mu__view_str("the node is closing");
+        (void)mu__world_uv_post(node->world, msg);
+    }
+    return true;
+}
+
+/* Outside of turns. Without memory for it, in the next step. */
+static void on_leaving(uv_timer_t *timer)
+{
+    mu_node *node = timer->data;
+
+    if (!end_callees(node))
+        return;
+    mu__worker_leave(worker_state(node), mu__kernel_pool(node->member.kernel),
+                     mu__world_uv_start_no_work(node->world));
+    (void)uv_timer_start(timer, on_closing, 0, CLOSING_STEP_MS);
+}
+
 static void begin_closing(mu_node *node)
 {
     if (node->state != MU__NODE_RUNNING)
         return;
     node->state = MU__NODE_LEAVING;
+    mu__node_refuse_calls(node);
     uv_update_time(node->loop);
     node->closing_ms = uv_now(node->loop);
     mu__member_leave(&node->member, "it is closing");
-    (void)uv_timer_start(&node->closing_timer, on_closing, 0, CLOSING_STEP_MS);
+    (void)uv_timer_start(&node->closing_timer, on_leaving, 0, CLOSING_STEP_MS);
 }
 
 static void on_stop(uv_async_t *async)
@@ -284,7 +341,7 @@ static void set_address(mu_node *node, const mu_node_options *o)
     if (o->advertise_address != NULL)
         url = o->advertise_address;
     else if (url == NULL || has_free_port(url))
-        url = mu__wire_nng_url(node->wire);
+        url = mu__wire_uv_url(node->wire);
     (void)snprintf(node->address, sizeof node->address, "%s", url);
 }
 
@@ -306,7 +363,7 @@ static int start_member(mu_node *node, const mu_node_options *o, mu_error *ret_e
     };
 
     return mu__member_start(&node->member, &config, mu__world_uv_world(node->world),
-                            mu__wire_nng_wire(node->wire), ret_error);
+                            mu__wire_uv_wire(node->wire), ret_error);
 }
 
 static void nothing(void *arg)
@@ -333,7 +390,7 @@ static int open_parts(mu_node *node, const mu_node_options *o, mu_error *ret_err
     if (rv != 0)
         return mu_error_set(ret_error, rv, "the node's threads cannot be started: %s",
                             mu_strerror(rv));
-    rv = mu__wire_nng_open(node->loop, bind_url(o), &mu__member_events, &node->member,
+    rv = mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
                            ret_error, &node->wire);
     if (rv != 0)
         goto err_world;
@@ -349,7 +406,7 @@ static int open_parts(mu_node *node, const mu_node_options *o, mu_error *ret_err
 err_member:
     mu__member_stop(&node->member);
 err_wire:
-    mu__wire_nng_close(node->wire, nothing, NULL);
+    mu__wire_uv_close(node->wire, nothing, NULL);
 err_world:
     mu__world_uv_close(node->world, nothing, NULL);
     return rv;
@@ -374,6 +431,7 @@ static mu_node *node_new(const mu_node_options *o)
         free(node);
         return NULL;
     }
+    atomic_init(&node->refs, 1);
     node->log = o->log == NULL ? log_text : o->log;
     node->log_user = o->log_user;
     node->log_level = o->log_level;
@@ -444,7 +502,7 @@ int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "a node on the program's loop is closed with "
                             "mu_node_close_async, and no node on its own thread");
-    mu__coordinator_detach(node);
+    mu__coordinator_detach(node, limit_ms);
     atomic_store(&node->close_limit_ms, limit_ms);
     (void)uv_async_send(&node->stop);
     (void)uv_thread_join(&node->thread);
@@ -453,7 +511,7 @@ int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error)
         rv = mu_error_set(ret_error, -MU_EDEADLINE,
                           "function \"%s\" on %s did not end within %lld ms",
                           node->running, node->member.task, (long long)limit_ms);
-    node_free(node);
+    let_go(node);
     return rv;
 }
 
@@ -463,7 +521,7 @@ void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
     node->closed_cb = closed;
     node->closed_user = user;
     atomic_store(&node->close_limit_ms, -1);
-    mu__coordinator_detach(node);
+    mu__coordinator_detach(node, 0);
     begin_closing(node);
 }
 

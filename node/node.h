@@ -5,7 +5,7 @@
 #include "actors/call.h"
 #include "node/member.h"
 #include "runtime/world_uv.h"
-#include "transport/wire_nng.h"
+#include "transport/wire_uv.h"
 
 #include "muster/node.h"
 
@@ -40,8 +40,9 @@ enum mu__node_state { MU__NODE_RUNNING, MU__NODE_LEAVING, MU__NODE_DRAINING, MU_
 
 struct mu_node {
     struct mu__member member;
+    atomic_uint refs;               /* holds of the memory: see mu__node_ref */
     struct mu__world_uv *world;
-    struct mu__wire_nng *wire;
+    struct mu__wire_uv *wire;
     uv_loop_t *loop;
     uv_loop_t own_loop;
     bool owns_loop;
@@ -49,17 +50,19 @@ struct mu_node {
     uv_async_t stop;                /* wakes the loop to close */
     uv_timer_t closing_timer;
     unsigned open_handles;          /* what must close before the node is gone */
-    int state;                      /* loop only */
+    atomic_int state;               /* written on the loop */
     uint64_t closing_ms;            /* loop time when closing began */
     atomic_llong close_limit_ms;
     atomic_bool closed;             /* calls are refused */
+    atomic_uint posting;            /* threads that saw it open and have not posted yet */
     bool abandoned;                 /* a function did not end */
     char running[64];               /* its name */
     void (*closed_cb)(void *user);
     void *closed_user;
-    uv_mutex_t lock;                /* guards `pending` */
+    uv_mutex_t lock;                /* guards `pending`, `coordinator` and `orphan` */
     struct mu__pending *pending;
-    struct mu_coordinator *_Atomic coordinator;
+    struct mu_coordinator *coordinator;
+    struct mu_coordinator *orphan;  /* could not be closed: freed with the node */
     struct mu__setting *settings;
     struct mu__program *programs;
     mu_log_fn log;
@@ -70,6 +73,11 @@ struct mu_node {
     mu_cluster *cluster;
     char address[280];
 };
+
+/* The memory of a node outlives its closing until the last of these has let go: a thread
+ * that was inside a call, its coordinator. Any thread. */
+void mu__node_ref(mu_node *node);
+void mu__node_unref(mu_node *node);
 
 bool mu__node_on_loop(const mu_node *node);
 
@@ -84,6 +92,10 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number,
 
 /* Post a message for an actor. Takes it, whatever is returned. Any thread. */
 int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
+
+/* From now on calls and posts are refused with -MU_ECLOSED, and nobody is half way
+ * through one: what was posted is in the inbox. Loop thread. */
+void mu__node_refuse_calls(mu_node *node);
 
 unsigned mu__node_ps_count(mu_node *node);
 

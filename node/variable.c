@@ -14,7 +14,7 @@ enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
 
 /* Unchanged once opened: any thread reads it. */
 struct mu_variable {
-    mu_node *node;
+    mu_node *node;              /* held: see mu__node_ref */
     uint32_t servers_count;
     struct mu__shape shape;
     char name[MU__VARIABLE_NAME_MAX + 1];
@@ -59,6 +59,19 @@ static int make_shape(const mu_variable_spec *spec, uint32_t servers_count,
     return rv;
 }
 
+static int check_flags(const mu_variable_spec *spec, mu_error *ret_error)
+{
+    const unsigned both = MU_VARIABLE_EXISTING | MU_VARIABLE_RECREATE;
+
+    if ((spec->flags & ~both) == 0 && spec->flags != both)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "variable %s: flags %u: expected 0, MU_VARIABLE_EXISTING (%d) or "
+                        "MU_VARIABLE_RECREATE (%d)",
+                        spec->name, spec->flags, MU_VARIABLE_EXISTING,
+                        MU_VARIABLE_RECREATE);
+}
+
 static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret_error,
                       struct mu__shape *ret_shape)
 {
@@ -73,6 +86,8 @@ static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret
                             "variable %.32s...: the name has %zu bytes: expected 1 to %d",
                             spec->name, strlen(spec->name), MU__VARIABLE_NAME_MAX);
     rv = mu__variable_name_check(mu__view_str(spec->name), ret_error);
+    if (rv == 0)
+        rv = check_flags(spec, ret_error);
     if (rv != 0)
         return rv;
     if (servers_count == 0)
@@ -157,17 +172,22 @@ int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_
     memcpy(variable->name, spec->name, strlen(spec->name));
     call = call_of(variable, MU__VARIABLE_OPEN, limit_ms);
     call.source = spec->initial;
+    call.flags = spec->flags;
     rv = run(variable, &call, ret_error);
     if (rv != 0) {
         free(variable);
         return rv;
     }
+    mu__node_ref(node);
     *ret_variable = variable;
     return 0;
 }
 
 void mu_variable_close(mu_variable *variable)
 {
+    if (variable == NULL)
+        return;
+    mu__node_unref(variable->node);
     free(variable);
 }
 

@@ -240,17 +240,17 @@ struct mu__work *mu__executor_take_done(struct mu__executor *executor)
     return first;
 }
 
-unsigned mu__executor_stop(struct mu__executor *executor)
+struct mu__work *mu__executor_stop(struct mu__executor *executor)
 {
-    unsigned forgotten = 0;
+    struct mu__work *given_back;
 
     (void)pthread_mutex_lock(&executor->lock);
     executor->stopping = true;
-    while (take_first(&executor->queued) != NULL)
-        forgotten++;
+    given_back = executor->queued.first;
+    executor->queued = (struct work_list){NULL, NULL};
     (void)pthread_cond_broadcast(&executor->work_ready);
     (void)pthread_mutex_unlock(&executor->lock);
-    return forgotten;
+    return given_back;
 }
 
 bool mu__executor_has_ended(struct mu__executor *executor)

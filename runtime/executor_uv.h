@@ -24,8 +24,8 @@ void mu__executor_submit(struct mu__executor *executor, struct mu__work *work);
 struct mu__work *mu__executor_take_done(struct mu__executor *executor);
 
 /* Work that has not started never will; threads end as soon as their work does. Returns
- * how many pieces of work were forgotten so. */
-unsigned mu__executor_stop(struct mu__executor *executor);
+ * the work that is given back so, linked by `next` in the order of submission. */
+struct mu__work *mu__executor_stop(struct mu__executor *executor);
 
 /* Has every thread ended after mu__executor_stop? Then mu__executor_free is immediate. */
 bool mu__executor_has_ended(struct mu__executor *executor);

@@ -299,6 +299,16 @@ int mu__monitor(struct mu__ctx *ctx, mu__pid pid)
 
 /* ---- actors ---- */
 
+static void on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__end *body = mu__body(msg);
+
+    (void)state;
+    mu__log(ctx, MU__LOG_DEBUG, "ends: %.*s", (int)body->reason.size,
+            (const char *)body->reason.data);
+    mu__stop(ctx->kernel, ctx->self);
+}
+
 static const struct dispatch *dispatch_of(struct mu__kernel *kernel,
                                           const struct mu__behavior *behavior)
 {
@@ -311,6 +321,7 @@ static const struct dispatch *dispatch_of(struct mu__kernel *kernel,
     if (d == NULL)
         return NULL;
     d->behavior = behavior;
+    d->handle[MU__END] = on_end;
     for (size_t i = 0; i < behavior->handlers_count; i++) {
         assert(behavior->handlers[i].kind < kernel->schema->rows_count);
         d->handle[behavior->handlers[i].kind] = behavior->handlers[i].handle;

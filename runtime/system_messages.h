@@ -31,13 +31,19 @@
     F(S, REQUIRED, u32, index, 0)                                           \
     F(S, REQUIRED, str, reason, 0)
 
+/* From the node's own composition: end, once what is before this in the mailbox has been
+ * handled. Every actor obeys. */
+#define MU__END_FIELDS(F, S)                                                \
+    F(S, REQUIRED, str, reason, 0)
+
 #define MU__SYSTEM_MESSAGES(M)                                              \
     M(1, TIMER, timer, MU__TIMER_FIELDS, false)                             \
     M(2, DOWN, down, MU__DOWN_FIELDS, false)                                \
     M(3, NODE_UP, node_up, MU__NODE_UP_FIELDS, false)                       \
     M(4, NODE_DOWN, node_down, MU__NODE_DOWN_FIELDS, false)                 \
     M(5, WORK_DONE, work_done, MU__WORK_DONE_FIELDS, false)                 \
-    M(6, NODE_TROUBLE, node_trouble, MU__NODE_TROUBLE_FIELDS, false)
+    M(6, NODE_TROUBLE, node_trouble, MU__NODE_TROUBLE_FIELDS, false)        \
+    M(7, END, end, MU__END_FIELDS, false)
 
 enum mu__system_kind {
 #define MU__SYSTEM_KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,
@@ -52,5 +58,6 @@ MU__MESSAGE_STRUCT(node_up, MU__NODE_UP_FIELDS)
 MU__MESSAGE_STRUCT(node_down, MU__NODE_DOWN_FIELDS)
 MU__MESSAGE_STRUCT(work_done, MU__WORK_DONE_FIELDS)
 MU__MESSAGE_STRUCT(node_trouble, MU__NODE_TROUBLE_FIELDS)
+MU__MESSAGE_STRUCT(end, MU__END_FIELDS)
 
 #endif

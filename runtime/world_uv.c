@@ -55,6 +55,7 @@ struct mu__world_uv {
 
     uint64_t random[4];
 
+    bool starts_no_work;        /* the executor has been stopped */
     bool closing;
     unsigned open_handles;      /* holds of the memory */
     void (*closed)(void *arg);
@@ -257,8 +258,8 @@ static void op_submit(struct mu__world *door, struct mu__work *work)
 {
     struct mu__world_uv *world = from_door(door);
 
-    if (world->closing)
-        return; /* as if it had been queued behind what closing forgot */
+    if (world->closing || world->starts_no_work)
+        return; /* as if it had been queued behind what was given back or forgotten */
     world->busy++;
     mu__executor_submit(world->executor, work);
 }
@@ -357,6 +358,16 @@ unsigned mu__world_uv_busy(const struct mu__world_uv *world)
 
 /* ---- Closing ---- */
 
+struct mu__work *mu__world_uv_start_no_work(struct mu__world_uv *world)
+{
+    struct mu__work *given_back = mu__executor_stop(world->executor);
+
+    world->starts_no_work = true;
+    for (const struct mu__work *work = given_back; work != NULL; work = work->next)
+        world->busy--;
+    return given_back;
+}
+
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct mu__world_uv *world = handle->data;
@@ -432,7 +443,7 @@ void mu__world_uv_close(struct mu__world_uv *world, void (*closed)(void *arg), v
     for (struct mu__work *work = world->finished; work != NULL; work = work->next)
         world->busy--;
     world->finished = NULL;
-    world->busy -= mu__executor_stop(world->executor);
+    (void)mu__world_uv_start_no_work(world);
     end_if_all_ended(world);
 }
 

@@ -42,6 +42,11 @@ int mu__world_uv_post(struct mu__world_uv *world, struct mu__msg *msg);
  * still runs on a thread, or has ended and was not yet noticed. */
 unsigned mu__world_uv_busy(const struct mu__world_uv *world);
 
+/* Work that has not started never will: it is given back, linked by `next`, and no
+ * WORK_DONE comes for it. Work that runs goes on, and comes back as ever; what is
+ * submitted from now on is dropped. For an owner that will close the world soon. */
+struct mu__work *mu__world_uv_start_no_work(struct mu__world_uv *world);
+
 /* Begin to close: no hook is called any more, posts are refused, messages that wait are
  * freed, work that has not started never will. Work that runs is waited for, for as long
  * as it takes (see mu__world_uv_abandon), and no WORK_DONE comes. `closed` is the last

@@ -22,7 +22,7 @@ TEXT_SUFFIXES = C_SUFFIXES + (
 WIDE_SUFFIXES = (".md", ".json")
 
 # A file that is named so may touch the loop, sockets or HTTP; all others are pure.
-OUTER_STEM = re.compile(r"_(uv|nng|curl)$")
+OUTER_STEM = re.compile(r"_(uv|curl)$")
 PURE_FOLDERS = ("actors", "runtime", "transport", "resolver")
 
 OURS = r"^(\.\./)*(%s)/"
@@ -40,8 +40,8 @@ WALLS = [
     (r"^actors/", (UV, NNG, CURL, CJSON, MSGPACK, r"^time\.h$",
                    OURS % "transport|resolver|node|tests"), None),
     (r"^transport/", (CURL, CJSON, OURS % "actors|resolver|node|tests"), None),
-    (r"^transport/", (NNG,), r"_nng\.[ch]$"),
-    (r"^transport/", (UV,), r"_(nng|uv)\.[ch]$"),
+    (r"^transport/", (NNG,), None),
+    (r"^transport/", (UV,), r"_uv\.[ch]$"),
     (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|tests"), None),
     (r"^resolver/", (CURL,), r"_curl\.[ch]$"),
     (r"^resolver/", (UV,), r"_(curl|uv)\.[ch]$"),
@@ -306,12 +306,13 @@ CASES = [
     (None, "actors/a.c", '#include "runtime/kernel.h"\n#include <muster/uv_time.h>\n'),
     ("wall", "transport/a.c", "#include <curl/curl.h>\n"),
     ("wall", "transport/a.c", "#include <cjson/cJSON.h>\n"),
-    ("wall", "transport/a_nng.c", '#include "actors/chief.h"\n'),
+    ("wall", "transport/a_uv.c", '#include "actors/chief.h"\n'),
     ("wall", "transport/a.c", '#include "resolver/env.h"\n'),
     ("wall", "transport/a.c", '#include "node/node.h"\n'),
     ("wall", "transport/a.c", "#include <nng/nng.h>\n"),
     ("wall", "transport/a.c", "#include <uv.h>\n"),
-    (None, "transport/a_nng.c", "#include <nng/nng.h>\n#include <uv.h>\n"),
+    ("wall", "transport/a_uv.c", "#include <nng/nng.h>\n"),
+    (None, "transport/a_uv.c", "#include <uv.h>\n"),
     ("wall", "resolver/a.c", "#include <nng/nng.h>\n"),
     ("wall", "resolver/a.c", "#include <msgpack.h>\n"),
     ("wall", "resolver/a.c", '#include "actors/chief.h"\n'),

@@ -231,6 +231,20 @@ static float read_first(struct mu__store *store, uint64_t id)
     return first;
 }
 
+/* Of a shard of 32 bytes. */
+static float read_half(struct mu__store *store, uint64_t id)
+{
+    struct mu__view data;
+    uint64_t version;
+    mu_error error;
+    float first;
+
+    assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 32}, &error,
+                                    &data, &version), 0);
+    memcpy(&first, data.data, sizeof first);
+    return first;
+}
+
 static struct mu__store_totals totals_of(const struct mu__store *store)
 {
     struct mu__store_totals totals;
@@ -436,7 +450,8 @@ static void test_opens_refused(void **state)
         const struct open_row *row = &open_rows[i];
         struct mu__store *store = mu__store_new(&small, i);
         struct mu__store_open request = {
-            mu__view_str(row->name), row->shape, row->shard, row->bytes, {pid(ALICE), 1}};
+            mu__view_str(row->name), row->shape, row->shard, row->bytes, {pid(ALICE), 1},
+            false, 0};
         mu_error error = {.message = ""};
         int rv = mu__store_open(store, &request, &error);
 
@@ -518,7 +533,8 @@ static const struct operation_row {
     {MU_BOOL, MU__WRITE_ASSIGN, 0},
     {MU_F32, MU__WRITE_ZERO, -MU_EINVALID},     /* with data */
     {MU_F32, 0, -MU_EINVALID},
-    {MU_F32, 7, -MU_EINVALID},
+    {MU_F32, MU__WRITE_COMMIT, -MU_EINVALID},   /* with data */
+    {MU_F32, 8, -MU_EINVALID},
     {MU_F32, UINT32_MAX, -MU_EINVALID},
 };
 
@@ -788,6 +804,263 @@ static void test_momentum(void **state)
     assert_true(read_first(store, id) == -5);
 }
 
+/* ---- Openers that never create ---- */
+
+/* Shard 1 of two; `existing`, or to be made. */
+static struct mu__store_open second_of(uint32_t node, uint64_t token, bool existing)
+{
+    struct mu__store_open request = open_of("w", node, token);
+
+    request.shape.shards = 2;
+    request.shard = 1;
+    request.bytes = 32;
+    request.existing = existing;
+    return request;
+}
+
+static void opens_absent(struct mu__store *store, const struct mu__store_open *request)
+{
+    struct mu__store_opened note = opens(store, request);
+
+    assert_int_equal(note.code, -MU_EAGAIN);
+    assert_string_equal(note.words, "it does not exist, and nobody creates it");
+    assert_false(mu__store_next_opened(store, &note));
+}
+
+static int commit_it(struct mu__store *store, uint64_t id, uint32_t node, uint64_t token)
+{
+    mu_error error;
+
+    return write_it(store, (struct mu__store_write){.id = id,
+                                                    .operation = MU__WRITE_COMMIT,
+                                                    .transfer = token,
+                                                    .writer = pid(node)}, &error);
+}
+
+static void abandon_it(struct mu__store *store, uint64_t id, uint32_t node,
+                       uint64_t token)
+{
+    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ABANDON,
+                                             .transfer = token, .writer = pid(node)});
+}
+
+/* What is only waited for is no variable, and is bounded as all waiting is. */
+static void test_existing_waits(void **state)
+{
+    struct mu__store *store = *state;
+    struct mu__store_open request = open_of("w", BOB, 1);
+    struct mu__store_open other = open_of("v", BOB, 9);
+    struct mu__store_info info = {.name = NULL};
+    mu_error error;
+    uint64_t id;
+
+    other.existing = true;
+    request.existing = true;
+    for (; request.asker.token <= 3; request.asker.token++)
+        opens_absent(store, &request);
+    assert_int_equal(mu__store_open(store, &request, &error), -MU_EEXHAUSTED);
+    assert_int_equal(mu__store_open(store, &other, &error), -MU_EEXHAUSTED);
+    assert_int_equal(totals_of(store).waiting, 3);
+    assert_int_equal(totals_of(store).variables, 0);
+    assert_int_equal(totals_of(store).bytes, 0);
+    mu__store_each(store, remember, &info);
+    assert_null(info.name);
+    abandon_it(store, 0, BOB, 2);
+    assert_int_equal(answered(store, BOB, 2).code, -MU_ECANCELLED);
+    id = make(store, "w");
+    assert_true(answered(store, BOB, 1).id == id);
+    assert_false(answered(store, BOB, 3).created);
+    assert_int_equal(totals_of(store).waiting, 0);
+    assert_false(opens(store, &request).created);
+}
+
+/* Nothing is left of those who waited for nothing. */
+static void test_existing_leaves(void **state)
+{
+    struct mu__store *store = *state;
+    struct mu__store_open bob = open_of("w", BOB, 1);
+    struct mu__store_open carol = open_of("w", CAROL, 2);
+    struct mu__store_opened opened;
+
+    bob.existing = true;
+    carol.existing = true;
+    opens_absent(store, &bob);
+    opens_absent(store, &carol);
+    mu__store_node_down(store, BOB);
+    assert_int_equal(totals_of(store).waiting, 1);
+    mu__store_node_down(store, CAROL);
+    assert_int_equal(totals_of(store).waiting, 0);
+    (void)make(store, "w");
+    assert_false(mu__store_next_opened(store, &opened));
+}
+
+/* When a creator is lost, one who may create comes first; when there is none, those who
+ * may not are told and go on waiting. */
+static void test_existing_is_no_heir(void **state)
+{
+    struct mu__store *store = *state;
+    struct mu__store_open alice = open_of("w", ALICE, 1);
+    struct mu__store_open bob = open_of("w", BOB, 2);
+    struct mu__store_open carol = open_of("w", CAROL, 3);
+    uint64_t id = opens(store, &alice).id;
+
+    bob.existing = true;
+    opens_and_waits(store, &bob);
+    opens_and_waits(store, &carol);
+    mu__store_node_down(store, ALICE);
+    assert_true(answered(store, CAROL, 3).created);
+    abandon_it(store, id, CAROL, 3);
+    assert_int_equal(answered(store, BOB, 2).code, -MU_EAGAIN);
+    assert_int_equal(totals_of(store).variables, 0);
+    assert_int_equal(totals_of(store).bytes, 0);
+    assert_int_equal(totals_of(store).waiting, 1);
+    alice.asker.token = 4;
+    id = opens(store, &alice).id;
+    zero_it(store, id, ALICE, 4);
+    assert_true(answered(store, BOB, 2).id == id);
+}
+
+static void test_existing_of_another_shape(void **state)
+{
+    struct mu__store *store = *state;
+    struct mu__store_open bob = open_of("w", BOB, 2);
+    struct mu__store_open alice = open_of("w", ALICE, 1);
+    struct mu__store_opened opened;
+
+    bob.existing = true;
+    opens_absent(store, &bob);
+    alice.shape.dims[0] = 8;
+    alice.bytes = 32;
+    assert_int_equal(mu__store_open(store, &alice, &(mu_error){.code = 0}), 0);
+    opened = answered(store, BOB, 2);
+    assert_int_equal(opened.code, -MU_EPRECONDITION);
+    assert_string_equal(opened.words, "it was created with another dtype, shape or "
+                                      "number of shards");
+    assert_true(answered(store, ALICE, 1).created);
+    assert_int_equal(totals_of(store).waiting, 0);
+}
+
+/* ---- Shards that wait for shard 0 ---- */
+
+/* Filled is not enough: nobody may use it, nor count it as the creator's, before the
+ * creator has said so. */
+static void test_commit(void **state)
+{
+    struct mu__store *store = *state;
+    struct mu__store_open alice = second_of(ALICE, 1, false);
+    struct mu__store_open bob = second_of(BOB, 2, true);
+    uint64_t id = opens(store, &alice).id;
+    struct mu__view data;
+    uint64_t version;
+    mu_error error;
+
+    assert_int_equal(commit_it(store, id, ALICE, 1), -MU_EPRECONDITION);
+    zero_it(store, id, ALICE, 1);
+    opens_and_waits(store, &bob);
+    assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 4}, &error,
+                                    &data, &version), -MU_EPRECONDITION);
+    assert_int_equal(commit_it(store, id, BOB, 2), -MU_EPRECONDITION);
+    assert_int_equal(commit_it(store, id + 1, ALICE, 1), -MU_ENOTFOUND);
+    assert_int_equal(commit_it(store, id, ALICE, 1), 0);
+    assert_false(answered(store, BOB, 2).created);
+    assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 4}, &error,
+                                    &data, &version), 0);
+    assert_int_equal(version, 1);
+    assert_int_equal(commit_it(store, id, ALICE, 1), 0);
+}
+
+/* The creator was lost after it filled the shard: who has found shard 0 uses it, who is
+ * to create shard 0 makes it anew, in any shape. */
+static void test_orphan(void **state)
+{
+    struct mu__store *store = *state;
+    struct mu__store_open alice = second_of(ALICE, 1, false);
+    struct mu__store_open bob = second_of(BOB, 2, true);
+    struct mu__store_open carol = second_of(CAROL, 3, false);
+    uint64_t id = opens(store, &alice).id;
+    struct mu__store_opened opened;
+
+    zero_it(store, id, ALICE, 1);
+    mu__store_node_down(store, ALICE);
+    carol.shape.dims[0] = 8;
+    carol.bytes = 16;
+    opened = opens(store, &carol);
+    assert_true(opened.created);
+    assert_true(opened.id != id);
+    assert_int_equal(totals_of(store).bytes, 16);
+    abandon_it(store, opened.id, CAROL, 3);
+    assert_int_equal(totals_of(store).variables, 0);
+
+    id = opens(store, &alice).id;
+    zero_it(store, id, ALICE, 1);
+    abandon_it(store, id, ALICE, 1);
+    assert_int_equal(commit_it(store, id, ALICE, 1), -MU_EPRECONDITION);
+    opened = opens(store, &bob);
+    assert_int_equal(opened.code, 0);
+    assert_false(opened.created);
+    assert_true(opened.id == id);
+    assert_true(read_half(store, id) == 0);
+}
+
+/* The same when they waited already; one who creates comes first, and fills it again. */
+static void test_orphan_is_waited_for(void **state)
+{
+    struct mu__store *store = *state;
+    struct mu__store_open alice = second_of(ALICE, 1, false);
+    struct mu__store_open bob = second_of(BOB, 2, true);
+    struct mu__store_open carol = second_of(CAROL, 3, false);
+    uint64_t id = opens(store, &alice).id;
+    const float content[8] = {7};
+
+    zero_it(store, id, ALICE, 1);
+    opens_and_waits(store, &bob);
+    opens_and_waits(store, &carol);
+    mu__store_node_down(store, ALICE);
+    assert_true(answered(store, CAROL, 3).created);
+    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ASSIGN,
+                                             .transfer = 3,
+                                             .data = {content, sizeof content},
+                                             .writer = pid(CAROL)});
+    mu__store_node_down(store, CAROL);
+    assert_int_equal(answered(store, BOB, 2).code, 0);
+    assert_true(read_half(store, id) == 7);
+}
+
+/* ---- Shards that are made anew ---- */
+
+/* Only the one that was meant goes, with its velocity and what was staged for it. */
+static void test_replaced(void **state)
+{
+    struct mu__store *store = *state;
+    uint64_t id = make(store, "w");
+    struct mu__store_open request = open_of("w", BOB, 2);
+    struct mu__store_write gradient = piece_of(id, BOB, 0, 0);
+    struct mu__store_opened opened;
+    mu_error error;
+
+    gradient.operation = MU__WRITE_MOMENTUM;
+    gradient.momentum = 0.5;
+    write_ok(store, gradient);
+    write_ok(store, piece_of(id, CAROL, 5, 0));
+    assert_int_equal(totals_of(store).bytes, 3 * 64);
+    request.replaces = id + 1;
+    assert_false(opens(store, &request).created);
+    request.replaces = id;
+    opened = opens(store, &request);
+    assert_true(opened.created);
+    assert_true(opened.id != id);
+    assert_int_equal(totals_of(store).bytes, 64);
+    assert_int_equal(totals_of(store).transfers, 0);
+    assert_int_equal(totals_of(store).variables, 1);
+    assert_int_equal(write_it(store, piece_of(id, CAROL, 5, 32), &error), -MU_ENOTFOUND);
+    request.asker.token = 3;
+    request.replaces = opened.id;
+    opens_and_waits(store, &request);
+    zero_it(store, opened.id, BOB, 2);
+    assert_false(answered(store, BOB, 3).created);
+    assert_true(read_first(store, opened.id) == 0);
+}
+
 /* Thousands of names: found again, and each its own. */
 static void test_many(void **state)
 {
@@ -842,6 +1115,14 @@ int main(void)
         WITH_STORE(test_bounds_of_transfers),
         WITH_STORE(test_counters),
         WITH_STORE(test_momentum),
+        WITH_STORE(test_existing_waits),
+        WITH_STORE(test_existing_leaves),
+        WITH_STORE(test_existing_is_no_heir),
+        WITH_STORE(test_existing_of_another_shape),
+        WITH_STORE(test_commit),
+        WITH_STORE(test_orphan),
+        WITH_STORE(test_orphan_is_waited_for),
+        WITH_STORE(test_replaced),
         cmocka_unit_test(test_many),
     };
 

@@ -67,6 +67,9 @@ bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol);
 /* Memory of frames to send: mu__buf with headroom. */
 struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity);
 
+/* The frame itself if it has headroom, else a copy that has; NULL when out of memory. */
+struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame);
+
 /* Read on, in the loop's next turn, where a pause was asked for. */
 void mu__wire_uv_resume_later(struct mu__wire_uv *wire);
 
@@ -79,6 +82,7 @@ void mu__in_resume_paused(struct mu__wire_uv *wire);
 int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url);
 void mu__out_hangup(struct mu__wire *door, uint32_t number);
 int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame);
+const char *mu__out_last_error(struct mu__wire *door, uint32_t number);
 void mu__out_hangup_all(struct mu__wire_uv *wire);
 
 #endif

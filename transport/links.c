@@ -816,14 +816,27 @@ int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)
 
 /* ---- time ---- */
 
+/* What is known of why a link is not up: what the wire says of the present attempt, or
+ * else why the last one ended. */
+static const char *why_missing(const struct mu__links *links, const struct link *link)
+{
+    const char *words = link->out == 0 || link->state != DIALLING
+                            ? NULL
+                            : links->wire->ops->last_error(links->wire, link->out);
+
+    return words == NULL ? link->why : words;
+}
+
 static void note_waiting(struct mu__links *links, struct link *link, uint64_t now_ms)
 {
+    const char *why = why_missing(links, link);
+
     if (!link->keep || links->leaving || now_ms < link->waiting_note_ms)
         return;
     say(links, MU__LOG_WARN,
         "waiting for /job:%s/task:%" PRIu32 " at %s for %" PRIu64 " s (%s%s%s)",
         link->type, link->index, link->url, (now_ms - link->missing_since_ms) / 1000,
-        state_names[link->state], link->why[0] == '\0' ? "" : "; ", link->why);
+        state_names[link->state], why[0] == '\0' ? "" : "; ", why);
     link->waiting_note_ms = now_ms + link->waiting_step_ms;
     if (link->waiting_step_ms < WAITING_MAX_MS)
         link->waiting_step_ms *= 2;

@@ -363,6 +363,13 @@ void mu__out_hangup_all(struct mu__wire_uv *wire)
             mu__out_hangup(&wire->door, (uint32_t)wire->outs.entries[i].key);
 }
 
+const char *mu__out_last_error(struct mu__wire *door, uint32_t number)
+{
+    const struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+
+    return out == NULL ? NULL : out->last_error;
+}
+
 /* ---- sending ---- */
 
 static void on_written(uv_write_t *request, int status)
@@ -399,6 +406,11 @@ static uv_buf_t with_header(const struct mu__out *out, struct mu__buf *frame)
     return uv_buf_init((char *)frame->data - header, (unsigned)(header + frame->size));
 }
 
+static void on_out_of_memory(uv_timer_t *timer)
+{
+    fail(timer->data, "out of memory");
+}
+
 static int write_rest(struct channel *channel, struct mu__buf *frame, uv_buf_t rest)
 {
     struct write *write = malloc(sizeof *write);
@@ -413,30 +425,46 @@ static int write_rest(struct channel *channel, struct mu__buf *frame, uv_buf_t r
     return -MU_ENOMEM;
 }
 
-int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
+/* What the system does not take at once is written later, in order. Takes `frame` when 0
+ * is returned. */
+static int write_frame(struct mu__out *out, struct mu__buf *frame)
 {
-    struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
-    uv_stream_t *stream;
-    uv_buf_t bytes;
-    int written;
+    uv_buf_t bytes = with_header(out, frame);
+    int written = uv_try_write(&out->channel->stream.stream, &bytes, 1);
 
-    assert(frame->size <= MU__FRAME_BYTES_MAX);
-    if (out == NULL || !out->up)
-        return -MU_EUNAVAILABLE;
-    stream = &out->channel->stream.stream;
-    if (uv_stream_get_write_queue_size(stream) > WAITING_BYTES_MAX) {
-        out->blocked = true;
-        return -MU_EAGAIN;
-    }
-    bytes = with_header(out, frame);
-    written = uv_try_write(stream, &bytes, 1);
     if (written < 0)
         written = 0;    /* full, or broken, which the reading side will see */
     if ((size_t)written == bytes.len) {
         mu__buf_unref(frame);
         return 0;
     }
-    return write_rest(out->channel, frame,
-                      uv_buf_init(bytes.base + written, (unsigned)bytes.len -
-                                                            (unsigned)written));
+    if (write_rest(out->channel, frame,
+                   uv_buf_init(bytes.base + written,
+                               (unsigned)bytes.len - (unsigned)written)) == 0)
+        return 0;
+    /* Half a frame may be on its way: this connection has ended. */
+    (void)uv_timer_start(&out->timer, on_out_of_memory, 0, 0);
+    return -MU_ENOMEM;
+}
+
+int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
+{
+    struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+    struct mu__buf *sent;
+    int rv;
+
+    assert(frame->size <= MU__FRAME_BYTES_MAX);
+    if (out == NULL || !out->up)
+        return -MU_EUNAVAILABLE;
+    if (uv_stream_get_write_queue_size(&out->channel->stream.stream) > WAITING_BYTES_MAX) {
+        out->blocked = true;
+        return -MU_EAGAIN;
+    }
+    sent = mu__frame_with_headroom(frame);
+    if (sent == NULL)
+        return -MU_ENOMEM;
+    rv = write_frame(out, sent);
+    if (sent != frame)
+        mu__buf_unref(rv == 0 ? frame : sent);
+    return rv;
 }

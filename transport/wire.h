@@ -41,6 +41,10 @@ struct mu__wire_ops {
 
     /* Break an incoming connection. No event of it follows. */
     void (*drop)(struct mu__wire *wire, uint32_t in);
+
+    /* Why `out` is not connected, for messages: a static string. NULL when it is, or when
+     * nothing is known. */
+    const char *(*last_error)(struct mu__wire *wire, uint32_t out);
 };
 
 /* What a wire tells. Given when the wire is opened. */

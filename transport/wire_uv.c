@@ -120,7 +120,7 @@ struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity)
     struct mu__buf *buf;
 
     (void)door;
-    if (capacity > UINT32_MAX)
+    if (capacity > MU__FRAME_BYTES_MAX)
         return NULL;
     buf = malloc(offset + capacity);
     if (buf == NULL)
@@ -132,6 +132,20 @@ struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity)
         .release = release_frame,
     };
     return buf;
+}
+
+struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame)
+{
+    struct mu__buf *copy;
+
+    if (frame->release == release_frame)
+        return frame;
+    copy = mu__frame_buffer(NULL, frame->size);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy->data, frame->data, frame->size);
+    copy->size = frame->size;
+    return copy;
 }
 
 /* ---- listening ---- */
@@ -236,10 +250,20 @@ static bool is_stale(const char *path)
     return stale;
 }
 
+/* libuv says EACCES for this too. */
+static bool has_directory(const char *path)
+{
+    char directory[MU__URL_PATH_MAX + 1];
+
+    (void)snprintf(directory, sizeof directory, "%s", path);
+    *(strrchr(directory, '/') + 1) = '\0';
+    return access(directory, F_OK) == 0;
+}
+
 static int listen_ipc(struct mu__wire_uv *wire)
 {
     const char *path = wire->url.path;
-    int rv = uv_pipe_bind(&wire->listener.pipe, path);
+    int rv = has_directory(path) ? uv_pipe_bind(&wire->listener.pipe, path) : UV_ENOENT;
 
     if (rv == UV_EADDRINUSE && is_stale(path) && unlink(path) == 0)
         rv = uv_pipe_bind(&wire->listener.pipe, path);
@@ -257,6 +281,7 @@ static const struct mu__wire_ops ops = {
     .hangup = mu__out_hangup,
     .send = mu__out_send,
     .drop = mu__in_drop,
+    .last_error = mu__out_last_error,
 };
 
 static void init_handles(struct mu__wire_uv *wire)

@@ -9,8 +9,11 @@
  *
  * Errors of every call: -MU_EDEADLINE names the servers that were not reached, or did not
  * answer, within the limit; -MU_ENOTFOUND says that a server was restarted since the
- * variable was opened and does not have it any more (open it again). Server and words are
- * in the mu_error: `task` is the server's.
+ * variable was opened and does not have it any more, or that the variable was created
+ * anew (open it again). Server and words are in the mu_error: `task` is the server's.
+ *
+ * A server that is restarted comes back empty. A variable of which some shards are lost
+ * and others are there is not mended silently: see mu_variable_open.
  *
  * What is atomic: a shard of at most 1 MiB is read and written as a whole. Larger shards
  * travel in pieces: an assign becomes visible at once when its last piece has arrived;
@@ -28,6 +31,15 @@ extern "C" {
 
 typedef struct mu_variable mu_variable;
 
+enum mu_variable_flag {
+    MU_VARIABLE_EXISTING = 1,   /* never creates: waits, up to the limit, until somebody
+                                   who may create it has done so; an opener without this
+                                   flag creates */
+    MU_VARIABLE_RECREATE = 2    /* when some servers have lost their shards, writes the
+                                   whole initial content to all shards, and creates the
+                                   missing ones; not together with MU_VARIABLE_EXISTING */
+};
+
 typedef struct mu_variable_spec {
     const char *name;           /* 1 to 255 bytes of UTF-8 */
     int dtype;                  /* MU_F32 ...; only F32 and F64 take gradients */
@@ -36,12 +48,20 @@ typedef struct mu_variable_spec {
     unsigned shards;            /* at most dims[0]; 0: one up to 64 KiB, else one for each
                                    server; a variable of rank 0 has one in any case */
     const void *initial;        /* the whole variable; NULL: zeros */
+    unsigned flags;             /* enum mu_variable_flag, or 0 */
 } mu_variable_spec;
 
 /* Open a variable, creating it when there is none of that name: the first to open it sets
- * its initial content, everybody else waits until that is done. An existing variable with
- * another dtype, shape or number of shards gives -MU_EPRECONDITION and says which.
- * Waits for the servers that it needs; at the limit the error names those missing. */
+ * its initial content, everybody else waits until that is done. All of the content comes
+ * from one opener, also when the first is lost meanwhile. An existing variable with another
+ * dtype, shape or number of shards gives -MU_EPRECONDITION and says which. Waits for the
+ * servers that it needs; at the limit the error names those missing.
+ *
+ * When some servers have their shards and others were restarted without them:
+ * -MU_EDATALOSS names those. With MU_VARIABLE_RECREATE the variable is created anew, and
+ * handles opened before give -MU_ENOTFOUND from then on. With MU_VARIABLE_EXISTING the
+ * call waits for somebody who does that, and at the limit names the servers that lack it.
+ * When all servers that it lives on were restarted it is created as at first. */
 MU_EXPORT int mu_variable_open(mu_node *node, const mu_variable_spec *spec,
                                int64_t limit_ms, mu_error *ret_error,
                                mu_variable **ret_variable);

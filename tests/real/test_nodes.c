@@ -305,7 +305,7 @@ static void test_variables_over_two_servers(void **state)
     struct fixture *f = *state;
     const uint64_t dims[2] = {5, 2};
     const float ones[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    const mu_variable_spec spec = {"w", MU_F32, 2, dims, 2, ones};
+    const mu_variable_spec spec = {"w", MU_F32, 2, dims, 2, ones, 0};
     const mu_optimizer optimizer = {0.5, 0.0};
     mu_variable *variable = NULL;
     mu_error error = {0};

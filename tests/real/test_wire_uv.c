@@ -5,11 +5,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "transport/wire_nng.h"
+#include "transport/wire_uv.h"
 
 #include "../contract_wire.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ struct place {
     uv_loop_t loop;
     uv_timer_t limit;
     bool late;
-    struct mu__wire_nng *wires[2];
+    struct mu__wire_uv *wires[2];
     unsigned open;
     char urls[2][ADDRESS_MAX];
     char directory[64];             /* "" for tcp */
@@ -98,14 +99,14 @@ static struct mu__wire *place_open(void *arg, unsigned which,
 {
     struct place *place = arg;
     mu_error error;
-    int rv = mu__wire_nng_open(&place->loop, place->urls[which], events, owner, &error,
+    int rv = mu__wire_uv_open(&place->loop, place->urls[which], events, owner, &error,
                                &place->wires[which]);
 
     if (rv != 0)
         fail_msg("%s", error.message);
     place->open++;
-    set_url(place, which, mu__wire_nng_url(place->wires[which]));
-    return mu__wire_nng_wire(place->wires[which]);
+    set_url(place, which, mu__wire_uv_url(place->wires[which]));
+    return mu__wire_uv_wire(place->wires[which]);
 }
 
 static void on_closed(void *arg)
@@ -123,7 +124,7 @@ static void place_close(void *arg, unsigned which)
     struct place *place = arg;
     bool closed = false;
 
-    mu__wire_nng_close(place->wires[which], on_closed, &closed);
+    mu__wire_uv_close(place->wires[which], on_closed, &closed);
     assert_true(place_run(place, is_set, &closed));
     place->open--;
 }
@@ -326,15 +327,22 @@ static void plain_write(int fd, const void *data, size_t size)
     assert_int_equal(send(fd, data, size, MSG_NOSIGNAL), (ssize_t)size);
 }
 
-/* Read until the other side has closed; a reset counts. */
-static void plain_expect_end(int fd)
+/* Whether the other side has closed; a reset counts. */
+static bool plain_has_ended(void *arg)
 {
+    const int *fd = arg;
     char bytes[64];
     ssize_t n;
 
     do
-        n = recv(fd, bytes, sizeof bytes, 0);
+        n = recv(*fd, bytes, sizeof bytes, MSG_DONTWAIT);
     while (n > 0);
+    return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+static void plain_expect_end(struct place *place, int fd)
+{
+    assert_true(place_run(place, plain_has_ended, &fd));
 }
 
 static void big_endian(uint8_t bytes[8], uint64_t number)
@@ -375,7 +383,7 @@ static void test_garbage(void **state)
         int fd = plain_connect(place_url(listener->place, 1));
 
         plain_write(fd, rows[i].bytes, rows[i].size);
-        plain_expect_end(fd);
+        plain_expect_end(listener->place, fd);
         (void)close(fd);
     }
     assert_others_go_on(listener);
@@ -389,7 +397,7 @@ static void test_wrong_protocol(void **state)
     int fd = plain_connect(place_url(listener->place, 1));
 
     plain_write(fd, pull_hello, sizeof pull_hello);
-    plain_expect_end(fd);
+    plain_expect_end(listener->place, fd);
     (void)close(fd);
     assert_others_go_on(listener);
 }
@@ -440,7 +448,7 @@ static void test_oversized(void **state)
         counts->wanted_in_downs = i + 1;
         run_until(listener, has_in_downs, 1);
         assert_int_equal(counts->frames, i + 1);
-        plain_expect_end(fd);
+        plain_expect_end(listener->place, fd);
         (void)close(fd);
     }
     assert_others_go_on(listener);
@@ -518,10 +526,17 @@ static void test_a_peer_that_drops_is_not_stormed(void **state)
     assert_int_equal(listener->counts[1].in_downs, 0);
 }
 
+static const char *last_error_of(struct mu__wire_uv *wire, uint32_t out)
+{
+    struct mu__wire *door = mu__wire_uv_wire(wire);
+
+    return door->ops->last_error(door, out);
+}
+
 static bool knows_refusal(void *arg)
 {
     struct listener *listener = arg;
-    const char *words = mu__wire_nng_last_error(listener->place->wires[0], 3);
+    const char *words = last_error_of(listener->place->wires[0], 3);
 
     return words != NULL && strcmp(words, "connection refused") == 0;
 }
@@ -529,7 +544,7 @@ static bool knows_refusal(void *arg)
 static bool knows_no_host(void *arg)
 {
     struct listener *listener = arg;
-    const char *words = mu__wire_nng_last_error(listener->place->wires[0], 4);
+    const char *words = last_error_of(listener->place->wires[0], 4);
 
     return words != NULL && strncmp(words, "no such host", 12) == 0;
 }
@@ -543,11 +558,11 @@ static void on_look(uv_timer_t *timer)
 static void test_last_error(void **state)
 {
     struct listener *listener = *state;
-    struct mu__wire_nng *wire = listener->place->wires[0];
+    struct mu__wire_uv *wire = listener->place->wires[0];
     struct mu__wire *door = listener->counts[0].wire;
     uv_timer_t look;
 
-    assert_null(mu__wire_nng_last_error(wire, 3));
+    assert_null(last_error_of(wire, 3));
     (void)uv_timer_init(&listener->place->loop, &look);
     (void)uv_timer_start(&look, on_look, 5, 5);
     assert_int_equal(door->ops->dial(door, 3, "tcp://127.0.0.1:1"), 0);
@@ -557,8 +572,8 @@ static void test_last_error(void **state)
     uv_close((uv_handle_t *)&look, NULL);
 
     assert_others_go_on(listener);
-    assert_null(mu__wire_nng_last_error(wire, 1));
-    assert_null(mu__wire_nng_last_error(wire, 99));
+    assert_null(last_error_of(wire, 1));
+    assert_null(last_error_of(wire, 99));
 }
 
 /* ---- Another process ---- */
@@ -567,14 +582,14 @@ static void test_last_error(void **state)
 static int child_main(const char *bind_url)
 {
     struct counts counts = {.ups = 0};
-    struct mu__wire_nng *wire;
+    struct mu__wire_uv *wire;
     mu_error error;
     uv_loop_t loop;
 
     (void)uv_loop_init(&loop);
-    if (mu__wire_nng_open(&loop, bind_url, &count_events, &counts, &error, &wire) != 0)
+    if (mu__wire_uv_open(&loop, bind_url, &count_events, &counts, &error, &wire) != 0)
         return 1;
-    (void)printf("%s\n", mu__wire_nng_url(wire));
+    (void)printf("%s\n", mu__wire_uv_url(wire));
     (void)fflush(stdout);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     return 0;
@@ -591,7 +606,7 @@ static pid_t child_start(const char *bind_url, char url[ADDRESS_MAX])
     assert_true(pid >= 0);
     if (pid == 0) {
         (void)dup2(ends[1], STDOUT_FILENO);
-        (void)execl("/proc/self/exe", "test_wire_nng", "child", bind_url, (char *)NULL);
+        (void)execl("/proc/self/exe", "test_wire_uv", "child", bind_url, (char *)NULL);
         _exit(127);
     }
     (void)close(ends[1]);
@@ -643,11 +658,11 @@ static void test_stale_socket_file(void **state)
     struct counts counts = {.ups = 0};
     char url[ADDRESS_MAX];
     pid_t pid = child_start(place_url(place, 0), url);
-    struct mu__wire_nng *thief;
+    struct mu__wire_uv *thief;
     mu_error error;
 
     (void)state;
-    assert_int_equal(mu__wire_nng_open(&place->loop, place_url(place, 0), &count_events,
+    assert_int_equal(mu__wire_uv_open(&place->loop, place_url(place, 0), &count_events,
                                        &counts, &error, &thief), -MU_EEXISTS);
     assert_non_null(strstr(error.message, place_url(place, 0)));
     child_kill(pid);
@@ -721,12 +736,12 @@ static void test_where_it_cannot_listen(void **state)
          "the-system-allows-for-the-name-of-a-socket", -MU_EINVALID},
     };
     struct place *place = place_new(false);
-    struct mu__wire_nng *untouched = NULL;
+    struct mu__wire_uv *untouched = NULL;
     mu_error error;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int rv = mu__wire_nng_open(&place->loop, rows[i].bind, &count_events, NULL,
+        int rv = mu__wire_uv_open(&place->loop, rows[i].bind, &count_events, NULL,
                                    &error, &untouched);
 
         if (rv != rows[i].rv)
@@ -734,7 +749,7 @@ static void test_where_it_cannot_listen(void **state)
         assert_int_equal(error.code, rv);
         assert_non_null(strstr(error.message, rows[i].bind));
         assert_null(untouched);
-        assert_int_equal(mu__wire_nng_open(&place->loop, rows[i].bind, &count_events,
+        assert_int_equal(mu__wire_uv_open(&place->loop, rows[i].bind, &count_events,
                                            NULL, NULL, &untouched), rv);
     }
     place_free(place);
@@ -743,10 +758,10 @@ static void test_where_it_cannot_listen(void **state)
 static void test_port_in_use(void **state)
 {
     struct listener *listener = *state;
-    struct mu__wire_nng *second = NULL;
+    struct mu__wire_uv *second = NULL;
     mu_error error;
 
-    assert_int_equal(mu__wire_nng_open(&listener->place->loop,
+    assert_int_equal(mu__wire_uv_open(&listener->place->loop,
                                        place_url(listener->place, 1), &count_events, NULL,
                                        &error, &second), -MU_EEXISTS);
     assert_non_null(strstr(error.message, place_url(listener->place, 1)));
@@ -810,8 +825,8 @@ int main(int argc, char **argv)
 
     if (argc == 3 && strcmp(argv[1], "child") == 0)
         return child_main(argv[2]);
-    failed += contract_wire_run("wire contract: nng over tcp", &tcp_fixture);
-    failed += contract_wire_run("wire contract: nng over ipc", &ipc_fixture);
-    failed += cmocka_run_group_tests_name("nng wire", tests, NULL, NULL);
+    failed += contract_wire_run("wire contract: streams over tcp", &tcp_fixture);
+    failed += contract_wire_run("wire contract: streams over ipc", &ipc_fixture);
+    failed += cmocka_run_group_tests_name("stream wire", tests, NULL, NULL);
     return failed;
 }
