@@ -26,12 +26,14 @@ static const struct mu__handler handlers[] = {
 };
 
 /* What it remembers. */
-enum { BUCKETS = 256, FUNCTIONS_MAX = 65536, SPARE_MAX = 1024 };
+enum { BUCKETS = 256, FUNCTIONS_MAX = 65536, SPARE_MAX = 1024, CHIEFS_MAX = 16 };
 
 struct worker {
     struct mu__worker_config config;
     struct mu__registered *buckets[BUCKETS];
     uint32_t functions_count;
+    bool serving;
+    uint32_t chiefs[CHIEFS_MAX];    /* nodes; 0: none */
     struct mu_run *runs;        /* with the executor */
     uint32_t runs_count;
     struct mu_run *spare;       /* memory of runs that have ended */
@@ -92,33 +94,63 @@ static int add_function(struct worker *w, struct mu__function_call *call)
     return 0;
 }
 
+/* ---- chiefs ---- */
+
+static void offer(struct mu__ctx *ctx, const struct worker *w, uint32_t chief)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__REGISTER);
+    struct mu__register *body;
+
+    if (msg != NULL) {
+        body = mu__body(msg);
+        body->threads = w->config.threads;
+    }
+    if (mu__send(ctx, (mu__pid){chief, MU__SUPERVISOR}, msg) != 0)
+        mu__log(ctx, MU__LOG_WARN, "could not offer this worker to the chief");
+}
+
+static void serve(struct mu__ctx *ctx, struct worker *w)
+{
+    if (w->serving || !w->config.serves)
+        return;
+    w->serving = true;
+    for (size_t i = 0; i < CHIEFS_MAX; i++)
+        if (w->chiefs[i] != 0)
+            offer(ctx, w, w->chiefs[i]);
+}
+
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct mu__call_msg *body = mu__body(msg);
-    struct mu__function_call *call = body->call;
+    struct mu__call *call = body->call;
 
-    (void)ctx;
-    mu__call_complete(&call->call, add_function(state, call));
+    if (call->operation == MU__WORKER_SERVE) {
+        serve(ctx, state);
+        mu__call_complete(call, 0);
+        return;
+    }
+    mu__call_complete(call, add_function(state, (struct mu__function_call *)call));
 }
 
-/* ---- chiefs ---- */
+static void note_chief(struct worker *w, uint32_t was, uint32_t is)
+{
+    for (size_t i = 0; i < CHIEFS_MAX; i++)
+        if (w->chiefs[i] == was) {
+            w->chiefs[i] = is;
+            return;
+        }
+}
 
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__node_up *body = mu__body(msg);
-    struct mu__msg *hello;
-    struct mu__register *offer;
 
-    if (!w->config.serves || !mu__view_is(body->type, "chief"))
+    if (!mu__view_is(body->type, "chief"))
         return;
-    hello = mu__msg_new(ctx, MU__REGISTER);
-    if (hello != NULL) {
-        offer = mu__body(hello);
-        offer->threads = w->config.threads;
-    }
-    if (mu__send(ctx, (mu__pid){body->node, MU__SUPERVISOR}, hello) != 0)
-        mu__log(ctx, MU__LOG_WARN, "could not offer this worker to the chief");
+    note_chief(w, 0, body->node);
+    if (w->serving)
+        offer(ctx, w, body->node);
 }
 
 /* The lost chief runs these elsewhere. */
@@ -128,6 +160,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__node_down *body = mu__body(msg);
 
     (void)ctx;
+    note_chief(w, body->node, 0);
     for (struct mu_run *run = w->runs; run != NULL; run = run->next)
         if (run->asker.node == body->node)
             atomic_store_explicit(&run->cancelled, true, memory_order_relaxed);
@@ -366,6 +399,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     struct worker *w = state;
 
     w->config = *(const struct mu__worker_config *)arg;
+    w->serving = w->config.serves && w->config.serves_at_once;
     return mu__watch_nodes(ctx);
 }
 

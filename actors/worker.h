@@ -2,7 +2,7 @@
  * every node; only on workers does it offer itself.
  *
  * Hears:  RUN and CANCEL from the supervisor; WORK_DONE from the executor; CALL from the
- *         node's own program, to register functions; node news
+ *         node's own program, to register functions and to begin; node news
  * Says:   REGISTER to a chief that comes up, RESULT for each RUN
  * Owns:   its runs, until their RESULT is sent; those that are with the executor when the
  *         actor ends are left to it, with their functions
@@ -16,10 +16,16 @@
 #include "muster/node.h"
 
 struct mu__worker_config {
-    bool serves;            /* offers itself to chiefs */
+    bool serves;            /* offers itself to chiefs, */
+    bool serves_at_once;    /* without waiting for MU__WORKER_SERVE */
     uint32_t threads;       /* executor threads of this node */
     const char *task;       /* "/job:worker/task:1", for messages; outlives the actor */
     mu_node *node;          /* for mu_run_node; not looked into */
+};
+
+enum mu__worker_operation {
+    MU__WORKER_REGISTER,    /* a struct mu__function_call */
+    MU__WORKER_SERVE        /* the functions are there: offer this worker to chiefs */
 };
 
 /* The program registers a function. */

@@ -170,8 +170,13 @@ static int spawn_actors(struct mu__member *member,
     bool is_chief = strcmp(config->task_type, "chief") == 0;
     const struct mu__supervisor_config supervisor = {config->window, config->attempts_max,
                                                      config->queue_max};
-    const struct mu__worker_config worker = {strcmp(config->task_type, "worker") == 0,
-                                             config->threads, member->task, config->node};
+    const struct mu__worker_config worker = {
+        .serves = strcmp(config->task_type, "worker") == 0,
+        .serves_at_once = config->serves_at_once,
+        .threads = config->threads,
+        .task = member->task,
+        .node = config->node,
+    };
     const struct mu__client_config client = {is_chief, config->queue_max, member->chief};
     int rv = 0;
 

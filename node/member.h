@@ -24,6 +24,7 @@ struct mu__member_config {
     uint32_t attempts_max;
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
+    bool serves_at_once;        /* a worker offers itself before it is told to */
     mu_node *node;              /* handed to functions */
 };
 

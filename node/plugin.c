@@ -46,6 +46,7 @@ int mu_node_main(mu_node *node, mu_error *ret_error)
     mu_error job = {0};
     int rv;
 
+    (void)mu_node_serve(node);
     if (program != NULL) {
         rv = program->program(node, program->user);
         return rv == 0 ? 0

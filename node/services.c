@@ -23,6 +23,13 @@ int mu_node_register(mu_node *node, const char *name, mu_function_fn function, v
     return mu__node_call(node, MU__WORKER, &call.call);
 }
 
+int mu_node_serve(mu_node *node)
+{
+    struct mu__call call = {.operation = MU__WORKER_SERVE, .limit_ms = -1};
+
+    return mu__node_call(node, MU__WORKER, &call);
+}
+
 /* ---- the job ---- */
 
 int mu_node_wait_job(mu_node *node, int64_t limit_ms, mu_error *ret_error)
@@ -31,8 +38,10 @@ int mu_node_wait_job(mu_node *node, int64_t limit_ms, mu_error *ret_error)
         .call.operation = MU__JOB_WAIT,
         .call.limit_ms = limit_ms,
     };
-    int rv = mu__node_call(node, MU__JOB, &call.call);
+    int rv;
 
+    (void)mu_node_serve(node);
+    rv = mu__node_call(node, MU__JOB, &call.call);
     if (ret_error != NULL)
         *ret_error = call.call.error;
     return rv;

@@ -121,9 +121,13 @@ enum mu_function_flag {
 };
 
 /* Make a function known under a name of at most 63 bytes. `user` is passed to each run.
- * Before closures are scheduled for it; -MU_EEXISTS when the name is taken. */
+ * Before the node serves; -MU_EEXISTS when the name is taken. */
 MU_EXPORT int mu_node_register(mu_node *node, const char *name, mu_function_fn function,
                                void *user, unsigned flags);
+
+/* Worker: the functions are registered, offer this worker to the chief. No closure comes
+ * before. mu_node_main and mu_node_wait_job do this too. Nothing on other tasks. */
+MU_EXPORT int mu_node_serve(mu_node *node);
 
 /* The arguments; owned by the run. A list when several were passed. */
 MU_EXPORT const mu_value *mu_run_args(mu_run *run);

@@ -174,7 +174,8 @@ static int play_stuck(char **argv)
     (void)argv;
     nodes_init(nodes, 1, 0);
     worker = nodes_open(nodes, "worker", 0);
-    if (mu_node_register(worker, "never", never_return, NULL, 0) != 0)
+    if (mu_node_register(worker, "never", never_return, NULL, 0) != 0 ||
+        mu_node_serve(worker) != 0)
         _exit(2);
     coordinator = nodes_coordinator(nodes_open(nodes, "chief", 0));
     if (mu_coordinator_schedule(coordinator, "never", NULL, SOON_MS, &error, NULL) != 0)

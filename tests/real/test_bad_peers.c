@@ -37,6 +37,7 @@ static int setup(void **state)
     f->chief = nodes_open(&f->nodes, "chief", 0);
     f->worker = nodes_open(&f->nodes, "worker", 0);
     assert_int_equal(mu_node_register(f->worker, "square", square, NULL, 0), 0);
+    assert_int_equal(mu_node_serve(f->worker), 0);
     f->coordinator = nodes_coordinator(f->chief);
     *state = f;
     return 0;

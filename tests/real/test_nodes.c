@@ -51,6 +51,7 @@ static void register_all(mu_node *node)
     assert_int_equal(mu_node_register(node, "echo", echo, NULL, 0), 0);
     assert_int_equal(mu_node_register(node, "hang", hang, &stop_hanging, 0), 0);
     assert_int_equal(mu_node_register(node, "odd", odd_code, NULL, 0), 0);
+    assert_int_equal(mu_node_serve(node), 0);
 }
 
 /* ---- a chief, two workers, two servers ---- */
@@ -292,6 +293,9 @@ static void test_clients_and_evaluators(void **state)
     assert_true(number == 0.5);
     assert_int_equal(step, 17);
     assert_int_equal(mu_node_metric(f->chief, "nothing", &number, &step), -MU_ENOTFOUND);
+    for (int i = 0; i < 2; i++)
+        nodes_wait_log(&f->nodes, i == 0 ? "/job:chief/task:0 links: /job:ps/task:0 is up"
+                                         : "/job:chief/task:0 links: /job:ps/task:1 is up");
     if (mu_node_status(client, SOON_MS, &error, &status) != 0)
         fail_msg("%s", error.message);
     assert_int_equal(mu_value_count(mu_value_find(status, "tasks")), 6);

@@ -138,6 +138,7 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
     struct cluster_task *task = arg;
     const struct cluster_options *options = &task->cluster->options;
     const struct mu__member_config config = {
+        .serves_at_once = true,
         .cluster = task->cluster->spec,
         .cluster_name = task->cluster_name,
         .task_type = task->type,
