@@ -208,3 +208,40 @@ uint32_t mu__closures_count(const struct mu__closures *closures, uint32_t list)
 {
     return closures->lists[list].count;
 }
+
+static uint32_t offset_in(const struct mu__buf *backing, const void *data, uint32_t size)
+{
+    const uint8_t *at = data;
+
+    if (size == 0)
+        return 0;
+    assert(at >= backing->data && at + size <= backing->data + backing->size);
+    return (uint32_t)(at - backing->data);
+}
+
+void mu__closure_set_args(struct mu__closure *closure, const struct mu__packed *args,
+                          struct mu__buf *backing)
+{
+    assert(closure->backing == NULL);
+    if (args->head_size == 0 && args->tail_size == 0)
+        return;
+    closure->backing = mu__buf_ref(backing);
+    closure->head_offset = offset_in(backing, args->head, args->head_size);
+    closure->tail_offset = offset_in(backing, args->tail, args->tail_size);
+    closure->head_size = args->head_size;
+    closure->tail_size = args->tail_size;
+}
+
+struct mu__packed mu__closure_args(const struct mu__closure *closure)
+{
+    const uint8_t *data = closure->backing == NULL ? NULL : closure->backing->data;
+
+    if (data == NULL)
+        return (struct mu__packed){0};
+    return (struct mu__packed){
+        .head = data + closure->head_offset,
+        .tail = closure->tail_size == 0 ? NULL : data + closure->tail_offset,
+        .head_size = closure->head_size,
+        .tail_size = closure->tail_size,
+    };
+}

@@ -20,9 +20,12 @@ struct mu__closure {
     uint16_t attempt;       /* the present or last one, from 1; 0: not run yet */
     bool drop_result;
     bool cancelled;         /* in flight, but nobody wants it run again */
+    uint32_t head_offset;   /* of the arguments, in `backing` */
     uint64_t token;         /* the client's */
-    struct mu__buf *backing; /* holds args; may be NULL */
-    struct mu__packed args;
+    struct mu__buf *backing; /* holds the arguments; NULL: there are none */
+    uint32_t tail_offset;
+    uint32_t head_size;
+    uint32_t tail_size;
 };
 
 /* List 0 is the queue; list n belongs to worker n. */
@@ -54,6 +57,18 @@ struct mu__closure *mu__closures_add(struct mu__closures *closures);
 
 /* Takes it out of its list, drops its backing, frees its place. */
 void mu__closures_remove(struct mu__closures *closures, struct mu__closure *closure);
+
+/* Let a new closure have `args`, which lie in `backing`: one more reference is taken. */
+void mu__closure_set_args(struct mu__closure *closure, const struct mu__packed *args,
+                          struct mu__buf *backing);
+
+/* Valid as long as the closure. */
+struct mu__packed mu__closure_args(const struct mu__closure *closure);
+
+static inline uint64_t mu__closure_bytes(const struct mu__closure *closure)
+{
+    return (uint64_t)closure->head_size + closure->tail_size;
+}
 
 static inline uint64_t mu__closure_id(const struct mu__closure *closure)
 {

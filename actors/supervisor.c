@@ -201,11 +201,6 @@ static void resolve_words(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- giving out ---- */
 
-static uint64_t bytes_of(const struct mu__closure *closure)
-{
-    return (uint64_t)closure->args.head_size + closure->args.tail_size;
-}
-
 static int send_run(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
                     const struct mu__closure *closure)
 {
@@ -218,7 +213,7 @@ static int send_run(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
     body->closure = mu__closure_id(closure);
     body->attempt = closure->attempt;
     body->function = mu__names_view(&s->functions, closure->function);
-    body->args = closure->args;
+    body->args = mu__closure_args(closure);
     if (closure->backing != NULL)
         msg->backing = mu__buf_ref(closure->backing);
     return mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
@@ -237,11 +232,11 @@ static void dispatch(struct mu__ctx *ctx, struct supervisor *s)
         closure->attempt++;
         closure->started_ms = (uint32_t)mu__now_ms(ctx);
         mu__closures_move_last(&s->closures, closure, number);
-        mu__membership_load(&s->members, number, bytes_of(closure));
+        mu__membership_load(&s->members, number, mu__closure_bytes(closure));
         if (send_run(ctx, s, worker->node, closure) == 0)
             continue;
         /* The news that this worker has gone is on its way. */
-        mu__membership_unload(&s->members, number, bytes_of(closure));
+        mu__membership_unload(&s->members, number, mu__closure_bytes(closure));
         mu__closures_move_first(&s->closures, closure, MU__LIST_QUEUE);
         closure->attempt--;
         return;
@@ -312,15 +307,20 @@ static bool keep_args(struct mu__closure *closure, struct mu__msg *msg,
                       const struct mu__packed *args)
 {
     uint64_t size = (uint64_t)args->head_size + args->tail_size;
+    struct mu__packed copied;
+    struct mu__buf *copy;
 
-    closure->args = *args;
+    if (msg->backing != NULL && msg->backing->capacity <= 2 * size + COPY_SLACK_BYTES) {
+        mu__closure_set_args(closure, args, msg->backing);
+        return true;
+    }
     if (size == 0)
         return true;
-    if (msg->backing != NULL && msg->backing->capacity > 2 * size + COPY_SLACK_BYTES) {
-        closure->backing = mu__pack_copy(args, &closure->args);
-        return closure->backing != NULL;
-    }
-    closure->backing = msg->backing == NULL ? NULL : mu__buf_ref(msg->backing);
+    copy = mu__pack_copy(args, &copied);
+    if (copy == NULL)
+        return false;
+    mu__closure_set_args(closure, &copied, copy);
+    mu__buf_unref(copy);
     return true;
 }
 
@@ -516,7 +516,7 @@ static void on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     } else {
         worker->finished++;
     }
-    mu__membership_unload(&s->members, worker->number, bytes_of(closure));
+    mu__membership_unload(&s->members, worker->number, mu__closure_bytes(closure));
     resolve(ctx, s, closure, &outcome);
     dispatch(ctx, s);
 }
