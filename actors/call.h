@@ -1,9 +1,9 @@
 /* A request of a program's thread to an actor of its own node.
  *
  * The thread fills in a call, posts it in a CALL message and waits. The actor answers
- * exactly once, through mu__call_complete, within the call's limit: limits are kept by the
- * actor with the kernel's timers, so that the error can say who is missing, and so that
- * memory of the caller is never touched after it gave up. */
+ * exactly once, through mu__call_complete, within the call's limit: limits are kept by
+ * the actor with the kernel's timers, so that the error can say who is missing, and so
+ * that memory of the caller is never touched after it gave up. */
 #ifndef MU_ACTORS_CALL_H
 #define MU_ACTORS_CALL_H
 

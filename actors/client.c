@@ -423,7 +423,8 @@ static void review_waiting(struct mu__ctx *ctx, struct client *c)
 
 /* ---- questions ---- */
 
-static bool ask_status(struct mu__ctx *ctx, struct client *c, struct mu__client_call *call)
+static bool ask_status(struct mu__ctx *ctx, struct client *c,
+                       struct mu__client_call *call)
 {
     struct mu__msg *msg = c->has_chief ? mu__msg_new(ctx, MU__STATUS_GET) : NULL;
     struct mu__status_get *body;
@@ -622,7 +623,8 @@ static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- limits ---- */
 
-static void say_chief_missing(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+static void say_chief_missing(struct mu__ctx *ctx, struct client *c,
+                              struct mu__call *call)
 {
     complete(ctx, call,
              mu_error_set(&call->error, -MU_EDEADLINE,
@@ -751,13 +753,15 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     c->has_chief = false;
     c->chief_since_ms = mu__now_ms(ctx);
     mu__view_copy(body->reason, words, sizeof words);
-    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s is lost: %s", c->config.chief, words);
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s is lost: %s", c->config.chief,
+                       words);
     (void)snprintf(error.task, sizeof error.task, "/job:chief/task:0");
     for (uint32_t i = 0; i < c->places_count; i++) {
         if ((c->places[i].next & 1) != 0)
             continue;
         keep_first_error(c, &error);
-        resolve_cancelled(ctx, c, take_place(c, (uint64_t)i + 1), -MU_EUNAVAILABLE, error.message);
+        resolve_cancelled(ctx, c, take_place(c, (uint64_t)i + 1), -MU_EUNAVAILABLE,
+                          error.message);
     }
 }
 

@@ -1,5 +1,5 @@
-/* The closures that a supervisor holds: one queue, and one list for each worker of what is
- * in flight there. Plain data; knows no messages and no time.
+/* The closures that a supervisor holds: one queue, and one list for each worker of what
+ * is in flight there. Plain data; knows no messages and no time.
  *
  * A closure is in exactly one place from add to remove: the queue, or the list of one
  * worker. Its id finds it with one look and is never given to another closure. */
@@ -88,7 +88,8 @@ void mu__closures_move_first(struct mu__closures *closures, struct mu__closure *
                              uint32_t list);
 
 /* NULL when the list is empty. */
-struct mu__closure *mu__closures_first(const struct mu__closures *closures, uint32_t list);
+struct mu__closure *mu__closures_first(const struct mu__closures *closures,
+                                       uint32_t list);
 struct mu__closure *mu__closures_last(const struct mu__closures *closures, uint32_t list);
 
 /* The one behind, NULL at the end. */

@@ -38,7 +38,8 @@ struct mu__membership {
     uint32_t lowest;        /* no worker with room has a lower load */
 };
 
-/* Arguments in flight at one worker: above this it gets nothing more until one is done. */
+/* Arguments in flight at one worker: above this it gets nothing more until one is
+ * done. */
 enum { MU__WORKER_BYTES_MAX = 32 << 20 };
 
 /* Zeroed memory is an empty membership. */

@@ -4,8 +4,8 @@
 
 #include "runtime/codec.h"
 
-/* A buffer that holds a packed value, as `ret_packed` views it; NULL when out of memory or
- * beyond the bounds of values. */
+/* A buffer that holds a packed value, as `ret_packed` views it; NULL when out of
+ * memory or beyond the bounds of values. */
 struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed);
 
 /* A buffer with a copy of a packed value. */

@@ -152,8 +152,8 @@ static void back_words(struct mu__msg *msg, struct mu__resolved *body,
 }
 
 /* The closure ends here, whatever becomes of the answer. */
-static void resolve(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                    const struct outcome *outcome)
+static void resolve(struct mu__ctx *ctx, struct supervisor *s,
+                    struct mu__closure *closure, const struct outcome *outcome)
 {
     struct client *client = &s->clients[closure->client];
     struct mu__msg *msg = client->present ? mu__msg_new(ctx, MU__RESOLVED) : NULL;
@@ -784,7 +784,8 @@ static mu_value *metrics_value(const struct supervisor *s, uint64_t now_ms)
         (void)mu_value_set(map, "name", mu_value_string(name));
         (void)mu_value_set(map, "number", mu_value_float(metric->number));
         (void)mu_value_set(map, "step", mu_value_int((int64_t)metric->step));
-        (void)mu_value_set(map, "age_ms", mu_value_int((int64_t)(now_ms - metric->at_ms)));
+        (void)mu_value_set(map, "age_ms",
+                           mu_value_int((int64_t)(now_ms - metric->at_ms)));
         (void)mu_value_append(list, map);
     }
     return list;

@@ -3,7 +3,8 @@
  * Hears:  SCHEDULE, CANCEL_ALL, STATUS_GET, REPORT from clients; REGISTER and RESULT from
  *         workers; STATUS from parameter servers; CALL from the chief's own program; node
  *         news; its timer
- * Says:   RUN and CANCEL to workers, RESOLVED and STATUS to clients, STATUS_GET to servers
+ * Says:   RUN and CANCEL to workers; RESOLVED and STATUS to clients; STATUS_GET to
+ *         servers
  * Owns:   every closure from SCHEDULE to RESOLVED
  * Fails:  never by itself. A lost worker's closures go back to the front of the queue; a
  *         lost client's are forgotten */
@@ -16,7 +17,7 @@
 struct mu__supervisor_config {
     uint32_t window;        /* 0: by the worker's threads */
     uint32_t attempts_max;  /* workers that may be lost under one closure */
-    uint32_t queue_max;     /* closures held; more are answered with "resource exhausted" */
+    uint32_t queue_max;     /* closures held; more are refused as "resource exhausted" */
 };
 
 /* What the chief's program asks: the last number reported under a name. */

@@ -69,19 +69,20 @@ enum step { RESTING, OPENING, MOVING };
 
 /* What an open does about the shards. Shard 0 is the lock and the seal of a creation.
  *
- *     FIND_HOME --> FIND --> (complete)      found: another one has created them all
- *         ^          '-----> FILL --> FILL_HOME --> COMMIT --> (complete)
- *         '---------------------'---------'-----------'
+ *     FIND_HOME --> FIND --> CONFIRM --> (complete)         another one created them all
+ *         ^          |'----> FILL --> FILL_HOME --> COMMIT --> (complete)
+ *         '----------'----------'---------'-----------'
  *
  * FIND_HOME: shard 0 is opened. If it is not this open's to create, it has its content,
  * and so have the others. FIND: the others are opened; if shard 0 is this open's, as its
- * creations. FILL: they get their content, FILL_HOME: then shard 0 does. COMMIT: the
- * others are told so.
+ * creations. CONFIRM: shard 0 still is the one that was found, so that the others belong
+ * to it: all could have been made anew. FILL: they get their content, FILL_HOME: then
+ * shard 0 does. COMMIT: the others are told so.
  *
  * What is missing in FIND although shard 0 is there, or there although shard 0 was
  * missing, tells of a server that lost its memory. Back to FIND_HOME: the creation of
- * shard 0 was lost, or lost shards are to be made anew, with all others. */
-enum phase { FIND_HOME, FIND, FILL, FILL_HOME, COMMIT };
+ * shard 0 was lost, or lost shards are to be made anew, with all others, or were. */
+enum phase { FIND_HOME, FIND, CONFIRM, FILL, FILL_HOME, COMMIT };
 
 struct part {
     struct part *next;      /* in its server's queue */
@@ -116,7 +117,7 @@ struct operation {
     enum phase phase;       /* this and below: OPEN. */
     bool creates;           /* shard 0 is ours to fill */
     bool renews;            /* lost shards are made anew, with all others */
-    bool waited;            /* for a shard: all may have been made anew meanwhile */
+    uint64_t home;          /* the id of shard 0, as found in FIND_HOME */
     struct part *parked;    /* one that is absent, and whose server tells when it is made;
                                to wait for all would fill the table of flights */
     uint32_t parts_count;
@@ -184,8 +185,9 @@ static bool has_flag(const struct operation *op, unsigned flag)
 /* Whether a part of an open leaves it to others to create its shard: it may wait long. */
 static bool asks_existing(const struct part *part)
 {
-    return part->shard == 0 ? has_flag(part->op, MU_VARIABLE_EXISTING)
-                            : !part->op->creates;
+    if (part->shard == 0)
+        return part->op->phase == CONFIRM || has_flag(part->op, MU_VARIABLE_EXISTING);
+    return !part->op->creates;
 }
 
 /* ---- Servers ---- */
@@ -812,18 +814,18 @@ static void find_again(struct mu__ctx *ctx, struct variables *v, struct operatio
     }
     op->parts_left = 0;
     op->parked = NULL;
-    op->waited = false;
     find_home(v, op, replaces);
 }
 
-/* Some servers have their shards and others have not. */
+/* Some servers have their shards and others have not. Who waits for a creator looks
+ * again once one of them has what it had not. */
 static void take_loss(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     struct line line = {.length = 0};
     uint32_t server;
 
-    if (op->renews) {
-        find_again(ctx, v, op, op->call->ids[0]);
+    if (op->renews || has_flag(op, MU_VARIABLE_EXISTING)) {
+        find_again(ctx, v, op, op->renews ? op->call->ids[0] : 0);
         return;
     }
     server = line_add_tasks(&line, op, op->creates ? is_made : is_absent);
@@ -843,7 +845,7 @@ static bool finds_remains(const struct operation *op)
     return false;
 }
 
-/* What follows a phase: true when the operation goes on, with parts or without. */
+/* What follows a phase: false when that was the last, or the open begins anew. */
 static bool after_find_home(struct mu__ctx *ctx, struct variables *v,
                             struct operation *op)
 {
@@ -851,38 +853,38 @@ static bool after_find_home(struct mu__ctx *ctx, struct variables *v,
     op->creates = op->parts[0].made;
     if (!op->creates)
         op->renews = has_flag(op, MU_VARIABLE_RECREATE);
+    op->home = op->call->ids[0];
     op->phase = FIND;
     for (uint32_t i = 1; i < op->parts_count; i++)
         open_part(v, &op->parts[i], 0);
     return true;
 }
 
-/* Nothing is left for this open to make. */
-static bool after_find_all(struct mu__ctx *ctx, struct variables *v, struct operation *op)
-{
-    if (has_flag(op, MU_VARIABLE_EXISTING) && op->waited) {
-        find_again(ctx, v, op, 0);
-        return true;
-    }
-    if (has_absent(op))
-        take_loss(ctx, v, op);
-    else
-        complete(ctx, v, op, 0);
-    return false;
-}
-
 static bool after_find(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
-    if (op->creates && finds_remains(op)) {
+    if (op->creates ? finds_remains(op) : has_absent(op)) {
         take_loss(ctx, v, op);
         return false;
     }
-    if (!op->creates)
-        return after_find_all(ctx, v, op);
+    if (!op->creates) {
+        op->phase = CONFIRM;
+        if (op->parts_count > 1)
+            open_part(v, &op->parts[0], 0);
+        return true;
+    }
     op->phase = FILL;
     for (uint32_t i = 1; i < op->parts_count; i++)
         fill_part(v, &op->parts[i]);
     return true;
+}
+
+static bool after_confirm(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    if (has_absent(op) || op->call->ids[0] != op->home)
+        find_again(ctx, v, op, 0);
+    else
+        complete(ctx, v, op, 0);
+    return false;
 }
 
 static bool after_fill(struct mu__ctx *ctx, struct variables *v, struct operation *op)
@@ -918,13 +920,23 @@ static bool after_fill_home(struct mu__ctx *ctx, struct variables *v,
     return true;
 }
 
+static bool after_commit(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    if (has_absent(op))
+        take_loss(ctx, v, op);
+    else
+        complete(ctx, v, op, 0);
+    return false;
+}
+
 static bool (*const after[])(struct mu__ctx *ctx, struct variables *v,
                              struct operation *op) = {
     [FIND_HOME] = after_find_home,
     [FIND] = after_find,
+    [CONFIRM] = after_confirm,
     [FILL] = after_fill,
     [FILL_HOME] = after_fill_home,
-    [COMMIT] = after_find_all,
+    [COMMIT] = after_commit,
 };
 
 /* After anything happened to a part of an open. */
@@ -1090,7 +1102,6 @@ static void take_note(struct mu__ctx *ctx, struct variables *v, struct flight *f
         return;
     op = part->op;
     part->absent = true;
-    op->waited = op->waited || part->shard > 0;
     if (op->parked == NULL && has_flag(op, MU_VARIABLE_EXISTING))
         op->parked = part;
     if (op->parked == part)

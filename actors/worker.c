@@ -228,7 +228,8 @@ static int send_value(struct mu__ctx *ctx, struct mu_run *run)
     return mu__send(ctx, run->asker, msg);
 }
 
-/* A RESULT that cannot be sent, because its chief has gone, is a run that nobody wants. */
+/* A RESULT that cannot be sent, because its chief has gone, is a run that nobody
+ * wants. */
 static void send_outcome(struct mu__ctx *ctx, struct mu_run *run)
 {
     int rv;

@@ -67,7 +67,8 @@ static double run_many(mu_coordinator *coordinator, const char *function, uint64
 }
 
 /* The same, holding a remote value of each until the end. */
-static double run_values(mu_coordinator *coordinator, const char *function, uint64_t count)
+static double run_values(mu_coordinator *coordinator, const char *function,
+                         uint64_t count)
 {
     mu_remote_value **values = malloc(count * sizeof *values);
     uint64_t start_ns;

@@ -1,7 +1,7 @@
 /* The public coordinator: a thin layer over the client actor.
  *
- * Scheduling does not wait for the loop: it looks at two counters and the session's phase,
- * packs the arguments on the caller's thread and posts one message. */
+ * Scheduling does not wait for the loop: it looks at two counters and the session's
+ * phase, packs the arguments on the caller's thread and posts one message. */
 #include "node/coordinator.h"
 
 #include "actors/client.h"
@@ -318,8 +318,8 @@ static int admit(mu_coordinator *c, mu_node *node, int64_t limit_ms, mu_error *r
     }
 }
 
-/* One buffer for the arguments' raw bytes (which are aligned, so they come first) and their
- * msgpack part. */
+/* One buffer for the arguments' raw bytes (which are aligned, so they come first) and
+ * their msgpack part. */
 static int pack_args(struct mu__msg *msg, const mu_value *args, mu_error *ret_error)
 {
     struct mu__schedule *body = (void *)msg->body;

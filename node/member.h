@@ -1,5 +1,6 @@
-/* One node without its world: the kernel, the links and the actors of the node's role, put
- * together. The same composition lives in a libuv loop (node.c) and in the simulator. */
+/* One node without its world: the kernel, the links and the actors of the node's
+ * role, put together. The same composition lives in a libuv loop (node.c) and in the
+ * simulator. */
 #ifndef MU_NODE_MEMBER_H
 #define MU_NODE_MEMBER_H
 

@@ -36,7 +36,12 @@ struct mu__program {
     void *user;
 };
 
-enum mu__node_state { MU__NODE_RUNNING, MU__NODE_LEAVING, MU__NODE_DRAINING, MU__NODE_GONE };
+enum mu__node_state {
+    MU__NODE_RUNNING,
+    MU__NODE_LEAVING,
+    MU__NODE_DRAINING,
+    MU__NODE_GONE
+};
 
 struct mu_node {
     struct mu__member member;
@@ -85,8 +90,8 @@ bool mu__node_on_loop(const mu_node *node);
  * -MU_EPRECONDITION on the loop's own thread, -MU_ECLOSED when the node is closed. */
 int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call);
 
-/* Post it and return; `finished` of `pending` is called on the loop, also when the node is
- * closed first. The caller has filled in pending->call and pending->finished. */
+/* Post it and return; `finished` of `pending` is called on the loop, also when the
+ * node is closed first. The caller has filled in pending->call and pending->finished. */
 int mu__node_call_later(mu_node *node, uint32_t actor_number,
                         struct mu__pending *pending);
 

@@ -1,4 +1,5 @@
-/* The public calls of a node that go to its actors: functions, the job, reports, status. */
+/* The public calls of a node that go to its actors: functions, the job, reports,
+ * status. */
 #include "node/node.h"
 
 #include "actors/job.h"
@@ -93,7 +94,8 @@ int mu_node_report(mu_node *node, const char *name, double number, uint64_t step
     return mu__node_post(node, MU__CLIENT, msg);
 }
 
-int mu_node_metric(mu_node *node, const char *name, double *ret_number, uint64_t *ret_step)
+int mu_node_metric(mu_node *node, const char *name, double *ret_number,
+                   uint64_t *ret_step)
 {
     struct mu__metric_call call = {.call.limit_ms = -1, .name = name};
     int rv;

@@ -11,7 +11,14 @@
 
 /* Task types by number, in the order of the alphabet: the order of mu_cluster_task_at().
  * Only this process knows the numbers; elsewhere a type is its name. */
-enum { MU__TYPE_CHIEF, MU__TYPE_CLIENT, MU__TYPE_EVALUATOR, MU__TYPE_PS, MU__TYPE_WORKER, MU__TASK_TYPES_COUNT };
+enum {
+    MU__TYPE_CHIEF,
+    MU__TYPE_CLIENT,
+    MU__TYPE_EVALUATOR,
+    MU__TYPE_PS,
+    MU__TYPE_WORKER,
+    MU__TASK_TYPES_COUNT
+};
 
 bool mu__task_type_is_known(const char *type);
 

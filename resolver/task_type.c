@@ -11,8 +11,9 @@ enum {
 };
 
 static const char *const names[MU__TASK_TYPES_COUNT] = {
-    [MU__TYPE_CHIEF] = "chief", [MU__TYPE_CLIENT] = "client", [MU__TYPE_EVALUATOR] = "evaluator",
-    [MU__TYPE_PS] = "ps",       [MU__TYPE_WORKER] = "worker",
+    [MU__TYPE_CHIEF] = "chief",         [MU__TYPE_CLIENT] = "client",
+    [MU__TYPE_EVALUATOR] = "evaluator", [MU__TYPE_PS] = "ps",
+    [MU__TYPE_WORKER] = "worker",
 };
 
 /* Names from elsewhere that edit distance does not lead home. */

@@ -36,7 +36,7 @@ struct mu__executor {
     void (*wake)(void *owner);  /* NULL: nobody to wake any more */
     void *owner;
     unsigned idle;              /* threads that wait for work */
-    unsigned woken;             /* of these, how many were signalled and have not run yet */
+    unsigned woken; /* of these, how many were signalled and have not run yet */
     unsigned alive;             /* threads that have not ended */
     bool stopping;
     bool abandoned;             /* the last thread frees this */

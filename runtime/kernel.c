@@ -13,7 +13,8 @@
 
 enum { TABLE_FIRST = 64, LINE_BYTES_MAX = 1024 };
 
-/* Who is told when something ends. The message is made beforehand: telling cannot fail. */
+/* Who is told when something ends. The message is made beforehand: telling cannot
+ * fail. */
 struct monitor {
     struct monitor *next;
     struct mu__msg *down;

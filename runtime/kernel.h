@@ -154,7 +154,8 @@ void mu__timer_cancel(struct mu__ctx *ctx, uint64_t timer);
  * it is not there any more. */
 int mu__monitor(struct mu__ctx *ctx, mu__pid pid);
 
-/* NODE_UP, NODE_DOWN and NODE_TROUBLE from now on; NODE_UP at once for the nodes that are up. */
+/* NODE_UP, NODE_DOWN and NODE_TROUBLE from now on; NODE_UP at once for the nodes that
+ * are up. */
 int mu__watch_nodes(struct mu__ctx *ctx);
 
 uint64_t mu__now_ms(struct mu__ctx *ctx);

@@ -3,8 +3,8 @@
  *
  * A table is a list of rows M(number, NAME, name, FIELDS, travels), where FIELDS is a
  * macro (F, S) that lists F(S, need, type, field, bound):
- *   need   REQUIRED or OPTIONAL. Fields are appended only; a message that lacks a required
- *          field is refused, an absent optional one is zero.
+ *   need   REQUIRED or OPTIONAL. Fields are appended only; a message that lacks one that
+ *          is required is refused, an absent optional one is zero.
  *   type   one of the C types below.
  *   bound  most bytes of a str, bytes, value or raw; largest number of a u32 or u64
  *          (0: no bound beyond the type's own). */

@@ -18,7 +18,7 @@ enum mu__log_level { MU__LOG_ERROR, MU__LOG_WARN, MU__LOG_INFO, MU__LOG_DEBUG };
 struct mu__work {
     struct mu__work *next;
     void (*run)(struct mu__work *work); /* on an executor thread; may block */
-    mu__pid owner;                      /* gets WORK_DONE with the pointer; set by submit */
+    mu__pid owner; /* gets WORK_DONE with the pointer; set by submit */
 };
 
 struct mu__world {

@@ -46,7 +46,8 @@ static void add(struct page *page, const char *format, ...)
 
 static void add_row(struct page *page, unsigned number, const struct mu__row *row)
 {
-    add(page, "\n### %u `%s`\n\n| field | type | needed | bound |\n| --- | --- | --- | --- |\n",
+    add(page,
+        "\n### %u `%s`\n\n| field | type | needed | bound |\n| --- | --- | --- | --- |\n",
         number, row->name);
     for (uint16_t i = 0; i < row->fields_count; i++) {
         const struct mu__field *field = &row->fields[i];

@@ -1266,6 +1266,43 @@ static void test_lost_shards(void **state)
     free(data);
 }
 
+/* All is made anew while an open, which has found shard 0, is cut off from another one's
+ * server: it does not end up with shards of both. */
+static void test_made_anew_during_an_open(void **state)
+{
+    static const unsigned flags[] = {0, MU_VARIABLE_EXISTING, MU_VARIABLE_RECREATE};
+    const struct mu__shape shape = {MU_F32, 1, {3}, 3};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct request a;
+        struct request b;
+        void *fixture;
+        struct fixture *f;
+
+        assert_int_equal(set_up(&fixture), 0);
+        f = fixture;
+        (void)opened(f->alice, "w", shape, NULL);
+        restart(f->servers[1]);
+        link_down(f->bob, f->servers[1]);
+        settle(&f->net);
+        b = asked(f->bob, shape, flags[i], NULL);
+        aim(&b);
+        post(f->bob, &b, MU__VARIABLE_OPEN, NEVER);
+        settle(&f->net);
+        a = asked(f->alice, shape, MU_VARIABLE_RECREATE, ones);
+        aim(&a);
+        ask_ok(f->alice, &a, MU__VARIABLE_OPEN);
+        assert_false(b.done);
+        link_up(f->bob, f->servers[1]);
+        settle(&f->net);
+        assert_true(b.done);
+        assert_int_equal(b.call.call.code, 0);
+        assert_reads(f->bob, &b, ones);
+        assert_int_equal(tear_down(&fixture), 0);
+    }
+}
+
 /* Two of three are named; and when all have lost it, it is simply created. */
 static void test_more_are_lost(void **state)
 {
@@ -2137,6 +2174,7 @@ int main(void)
         WITH_NET(test_existing_and_another_shape),
         WITH_NET(test_existing_outlives_a_creator),
         cmocka_unit_test(test_lost_shards),
+        cmocka_unit_test(test_made_anew_during_an_open),
         WITH_NET(test_more_are_lost),
         WITH_NET(test_many_are_lost),
         cmocka_unit_test(test_two_recreate),

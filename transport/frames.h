@@ -10,8 +10,9 @@
  *   u32 zero
  *
  * All numbers are little-endian. HELLO, REFUSE, BYE and PIECE carry one record of the
- * table below, DATA records of the node's own table, PING none. HELLO and REFUSE keep their
- * layout over all versions, so that nodes of different versions can tell each other. */
+ * table below, DATA records of the node's own table, PING none. HELLO and REFUSE keep
+ * their layout over all versions, so that nodes of different versions can tell each
+ * other. */
 #ifndef MU_TRANSPORT_FRAMES_H
 #define MU_TRANSPORT_FRAMES_H
 

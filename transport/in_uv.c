@@ -176,7 +176,8 @@ static bool check_greeting(struct mu__in *in)
 }
 
 /* Takes from the bytes what a greeting or a header still lacks. */
-static size_t fill_head(struct mu__in *in, const uint8_t *data, size_t size, size_t wanted)
+static size_t fill_head(struct mu__in *in, const uint8_t *data, size_t size,
+                        size_t wanted)
 {
     size_t taken = wanted - in->head_size;
 

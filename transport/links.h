@@ -9,7 +9,8 @@
  * Links to the tasks asked for with mu__links_dial are tried for ever; a link that a peer
  * began (it dials us, we dial back the address in its HELLO) ends with its going down.
  *
- * Pure: no sockets and no clock. The owner passes events of the wire in and calls tick. */
+ * Pure: no sockets and no clock. The owner passes events of the wire in and calls
+ * tick. */
 #ifndef MU_TRANSPORT_LINKS_H
 #define MU_TRANSPORT_LINKS_H
 

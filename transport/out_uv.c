@@ -456,7 +456,8 @@ int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
     assert(frame->size <= MU__FRAME_BYTES_MAX);
     if (out == NULL || !out->up)
         return -MU_EUNAVAILABLE;
-    if (uv_stream_get_write_queue_size(&out->channel->stream.stream) > WAITING_BYTES_MAX) {
+    if (uv_stream_get_write_queue_size(&out->channel->stream.stream) >
+        WAITING_BYTES_MAX) {
         out->blocked = true;
         return -MU_EAGAIN;
     }

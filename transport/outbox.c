@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A frame begins small, as its predecessor was, and doubles: the memory of a wire's buffer
- * is cleared first, so a lone message should not pay for a large one. */
+/* A frame begins small, as its predecessor was, and doubles: the memory of a wire's
+ * buffer is cleared first, so a lone message should not pay for a large one. */
 enum {
     FRAME_FIRST_BYTES = 1 << 10,
     FRAME_FULL_BYTES = 256 << 10,   /* a fuller one is closed, the next begun */
@@ -129,8 +129,8 @@ void mu__outbox_done(struct mu__outbox *outbox)
 static int close_open(struct mu__outbox *outbox, const struct mu__outbox_route *route)
 {
     struct mu__buf *frame = outbox->open;
-    const struct mu__frame_header header = {MU__FRAME_VERSION, MU__FRAME_DATA, route->from,
-                                            route->to, outbox->open_count};
+    const struct mu__frame_header header = {MU__FRAME_VERSION, MU__FRAME_DATA,
+                                            route->from, route->to, outbox->open_count};
 
     if (frame == NULL)
         return 0;
@@ -194,7 +194,8 @@ static int make_room(struct mu__outbox *outbox, const struct mu__outbox_route *r
 int mu__outbox_add(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                    const struct mu__schema *schema, const struct mu__msg *msg)
 {
-    int rv = outbox->open == NULL ? -MU_EEXHAUSTED : mu__encode(schema, msg, outbox->open);
+    int rv =
+        outbox->open == NULL ? -MU_EEXHAUSTED : mu__encode(schema, msg, outbox->open);
     size_t bound;
 
     if (rv == -MU_EEXHAUSTED) {

@@ -44,8 +44,8 @@ int mu__outbox_add(struct mu__outbox *outbox, const struct mu__outbox_route *rou
 int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                        uint8_t type, const struct mu__msg *msg);
 
-/* Close the open frame and send all that the wire takes. `ret_frames` and `ret_bytes` count
- * what was sent. 0, also when some waits for `writable`; else the wire's error. */
+/* Close the open frame and send all that the wire takes. `ret_frames` and `ret_bytes`
+ * count what was sent. 0, also when some waits for `writable`; else the wire's error. */
 int mu__outbox_send(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                     uint64_t *ret_frames, uint64_t *ret_bytes);
 

@@ -1,4 +1,5 @@
-/* Addresses of wires, taken apart: "tcp://host:port", "tcp://[v6]:port", "ipc:///path". */
+/* Addresses of wires, taken apart: "tcp://host:port", "tcp://[v6]:port",
+ * "ipc:///path". */
 #ifndef MU_TRANSPORT_URL_H
 #define MU_TRANSPORT_URL_H
 

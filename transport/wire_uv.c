@@ -1,8 +1,8 @@
 /* The listener, and what both kinds of connection stand on.
  *
- * Events are told where libuv tells them; burst_end once for all that one turn of the loop
- * brought, so that messages of many peers are answered in one go: right after the poll,
- * and right before the next for what timers and connections brought. */
+ * Events are told where libuv tells them; burst_end once for all that one turn of the
+ * loop brought, so that messages of many peers are answered in one go: right after
+ * the poll, and right before the next for what timers and connections brought. */
 #include "transport/inner_uv.h"
 
 #include <assert.h>
@@ -210,7 +210,8 @@ static void write_tcp_url(struct mu__wire_uv *wire)
     unsigned port = wire->url.port;
     bool v6 = strchr(wire->url.host, ':') != NULL;
 
-    if (uv_tcp_getsockname(&wire->listener.tcp, (struct sockaddr *)&address, &size) == 0) {
+    if (uv_tcp_getsockname(&wire->listener.tcp, (struct sockaddr *)&address, &size) ==
+        0) {
         const uint8_t *bytes = (const uint8_t *)&address;
 
         /* The port stands in the same place in both families. */

@@ -23,8 +23,8 @@ struct mu__wire_uv;
  *
  * Returns: 0; -MU_EINVALID for an address that is none, or is not ours; -MU_EEXISTS when
  *          somebody listens there; -MU_EPERMISSION; -MU_EUNAVAILABLE for other refusals
- *          of the system; -MU_ENOMEM. `ret_error`, which may be NULL, names the url. After
- *          a failure the loop must be run once before it is closed. */
+ *          of the system; -MU_ENOMEM. `ret_error`, which may be NULL, names the url.
+ *          After a failure the loop must be run once before it is closed. */
 int mu__wire_uv_open(uv_loop_t *loop, const char *bind_url,
                      const struct mu__wire_events *events, void *owner,
                      mu_error *ret_error, struct mu__wire_uv **ret_wire);

@@ -37,7 +37,7 @@ static int squares(mu_node *chief, mu_error *error)
         mu_value *x = mu_value_int(i), *result;
         mu_remote_value *square;
 
-        if (mu_coordinator_schedule(coordinator, "square", x, 5000, error, &square) != 0 ||
+        if (mu_coordinator_schedule(coordinator, "square", x, -1, error, &square) != 0 ||
             mu_remote_value_fetch(square, 5000, error, &result) != 0)
             return 1;
         (void)mu_value_get_int(result, &number);

@@ -33,16 +33,16 @@ MU_EXPORT int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret
  * for. NULL is fine. */
 MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
 
-/* Queue a closure: `function` with `args` (NULL: nil), to run at least once on any worker.
- * Returns at once, unless `queue_max` closures are scheduled and not resolved: then it
- * waits for room, at most `limit_ms` (-MU_EDEADLINE; with limit 0 -MU_EAGAIN), and nothing
- * was queued. The first error of an earlier closure is returned here, by join or by done,
- * once, after everything queued was cancelled and nothing is in flight; then too nothing
- * was queued, and the coordinator is usable again.
+/* Queue a closure: `function` with `args` (NULL: nil), to run at least once on any
+ * worker. Returns at once, unless `queue_max` closures are scheduled and not resolved:
+ * then it waits for room, at most `limit_ms` (-MU_EDEADLINE; with limit 0 -MU_EAGAIN),
+ * and nothing was queued. The first error of an earlier closure is returned here, by
+ * join or by done, once, after everything queued was cancelled and nothing is in flight;
+ * then too nothing was queued, and the coordinator is usable again.
  *
- * `ret_value` NULL says that nobody wants the result. Otherwise the caller frees it. `args`
- * stays the caller's. On a loop's thread only with limit 0: there an error is returned once
- * the rest was cancelled, and -MU_EAGAIN before. */
+ * `ret_value` NULL says that nobody wants the result. Otherwise the caller frees it.
+ * `args` stays the caller's. On a loop's thread only with limit 0: there an error is
+ * returned once the rest was cancelled, and -MU_EAGAIN before. */
 MU_EXPORT int mu_coordinator_schedule(mu_coordinator *coordinator, const char *function,
                                       const mu_value *args, int64_t limit_ms,
                                       mu_error *ret_error, mu_remote_value **ret_value);
@@ -78,9 +78,10 @@ MU_EXPORT int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms,
 
 MU_EXPORT enum mu_remote_value_state mu_remote_value_state(const mu_remote_value *value);
 
-/* Call `notify` once, on the node's loop thread, as soon as the value is ready or aborted;
- * at once, on this thread, when that is so already. Must not block; may schedule
- * with limit 0. The value is held until then. -MU_ECLOSED when the node is closed. */
+/* Call `notify` once, on the node's loop thread, as soon as the value is ready or
+ * aborted; at once, on this thread, when that is so already. Must not block; may
+ * schedule with limit 0. The value is held until then. -MU_ECLOSED when the node is
+ * closed. */
 MU_EXPORT int mu_remote_value_notify(mu_remote_value *value,
                                      void (*notify)(mu_remote_value *value, void *user),
                                      void *user);

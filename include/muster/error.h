@@ -66,7 +66,8 @@ typedef struct mu_error {
 /* Words for a code, negative or positive; never NULL. The string is static. */
 MU_EXPORT const char *mu_strerror(int code);
 
-/* The code's name, "ENOTFOUND" for -MU_ENOTFOUND; "EUNKNOWN" for a number that is none. */
+/* The code's name, "ENOTFOUND" for -MU_ENOTFOUND; "EUNKNOWN" for a number that is
+ * none. */
 MU_EXPORT const char *mu_err_name(int code);
 
 /* Fill `error` (which may be NULL) with a code and a formatted message; clears the other

@@ -144,7 +144,8 @@ static inline void nodes_options(struct nodes *nodes, const char *type, int inde
     options->silence_ms = 4000;
 }
 
-static inline mu_node *nodes_open_with(struct nodes *nodes, const mu_node_options *options)
+static inline mu_node *nodes_open_with(struct nodes *nodes,
+                                       const mu_node_options *options)
 {
     mu_error error = {0};
     mu_node *node = NULL;

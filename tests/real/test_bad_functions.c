@@ -153,8 +153,9 @@ static void test_closure_that_kills_is_given_up(void **state)
     struct fixture *f = *state;
     mu_error error = {0};
 
-    assert_int_equal(mu_coordinator_schedule(f->coordinator, "abort_always", NULL, SOON_MS,
-                                             &error, NULL), 0);
+    assert_int_equal(mu_coordinator_schedule(f->coordinator, "abort_always", NULL,
+                                             SOON_MS, &error, NULL),
+                     0);
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), -MU_EABORTED);
     assert_non_null(strstr(error.message, "function \"abort_always\" lost its worker 2 "
                                           "times, last /job:worker/task:"));
@@ -207,7 +208,8 @@ static void test_function_that_never_returns(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_closure_outlives_its_worker, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_closure_outlives_its_worker, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_closure_that_kills_is_given_up, setup,
                                         teardown),
         cmocka_unit_test(test_function_that_never_returns),

@@ -83,9 +83,10 @@ static void test_other_clusters_name(void **state)
     nodes_options(&f->nodes, "worker", 1, &options);
     options.cluster_name = "other";
     (void)nodes_open_with(&f->nodes, &options);
-    nodes_wait_log(&f->nodes, "/job:chief/task:0 links: /job:worker/task:1: it refused "
-                              "us: cluster name \"muster\", but /job:worker/task:1 belongs "
-                              "to cluster \"other\"");
+    nodes_wait_log(&f->nodes,
+                   "/job:chief/task:0 links: /job:worker/task:1: it refused "
+                   "us: cluster name \"muster\", but /job:worker/task:1 belongs "
+                   "to cluster \"other\"");
     nodes_wait_log(&f->nodes, "/job:worker/task:1 links: refused /job:chief/task:0 at ");
     check_square(f, 7);
 }
@@ -254,8 +255,9 @@ static void test_hello_with_an_address_that_is_none(void **state)
     struct mu__buf *frame = hello_frame(MU__FRAME_VERSION, "muster", "around the corner");
 
     send_bytes(socket, frame->data, frame->size);
-    nodes_wait_log(&f->nodes, "says its address is \"around the corner\", which cannot be "
-                              "dialled");
+    nodes_wait_log(&f->nodes,
+                   "says its address is \"around the corner\", which cannot be "
+                   "dialled");
     mu__buf_unref(frame);
     (void)nng_close(socket);
     check_square(f, 12);
@@ -335,7 +337,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_other_clusters_name, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refusal_is_told_to_who_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refusal_is_told_to_who_waits, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_port_in_use, setup, teardown),
         cmocka_unit_test(test_chief_that_is_not_there),
         cmocka_unit_test(test_options_that_make_no_sense),

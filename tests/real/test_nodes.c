@@ -47,7 +47,8 @@ static atomic_bool stop_hanging;
 static void register_all(mu_node *node)
 {
     assert_int_equal(mu_node_register(node, "square", square, NULL, 0), 0);
-    assert_int_equal(mu_node_register(node, "quick", square, NULL, MU_FUNCTION_INLINE), 0);
+    assert_int_equal(mu_node_register(node, "quick", square, NULL, MU_FUNCTION_INLINE),
+                     0);
     assert_int_equal(mu_node_register(node, "echo", echo, NULL, 0), 0);
     assert_int_equal(mu_node_register(node, "hang", hang, &stop_hanging, 0), 0);
     assert_int_equal(mu_node_register(node, "odd", odd_code, NULL, 0), 0);
@@ -294,8 +295,9 @@ static void test_clients_and_evaluators(void **state)
     assert_int_equal(step, 17);
     assert_int_equal(mu_node_metric(f->chief, "nothing", &number, &step), -MU_ENOTFOUND);
     for (int i = 0; i < 2; i++)
-        nodes_wait_log(&f->nodes, i == 0 ? "/job:chief/task:0 links: /job:ps/task:0 is up"
-                                         : "/job:chief/task:0 links: /job:ps/task:1 is up");
+        nodes_wait_log(&f->nodes, i == 0
+                                      ? "/job:chief/task:0 links: /job:ps/task:0 is up"
+                                      : "/job:chief/task:0 links: /job:ps/task:1 is up");
     if (mu_node_status(client, SOON_MS, &error, &status) != 0)
         fail_msg("%s", error.message);
     assert_int_equal(mu_value_count(mu_value_find(status, "tasks")), 6);
@@ -318,7 +320,8 @@ static void test_variables_over_two_servers(void **state)
     for (int i = 0; i < 2; i++) {
         if (mu_variable_open(f->workers[i], &spec, SOON_MS, &error, &variable) != 0)
             fail_msg("%s", error.message);
-        assert_int_equal(mu_variable_add(variable, ones, sizeof ones, SOON_MS, &error), 0);
+        assert_int_equal(mu_variable_add(variable, ones, sizeof ones, SOON_MS, &error),
+                         0);
         assert_int_equal(mu_variable_apply(variable, ones, sizeof ones, &optimizer,
                                            SOON_MS, &error), 0);
         assert_int_equal(mu_variable_read(variable, got, sizeof got, SOON_MS, &error), 0);
@@ -363,8 +366,9 @@ static void test_full_queue(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(mu_coordinator_schedule(coordinator, "square", NULL, 0, &error,
                                                  NULL), 0);
-    assert_int_equal(mu_coordinator_schedule(coordinator, "square", NULL, 0, &error, NULL),
-                     -MU_EAGAIN);
+    assert_int_equal(
+        mu_coordinator_schedule(coordinator, "square", NULL, 0, &error, NULL),
+        -MU_EAGAIN);
     assert_int_equal(mu_coordinator_schedule(coordinator, "square", NULL, 50, &error,
                                              NULL), -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "no worker is up"));
@@ -517,7 +521,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_else_functions_do_wrong, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_error_cancels_the_rest, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits_tell_what_is_missing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_limits_tell_what_is_missing, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_worker_that_comes_back_gets_work, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_clients_and_evaluators, setup, teardown),
