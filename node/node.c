@@ -16,6 +16,7 @@
 #include "muster.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,24 +222,24 @@ static bool end_callees(mu_node *node)
     return true;
 }
 
-/* Outside of turns. Without memory for it, in the next step. */
+/* Without memory for it, in the next step. */
 static void on_leaving(uv_timer_t *timer)
 {
     mu_node *node = timer->data;
 
-    if (!end_callees(node))
-        return;
-    mu__worker_leave(worker_state(node), mu__kernel_pool(node->member.kernel),
-                     mu__world_uv_start_no_work(node->world));
-    (void)uv_timer_start(timer, on_closing, 0, CLOSING_STEP_MS);
+    if (end_callees(node))
+        (void)uv_timer_start(timer, on_closing, 0, CLOSING_STEP_MS);
 }
 
+/* No run begins once goodbye is said: from then on others run what had not begun here. */
 static void begin_closing(mu_node *node)
 {
     if (node->state != MU__NODE_RUNNING)
         return;
     node->state = MU__NODE_LEAVING;
     mu__node_refuse_calls(node);
+    mu__worker_leave(worker_state(node), mu__kernel_pool(node->member.kernel),
+                     mu__world_uv_start_no_work(node->world));
     uv_update_time(node->loop);
     node->closing_ms = uv_now(node->loop);
     mu__member_leave(&node->member, "it is closing");
@@ -412,10 +413,22 @@ err_world:
     return rv;
 }
 
+/* libuv writes to a connection that broke a moment ago as to any other, and the system
+ * answers with SIGPIPE, which ends a process that did not think of it. */
+static void block_sigpipe(void)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 static void run_loop(void *arg)
 {
     mu_node *node = arg;
 
+    block_sigpipe();
     (void)uv_run(node->loop, UV_RUN_DEFAULT);
 }
 
@@ -446,6 +459,7 @@ static int open_on_loop(mu_node *node, const mu_node_options *o, mu_error *ret_e
 {
     node->loop = o->loop;
     node->thread = uv_thread_self();
+    block_sigpipe();
     return open_parts(node, o, ret_error);
 }
 

@@ -52,12 +52,13 @@ typedef struct mu_node_options {
 /* Fill in the defaults. */
 MU_EXPORT void mu_node_options_init(mu_node_options *options);
 
- /* Start a node: checks the options, binds, starts its threads, begins to connect.
-  * Does not wait for other tasks: they may start in any order. With `options->loop`
-  * this must be called on that loop's thread (or before it runs). On success the
-  * caller closes the node with mu_node_close. Errors: -MU_EINVALID (options,
-  * cluster), -MU_EEXISTS (address in use), -MU_ENOMEM, each with what and where in
-  * ret_error. */
+/* Start a node: checks the options, binds, starts its threads, begins to connect.
+ * Does not wait for other tasks: they may start in any order. With `options->loop`
+ * this must be called on that loop's thread (or before it runs, on the thread that will
+ * run it); SIGPIPE is then blocked in that thread. On success the
+ * caller closes the node with mu_node_close. Errors: -MU_EINVALID (options,
+ * cluster), -MU_EEXISTS (address in use), -MU_ENOMEM, each with what and where in
+ * ret_error. */
 MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
                            mu_node **ret_node);
 
@@ -148,19 +149,19 @@ MU_EXPORT int mu_run_cancelled(mu_run *run);
 
 /* ---- Plugins: functions and programs from a shared object ---- */
 
- /* A program is what the task itself does: the chief's schedules closures, the
-  * evaluator's watches the parameters. Tasks without one serve until the job is done.
-  * Runs on a thread of its own; what it returns (0 or a negative code) ends the task. */
+/* A program is what the task itself does: the chief's schedules closures, the
+ * evaluator's watches the parameters. Tasks without one serve until the job is done.
+ * Runs on a thread of its own; what it returns (0 or a negative code) ends the task. */
 typedef int (*mu_program_fn)(mu_node *node, void *user);
 
 /* Set the program of a task type; before mu_node_main. */
 MU_EXPORT int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
                               void *user);
 
- /* Do what this node's task is there for, on the calling thread: run its program if
-  * it has one, else serve until the job is done (or the node is being closed:
-  * -MU_ECLOSED). Returns what the program or the job came to; words, where there are
-  * any, in ret_error. */
+/* Do what this node's task is there for, on the calling thread: run its program if
+ * it has one, else serve until the job is done (or the node is being closed:
+ * -MU_ECLOSED). Returns what the program or the job came to; words, where there are
+ * any, in ret_error. */
 MU_EXPORT int mu_node_main(mu_node *node, mu_error *ret_error);
 
 /* Settings for plugins (`muster node --set key=value`). Set before plugins are loaded;

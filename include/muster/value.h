@@ -73,10 +73,10 @@ MU_EXPORT mu_value *mu_value_map(void);
 MU_EXPORT mu_value *mu_value_tensor(int dtype, unsigned rank, const uint64_t *dims,
                                     const void *data);
 
- /* Append to a list, set a key of a map (replacing an older one). Owns: takes `item`,
-  * whatever is returned; item NULL gives -MU_ENOMEM, so that a constructor's answer
-  * can be passed on unchecked. A value may not hold itself; a key that is not UTF-8
-  * gives -MU_EINVALID. */
+/* Append to a list, set a key of a map (replacing an older one). Owns: takes `item`,
+ * whatever is returned; item NULL gives -MU_ENOMEM, so that a constructor's answer
+ * can be passed on unchecked. A value may not hold itself; a key that is not UTF-8
+ * gives -MU_EINVALID. */
 MU_EXPORT int mu_value_append(mu_value *list, mu_value *item);
 MU_EXPORT int mu_value_set(mu_value *map, const char *key, mu_value *item);
 

@@ -7,6 +7,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <uv.h>
 

@@ -823,6 +823,7 @@ int main(int argc, char **argv)
     };
     int failed = 0;
 
+    (void)signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && strcmp(argv[1], "child") == 0)
         return child_main(argv[2]);
     failed += contract_wire_run("wire contract: streams over tcp", &tcp_fixture);
