@@ -878,6 +878,32 @@ static void test_an_actor_may_stop_itself(void **state)
     mu__stop(bench->kernel, probe);
 }
 
+/* END ends it behind the mail that was there before, and before the mail that comes
+ * later. No behavior has to know. */
+static void test_an_actor_ends_when_asked(void **state)
+{
+    struct bench *bench = *state;
+    mu__pid probe = spawn(bench, &probe_behavior);
+    mu__pid deaf = spawn(bench, &deaf_behavior);
+    const struct mu__end end = {mu__view_str("enough")};
+
+    sim_trace_level(bench->sim, MU__LOG_DEBUG);
+    assert_int_equal(ping(bench, probe, 1), 0);
+    assert_int_equal(post(bench, probe, MU__END, &end, sizeof end), 0);
+    assert_int_equal(ping(bench, probe, 2), 0);
+    assert_int_equal(post(bench, deaf, MU__END, &end, sizeof end), 0);
+    expect(bench, 100,
+           "[    0] n probe: 16: ping 1 from 0\n"
+           "[    0] n probe: ends: enough\n"
+           "[    0] n probe: 16 ends\n"
+           "[    0] n deaf: ends: enough\n");
+    assert_int_equal(new_dead(bench), 1);
+    assert_int_equal(counters_of(bench).actors, 0);
+    assert_int_equal(counters_of(bench).queued, 0);
+    assert_int_equal(post(bench, probe, MU__END, &end, sizeof end), 0);
+    assert_int_equal(new_dead(bench), 1);
+}
+
 static void stop_other(struct mu__ctx *ctx, void *arg)
 {
     mu__pid *other = arg;
@@ -1192,6 +1218,7 @@ int main(void)
         STORY(test_timers_are_bounded),
         STORY(test_an_actor_may_stop_itself),
         STORY(test_an_actor_may_stop_itself_at_once),
+        STORY(test_an_actor_ends_when_asked),
         STORY(test_an_actor_may_stop_another),
         STORY(test_ends_do_not_run_in_circles),
         STORY(test_everybody_ends_with_the_kernel),

@@ -28,9 +28,10 @@ enum mu_remote_value_state {
 MU_EXPORT int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                                   mu_coordinator **ret_coordinator);
 
-/* Let go of the coordinator, before its node is closed. Closures still under way are
- * cancelled, and waited for, five seconds at most; on a loop's thread nothing is waited
- * for. NULL is fine. */
+/* Let go of the coordinator, before or after its node is closed. Closures still under way
+ * are cancelled, and waited for, five seconds at most; on a loop's thread nothing is
+ * waited for. Calls of other threads that wait for it return -MU_ECLOSED; they must have
+ * returned before. NULL is fine. */
 MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
 
 /* Queue a closure: `function` with `args` (NULL: nil), to run at least once on any

@@ -63,9 +63,15 @@ MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
                            mu_node **ret_node);
 
 /* Stop a node with a thread of its own and free it: tells its peers, completes waiting
- * calls with -MU_ECLOSED, waits at most `limit_ms` for functions that run. Returns
- * -MU_EDEADLINE, naming the function, when one did not end: its thread and the node's
- * memory are then left behind for the process to end with. NULL is fine. */
+ * calls with -MU_ECLOSED, waits at most `limit_ms` for functions that run (those that
+ * were not begun run elsewhere). Returns -MU_EDEADLINE, naming the function, when one did
+ * not end: its thread and the node's memory are then left behind for the process to end
+ * with. NULL is fine.
+ *
+ * Other threads, and functions, may be inside calls meanwhile: the calls return
+ * -MU_ECLOSED, and so do those that begin later. Once this has returned, nobody may use
+ * the node any more. Its coordinator and its variables may be used: their calls return
+ * -MU_ECLOSED until they are closed themselves. */
 MU_EXPORT int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error);
 
 /* Stop a node that runs on the program's loop; `closed` is called on that loop when the

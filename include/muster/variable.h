@@ -53,9 +53,9 @@ typedef struct mu_variable_spec {
 
 /* Open a variable, creating it when there is none of that name: the first to open it sets
  * its initial content, everybody else waits until that is done. All of the content comes
- * from one opener, also when the first is lost meanwhile. An existing variable with another
- * dtype, shape or number of shards gives -MU_EPRECONDITION and says which. Waits for the
- * servers that it needs; at the limit the error names those missing.
+ * from one opener, also when the first is lost meanwhile. An existing variable with
+ * another dtype, shape or number of shards gives -MU_EPRECONDITION and says which. Waits
+ * for the servers that it needs; at the limit the error names those missing.
  *
  * When some servers have their shards and others were restarted without them:
  * -MU_EDATALOSS names those. With MU_VARIABLE_RECREATE the variable is created anew, and

@@ -620,6 +620,42 @@ static void test_blocked_work_holds_nobody_up(void **state)
     end_blocker(&blocker);
 }
 
+/* Work that waits is given back in its order, work that runs comes back as ever, and
+ * nothing starts after that. */
+static void test_start_no_work(void **state)
+{
+    struct fixture *f = *state;
+    struct blocker blockers[THREADS];
+    struct job first = {.work = {.run = run_job}};
+    struct job second = {.work = {.run = run_job}};
+    struct job late = {.work = {.run = run_job}};
+    struct mu__work *given_back;
+
+    for (unsigned i = 0; i < THREADS; i++)
+        start_blocker(f, &blockers[i]);
+    submit(f, &first.work);
+    submit(f, &second.work);
+    given_back = mu__world_uv_start_no_work(f->world);
+    assert_ptr_equal(given_back, &first.work);
+    assert_ptr_equal(given_back->next, &second.work);
+    assert_null(given_back->next->next);
+    submit(f, &late.work);
+    assert_null(mu__world_uv_start_no_work(f->world));
+    assert_int_equal(mu__world_uv_busy(f->world), THREADS);
+
+    for (unsigned i = 0; i < THREADS; i++)
+        (void)sem_post(&blockers[i].go_on);
+    f->wanted_dones = THREADS;
+    run_until(f, had_dones);
+    assert_int_equal(mu__world_uv_busy(f->world), 0);
+    mu__world_uv_close(f->world, on_closed, &f->closed);
+    run_until(f, is_closed);
+    assert_int_equal(f->dones, THREADS);
+    assert_false(first.ran || second.ran || late.ran);
+    for (unsigned i = 0; i < THREADS; i++)
+        end_blocker(&blockers[i]);
+}
+
 /* Closing waits for work that runs and forgets work that waits. */
 static void test_close_waits_for_running_work(void **state)
 {
@@ -695,6 +731,7 @@ int main(void)
         WITH_WORLD(test_close_inside_a_hook),
         WITH_WORLD(test_work_comes_back),
         WITH_WORLD(test_blocked_work_holds_nobody_up),
+        WITH_WORLD(test_start_no_work),
         WITH_WORLD(test_close_waits_for_running_work),
         WITH_WORLD(test_close_with_finished_work),
         WITH_WORLD(test_abandon),
