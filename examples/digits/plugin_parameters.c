@@ -3,7 +3,11 @@
  * W1 is cut in two, so that two servers hold parts of it; the others live where their
  * names lead. Handles are shared by all threads. When a server says that it does
  * not have a variable (it was restarted), the handle is forgotten, the next use opens the
- * variable anew, and a thread that still uses the old handle closes it when done. */
+ * variable anew, and a thread that still uses the old handle closes it when done.
+ *
+ * A variable that a server lost begins anew with its initial content, which this small
+ * training makes good again. One that cannot would ask for MU_VARIABLE_EXISTING, and have
+ * its chief write what it saved. */
 #include "plugin_digits.h"
 
 #include <stdlib.h>
@@ -33,6 +37,7 @@ static int open_tensor(mu_node *node, uint64_t seed, size_t i, mu_error *ret_err
     spec.dims = tensor.dims;
     spec.shards = i == 0 ? W1_SHARDS : 1;
     spec.initial = first + tensor.offset;
+    spec.flags = MU_VARIABLE_RECREATE;  /* begins anew as a whole if a part was lost */
     return mu_variable_open(node, &spec, LIMIT_MS, ret_error, ret_variable);
 }
 
