@@ -6,8 +6,6 @@
 #include "transport/frames.h"
 #include "transport/wire.h"
 
-#include <nng/nng.h>
-#include <nng/protocol/pipeline0/push.h>
 #include <stdbool.h>
 
 static int square(mu_run *run, void *user)
@@ -184,30 +182,62 @@ static void test_options_that_make_no_sense(void **state)
 
 /* ---- bytes that make no sense ---- */
 
-static nng_socket dial_chief(struct fixture *f)
+static void write_all(int fd, const void *data, size_t size)
 {
-    nng_socket socket;
+    const uint8_t *at = data;
 
-    assert_int_equal(nng_push0_open(&socket), 0);
-    assert_int_equal(nng_socket_set_ms(socket, NNG_OPT_SENDTIMEO, SOON_MS), 0);
-    assert_int_equal(nng_dial(socket, mu_node_address(f->chief), NULL, 0), 0);
-    return socket;
+    while (size > 0) {
+        ssize_t written = send(fd, at, size, MSG_NOSIGNAL);
+
+        if (written <= 0)
+            return;     /* the chief has had enough of it */
+        at += written;
+        size -= (size_t)written;
+    }
 }
 
-static void send_bytes(nng_socket socket, const void *data, size_t size)
+static int connect_to_chief(struct fixture *f)
 {
-    assert_int_equal(nng_send(socket, (void *)(uintptr_t)data, size, 0), 0);
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    const char *port = strrchr(mu_node_address(f->chief), ':') + 1;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((uint16_t)strtoul(port, NULL, 10));
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* A peer that greets as it should. */
+static int dial_chief(struct fixture *f)
+{
+    static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x50, 0, 0};
+    int fd = connect_to_chief(f);
+
+    write_all(fd, greeting, sizeof greeting);
+    return fd;
+}
+
+static void send_bytes(int fd, const void *data, size_t size)
+{
+    uint8_t length[8];
+
+    for (int i = 0; i < 8; i++)
+        length[i] = (uint8_t)((uint64_t)size >> (56 - 8 * i));
+    write_all(fd, length, sizeof length);
+    write_all(fd, data, size);
 }
 
 static void test_garbage_in_frames(void **state)
 {
     struct fixture *f = *state;
-    nng_socket socket = dial_chief(f);
+    int fd = dial_chief(f);
 
-    send_bytes(socket, "nothing that anybody understands, but long enough for a header",
+    send_bytes(fd, "nothing that anybody understands, but long enough for a header",
                62);
     nodes_wait_log(&f->nodes, "dropped a connection: bad bytes: no frame of muster's");
-    (void)nng_close(socket);
+    (void)close(fd);
     check_square(f, 10);
 }
 
@@ -237,29 +267,29 @@ static struct mu__buf *hello_frame(uint16_t version, const char *cluster,
 static void test_hello_of_another_version(void **state)
 {
     struct fixture *f = *state;
-    nng_socket socket = dial_chief(f);
+    int fd = dial_chief(f);
     struct mu__buf *frame = hello_frame(77, "muster", "tcp://127.0.0.1:9");
 
-    send_bytes(socket, frame->data, frame->size);
+    send_bytes(fd, frame->data, frame->size);
     nodes_wait_log(&f->nodes, "refused /job:client/task:5 at tcp://127.0.0.1:9: protocol "
                               "version 77, but /job:chief/task:0 speaks version 1");
     mu__buf_unref(frame);
-    (void)nng_close(socket);
+    (void)close(fd);
     check_square(f, 11);
 }
 
 static void test_hello_with_an_address_that_is_none(void **state)
 {
     struct fixture *f = *state;
-    nng_socket socket = dial_chief(f);
+    int fd = dial_chief(f);
     struct mu__buf *frame = hello_frame(MU__FRAME_VERSION, "muster", "around the corner");
 
-    send_bytes(socket, frame->data, frame->size);
+    send_bytes(fd, frame->data, frame->size);
     nodes_wait_log(&f->nodes,
                    "says its address is \"around the corner\", which cannot be "
                    "dialled");
     mu__buf_unref(frame);
-    (void)nng_close(socket);
+    (void)close(fd);
     check_square(f, 12);
 }
 
@@ -267,29 +297,29 @@ static void test_hello_with_an_address_that_is_none(void **state)
 static void test_hello_with_nonsense_inside(void **state)
 {
     struct fixture *f = *state;
-    nng_socket socket = dial_chief(f);
+    int fd = dial_chief(f);
     struct mu__buf *frame = hello_frame(MU__FRAME_VERSION, "muster", "tcp://127.0.0.1:9");
 
     memset(frame->data + MU__FRAME_HEADER_BYTES + 8, 0xc1, 8);
-    send_bytes(socket, frame->data, frame->size);
+    send_bytes(fd, frame->data, frame->size);
     nodes_wait_log(&f->nodes, "dropped a connection: bad bytes: ");
     mu__buf_unref(frame);
-    (void)nng_close(socket);
+    (void)close(fd);
     check_square(f, 13);
 }
 
 static void test_frame_beyond_the_limit(void **state)
 {
     struct fixture *f = *state;
-    nng_socket socket = dial_chief(f);
+    int fd = dial_chief(f);
     size_t size = MU__FRAME_BYTES_MAX + 1;
     void *data = calloc(1, size);
 
     assert_non_null(data);
-    send_bytes(socket, data, size);
+    send_bytes(fd, data, size);
     check_square(f, 14);
     free(data);
-    (void)nng_close(socket);
+    (void)close(fd);
 }
 
 /* Not even nng's protocol. */
@@ -297,17 +327,11 @@ static void test_plain_bytes_on_the_port(void **state)
 {
     static const char request[] = "GET / HTTP/1.1\r\nHost: chief\r\n\r\n";
     struct fixture *f = *state;
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    const char *port = strrchr(mu_node_address(f->chief), ':') + 1;
     char answer[64];
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons((uint16_t)strtoul(port, NULL, 10));
     for (int i = 0; i < 20; i++) {
-        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        int fd = connect_to_chief(f);
 
-        assert_true(fd >= 0);
-        assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
         (void)send(fd, request, sizeof request - 1, MSG_NOSIGNAL);
         while (recv(fd, answer, sizeof answer, 0) > 0)
             ;
