@@ -56,6 +56,7 @@ struct link {
     char url[URL_BYTES_MAX];
     char says[URL_BYTES_MAX];   /* its address as of its HELLO; may differ from `url` */
     char why[REASON_BYTES_MAX]; /* the last reason for not being up */
+    const char *told;           /* the wire's reason that the owner knows already */
     uint32_t out;               /* 0: none */
     uint32_t in;                /* 0: none */
     uint32_t node;              /* while up */
@@ -333,6 +334,7 @@ static void come_up(struct mu__links *links, struct link *link)
     link->node = node;
     link->backoff_ms = 0;
     link->why[0] = '\0';
+    link->told = NULL;
     links->counters.links_up++;
     set_state(links, link, UP);
     say(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
@@ -842,6 +844,19 @@ static void note_waiting(struct mu__links *links, struct link *link, uint64_t no
         link->waiting_step_ms *= 2;
 }
 
+/* Those who wait for the task are told why each attempt fails, once for each reason. */
+static void tell_failing(struct mu__links *links, struct link *link)
+{
+    const char *words = link->out == 0
+                            ? NULL
+                            : links->wire->ops->last_error(links->wire, link->out);
+
+    if (!link->keep || words == NULL || words == link->told)
+        return;
+    link->told = words;
+    links->upcalls.trouble(links->upcalls.owner, link->type, link->index, words);
+}
+
 /* All links are looked at together, twice in a heartbeat. One that has said nothing for
  * nearly a heartbeat pings: so a peer does not wait much longer than that. */
 static uint64_t tick_step_ms(const struct mu__links *links)
@@ -887,6 +902,7 @@ static uint64_t tick_link(struct mu__links *links, struct link *link, uint64_t n
         }
         return link->since_ms + REFUSAL_MS;
     default:
+        tell_failing(links, link);
         if (!link->keep && now_ms >= link->since_ms + config->silence_ms) {
             say(links, MU__LOG_WARN,
                 "/job:%s/task:%" PRIu32 " says its address is \"%s\", which cannot be "

@@ -135,6 +135,9 @@ static void test_chief_that_is_not_there(void **state)
     assert_non_null(strstr(error.message, "/job:chief/task:0 at tcp://127.0.0.1:"));
     assert_non_null(strstr(error.message, "was not reached within 100 ms"));
     nodes_wait_log(&nodes, "waiting for /job:chief/task:0 at tcp://127.0.0.1:");
+    assert_int_equal(mu_coordinator_open(client, 100, &error, &coordinator),
+                     -MU_EDEADLINE);
+    assert_non_null(strstr(error.message, "within 100 ms: connection refused"));
     nodes_done(&nodes);
 }
 
