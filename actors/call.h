@@ -7,6 +7,8 @@
 #ifndef MU_ACTORS_CALL_H
 #define MU_ACTORS_CALL_H
 
+#include "runtime/kernel.h"
+
 #include "muster/error.h"
 
 struct mu__call {
@@ -19,6 +21,10 @@ struct mu__call {
     int code;                                 /* 0, or negative with `error` filled in */
     mu_error error;
 };
+
+/* Put a call in front of a list of those that wait; its limit begins: the TIMER message
+ * of it has call->timer. */
+void mu__call_hold(struct mu__ctx *ctx, struct mu__call **list, struct mu__call *call);
 
 static inline void mu__call_complete(struct mu__call *call, int code)
 {

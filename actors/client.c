@@ -91,15 +91,6 @@ static void add(atomic_uint_fast64_t *counter, uint64_t number)
 
 /* ---- calls ---- */
 
-static void hold(struct mu__ctx *ctx, struct mu__call **list, struct mu__call *call)
-{
-    call->timer = 0;
-    if (call->limit_ms >= 0)
-        call->timer = mu__timer_set(ctx, (uint64_t)call->limit_ms, 0);
-    call->next = *list;
-    *list = call;
-}
-
 static bool unlist(struct mu__call **list, struct mu__call *call)
 {
     while (*list != NULL && *list != call)
@@ -525,7 +516,7 @@ static void fetch(struct mu__ctx *ctx, struct mu__client_call *call)
         mu__call_complete(&call->call, 0);
         return;
     }
-    hold(ctx, &call->future->waiters, &call->call);
+    mu__call_hold(ctx, &call->future->waiters, &call->call);
 }
 
 static bool is_about_session(const struct mu__call *call)
@@ -565,7 +556,7 @@ static void wait_for_status(struct mu__ctx *ctx, struct client *c,
                             struct mu__client_call *call)
 {
     if (ask_status(ctx, c, call)) {
-        hold(ctx, &c->asking, &call->call);
+        mu__call_hold(ctx, &c->asking, &call->call);
         return;
     }
     mu__call_complete(&call->call,
@@ -595,7 +586,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         if (c->has_chief)
             wait_for_status(ctx, c, call);
         else
-            hold(ctx, &c->waiting, &call->call);
+            mu__call_hold(ctx, &c->waiting, &call->call);
         return;
     default:
         break;
@@ -610,7 +601,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (call->at_once)
         mu__call_complete(&call->call, -MU_EAGAIN);
     else
-        hold(ctx, &c->waiting, &call->call);
+        mu__call_hold(ctx, &c->waiting, &call->call);
 }
 
 static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

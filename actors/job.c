@@ -44,15 +44,6 @@ struct job {
 
 /* ---- calls ---- */
 
-static void hold(struct mu__ctx *ctx, struct mu__call **list, struct mu__call *call)
-{
-    call->timer = 0;
-    if (call->limit_ms >= 0)
-        call->timer = mu__timer_set(ctx, (uint64_t)call->limit_ms, 0);
-    call->next = *list;
-    *list = call;
-}
-
 static void complete_wait(struct mu__ctx *ctx, const struct job *job,
                           struct mu__call *call)
 {
@@ -114,7 +105,7 @@ static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *c
     if (job->peers_count == 0)
         mu__call_complete(&call->call, 0);
     else
-        hold(ctx, &job->ending, &call->call);
+        mu__call_hold(ctx, &job->ending, &call->call);
 }
 
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -129,7 +120,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     else if (job->done)
         complete_wait(ctx, job, &call->call);
     else
-        hold(ctx, &job->waiting, &call->call);
+        mu__call_hold(ctx, &job->waiting, &call->call);
 }
 
 /* Only the chief's word counts. */

@@ -21,16 +21,6 @@ void mu__names_done(struct mu__names *names)
     *names = (struct mu__names){0};
 }
 
-static uint32_t hash_of(struct mu__view name)
-{
-    const unsigned char *at = name.data;
-    uint32_t hash = UINT32_C(2166136261);
-
-    for (uint32_t i = 0; i < name.size; i++)
-        hash = (hash ^ at[i]) * UINT32_C(16777619);
-    return hash;
-}
-
 /* The slot of a name, or the empty one where it would go. */
 static uint32_t *probe(const struct mu__names *names, struct mu__view name, uint32_t hash)
 {
@@ -72,7 +62,7 @@ static bool grow(struct mu__names *names)
 
 uint32_t mu__names_number(struct mu__names *names, struct mu__view name)
 {
-    uint32_t hash = hash_of(name);
+    uint32_t hash = mu__view_hash(name);
     struct mu__name *added;
     uint32_t *slot = names->slots_size == 0 ? NULL : probe(names, name, hash);
 

@@ -43,19 +43,9 @@ struct worker {
 
 /* ---- functions ---- */
 
-static uint32_t hash_of(struct mu__view name)
-{
-    const unsigned char *at = name.data;
-    uint32_t hash = UINT32_C(2166136261);
-
-    for (uint32_t i = 0; i < name.size; i++)
-        hash = (hash ^ at[i]) * UINT32_C(16777619);
-    return hash;
-}
-
 static struct mu__registered *function_of(const struct worker *w, struct mu__view name)
 {
-    uint32_t hash = hash_of(name);
+    uint32_t hash = mu__view_hash(name);
     struct mu__registered *f = w->buckets[hash % BUCKETS];
 
     while (f != NULL && (f->hash != hash || f->name_size != name.size ||
@@ -84,7 +74,7 @@ static int add_function(struct worker *w, struct mu__function_call *call)
         .function = call->function,
         .user = call->user,
         .flags = call->flags,
-        .hash = hash_of(name),
+        .hash = mu__view_hash(name),
         .name_size = name.size,
     };
     memcpy(f->name, call->name, name.size);

@@ -41,3 +41,13 @@ bool mu__view_is(struct mu__view view, const char *text)
 
     return view.size == length && (length == 0 || memcmp(view.data, text, length) == 0);
 }
+
+uint32_t mu__view_hash(struct mu__view view)
+{
+    const unsigned char *at = view.data;
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (uint32_t i = 0; i < view.size; i++)
+        hash = (hash ^ at[i]) * UINT32_C(16777619);
+    return hash;
+}

@@ -103,6 +103,18 @@ struct mu__msg {
         FIELDS(MU__STRUCT_FIELD, name)                                            \
     };
 
+/* A table as data: MU__DESCRIBE_FIELDS for each row at file scope, then MU__DESCRIBE_ROW
+ * for each inside an array of struct mu__row. */
+#define MU__DESCRIBE_FIELD(name, need, type, field, bound)                  \
+    {#field, (uint32_t)offsetof(struct mu__##name, field), (uint32_t)(bound), \
+     MU__FIELD_##type, MU__NEED_##need},
+#define MU__DESCRIBE_FIELDS(number, NAME, name, FIELDS, travels)            \
+    static const struct mu__field name##_fields[] = {FIELDS(MU__DESCRIBE_FIELD, name)};
+#define MU__DESCRIBE_ROW(number, NAME, name, FIELDS, travels)               \
+    [number] = {#name, name##_fields,                                       \
+                sizeof name##_fields / sizeof name##_fields[0],             \
+                sizeof(struct mu__##name), travels},
+
 /* A view of a string, without its zero. */
 struct mu__view mu__view_str(const char *text);
 
@@ -110,5 +122,8 @@ struct mu__view mu__view_str(const char *text);
 void mu__view_copy(struct mu__view view, char *out, size_t size);
 
 bool mu__view_is(struct mu__view view, const char *text);
+
+/* FNV-1a, 32 bits: for tables of names. */
+uint32_t mu__view_hash(struct mu__view view);
 
 #endif

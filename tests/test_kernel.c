@@ -33,24 +33,12 @@ MU__MESSAGE_STRUCT(ping, MU__PING_FIELDS)
 MU__MESSAGE_STRUCT(step, MU__STEP_FIELDS)
 MU__MESSAGE_STRUCT(unheard, MU__PING_FIELDS)
 
-#define FIELD(name, need, type, field, bound)                               \
-    {#field, (uint32_t)offsetof(struct mu__##name, field), (uint32_t)(bound), \
-     MU__FIELD_##type, MU__NEED_##need},
-
-#define FIELDS_OF(number, NAME, name, FIELDS, travels)                      \
-    static const struct mu__field name##_fields[] = {FIELDS(FIELD, name)};
-
-MU__SYSTEM_MESSAGES(FIELDS_OF)
-TEST_MESSAGES(FIELDS_OF)
-
-#define ROW(number, NAME, name, FIELDS, travels)                            \
-    [number] = {#name, name##_fields,                                       \
-                sizeof name##_fields / sizeof name##_fields[0],             \
-                sizeof(struct mu__##name), travels},
+MU__SYSTEM_MESSAGES(MU__DESCRIBE_FIELDS)
+TEST_MESSAGES(MU__DESCRIBE_FIELDS)
 
 static const struct mu__row rows[KINDS_END] = {
-    MU__SYSTEM_MESSAGES(ROW)
-    TEST_MESSAGES(ROW)
+    MU__SYSTEM_MESSAGES(MU__DESCRIBE_ROW)
+    TEST_MESSAGES(MU__DESCRIBE_ROW)
 };
 
 static const struct mu__schema schema = {rows, KINDS_END};

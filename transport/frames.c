@@ -5,21 +5,11 @@
 #include <assert.h>
 #include <string.h>
 
-#define FIELD(name, need, type, field, bound)                               \
-    {#field, (uint32_t)offsetof(struct mu__##name, field), (uint32_t)(bound), \
-     MU__FIELD_##type, MU__NEED_##need},
+MU__FRAME_MESSAGES(MU__DESCRIBE_FIELDS)
 
-#define FIELDS_OF(number, NAME, name, FIELDS, travels)                      \
-    static const struct mu__field name##_fields[] = {FIELDS(FIELD, name)};
-
-MU__FRAME_MESSAGES(FIELDS_OF)
-
-#define ROW(number, NAME, name, FIELDS, travels)                            \
-    [number] = {#name, name##_fields,                                       \
-                sizeof name##_fields / sizeof name##_fields[0],             \
-                sizeof(struct mu__##name), travels},
-
-static const struct mu__row rows[MU__FRAME_TYPES_END] = {MU__FRAME_MESSAGES(ROW)};
+static const struct mu__row rows[MU__FRAME_TYPES_END] = {
+    MU__FRAME_MESSAGES(MU__DESCRIBE_ROW)
+};
 
 const struct mu__schema mu__frame_messages = {rows, MU__FRAME_TYPES_END};
 
