@@ -250,7 +250,7 @@ static const struct sim_program peer_program = {peer_start, peer_stop};
 static struct mu__buf *frame_of(uint16_t version, uint8_t type, uint64_t from,
                                 uint64_t to, uint32_t count)
 {
-    const struct mu__frame_header header = {version, type, from, to, count};
+    const struct mu__frame_header header = {version, type, from, to, count, 0};
     struct mu__buf *frame = mu__buf_new(2 << 20);
 
     assert_non_null(frame);

@@ -68,7 +68,7 @@ static int setup(void **state)
     f->recorder.wire.ops = &recorder_ops;
     f->recorder.room = SIZE_MAX;
     f->recorder.when_full = -MU_EAGAIN;
-    f->route = (struct mu__outbox_route){&f->recorder.wire, OUT, 11, 22};
+    f->route = (struct mu__outbox_route){&f->recorder.wire, OUT, 11, 22, 0};
     mu__pool_init(&f->pool);
     *state = f;
     return 0;

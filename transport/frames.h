@@ -7,7 +7,7 @@
  *   u64 from        incarnation of the sender
  *   u64 to          incarnation that the frame is for; 0 in a HELLO to a stranger
  *   u32 count       records that follow
- *   u32 zero
+ *   u32 life        of the receiver's link, as its HELLO said; 0: it said none
  *
  * All numbers are little-endian. HELLO, REFUSE, BYE and PIECE carry one record of the
  * table below, DATA records of the node's own table, PING none. HELLO and REFUSE keep
@@ -40,6 +40,7 @@ struct mu__frame_header {
     uint64_t from;
     uint64_t to;
     uint32_t count;
+    uint32_t life;
 };
 
 enum { MU__LINK_PIECE_BYTES = 1 << 20 };
@@ -50,7 +51,8 @@ enum { MU__LINK_PIECE_BYTES = 1 << 20 };
     F(S, REQUIRED, u32, index, 1 << 20)                                     \
     F(S, REQUIRED, str, address, 255)                                       \
     F(S, OPTIONAL, str, software, 63)                                       \
-    F(S, OPTIONAL, u64, capabilities, 0)
+    F(S, OPTIONAL, u64, capabilities, 0)                                    \
+    F(S, OPTIONAL, u32, life, 0)
 
 #define MU__REFUSE_FIELDS(F, S)                                             \
     F(S, REQUIRED, str, type, 15)                                           \

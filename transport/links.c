@@ -7,6 +7,10 @@
  * one that names it answers ours. So two nodes that dial each other at the same moment
  * say at most two HELLOs each, and never go on answering.
  *
+ * A link lives from one dial to the next, and each HELLO says which life it is of. What
+ * the peer sends names our life: with delays enough, a connection of its former life may
+ * be taken for one of the present, and what still comes over it must not be believed.
+ *
  * Going down always starts over with a fresh outgoing connection, because nobody can tell
  * whether the old one leads to the peer's old life or its new one. */
 #include "transport/links.h"
@@ -61,6 +65,8 @@ struct link {
     uint32_t in;                /* 0: none */
     uint32_t node;              /* while up */
     uint64_t peer;              /* incarnation, once heard */
+    uint32_t life;              /* of our side: one for each dial */
+    uint32_t peer_life;         /* of the peer's side, once heard */
     uint64_t heard_ms;
     uint64_t said_ms;
     uint64_t since_ms;          /* of the present state */
@@ -89,6 +95,7 @@ struct mu__links {
     uint32_t links_count;
     uint32_t out_next;
     uint32_t node_next;
+    uint32_t life_next;
     uint64_t tick_ms;           /* the last one */
     bool leaving;
     struct mu__links_counters counters;
@@ -120,7 +127,7 @@ static struct mu__outbox_route route_of(const struct mu__links *links,
                                         const struct link *link)
 {
     return (struct mu__outbox_route){links->wire, link->out, links->config.incarnation,
-                                     link->heard ? link->peer : 0};
+                                     link->heard ? link->peer : 0, link->peer_life};
 }
 
 static void set_state(const struct mu__links *links, struct link *link, enum state state)
@@ -193,6 +200,7 @@ static void hang_up(struct mu__links *links, struct link *link)
     link->assembling = NULL;
     link->heard = false;
     link->peer = 0;
+    link->peer_life = 0;
 }
 
 static void link_free(struct mu__links *links, struct link *link)
@@ -216,6 +224,7 @@ static int dial(struct mu__links *links, struct link *link)
     if (rv != 0)
         return rv;
     link->out = out;
+    link->life = ++links->life_next;
     set_state(links, link, link->state == REFUSING ? REFUSING : DIALLING);
     rv = links->wire->ops->dial(links->wire, out, link->url);
     if (rv != 0) {
@@ -295,6 +304,7 @@ static void say_hello(struct mu__links *links, struct link *link)
         .index = links->config.task_index,
         .address = mu__view_str(links->address),
         .software = mu__view_str("muster"),
+        .life = link->life,
     };
 
     memcpy(record.msg.body, &hello, sizeof hello);
@@ -561,6 +571,7 @@ static void on_hello(struct mu__links *links, uint32_t in,
         return;
     }
     mu__view_copy(hello->address, link->says, sizeof link->says);
+    link->peer_life = hello->life;
     bind_in(links, link, in, header);
 }
 
@@ -747,7 +758,8 @@ void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame
     }
     link = mu__map_get(&links->by_in, in);
     if (link == NULL || link->state != UP || header.from != link->peer ||
-        header.to != links->config.incarnation) {
+        header.to != links->config.incarnation ||
+        (header.life != 0 && header.life != link->life)) {
         links->counters.stale_frames++;
         return;
     }

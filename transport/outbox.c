@@ -129,8 +129,9 @@ void mu__outbox_done(struct mu__outbox *outbox)
 static int close_open(struct mu__outbox *outbox, const struct mu__outbox_route *route)
 {
     struct mu__buf *frame = outbox->open;
-    const struct mu__frame_header header = {MU__FRAME_VERSION, MU__FRAME_DATA,
-                                            route->from, route->to, outbox->open_count};
+    const struct mu__frame_header header = {MU__FRAME_VERSION,  MU__FRAME_DATA,
+                                            route->from,        route->to,
+                                            outbox->open_count, route->life};
 
     if (frame == NULL)
         return 0;
@@ -216,7 +217,7 @@ int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route 
 {
     size_t bound = msg == NULL ? 0 : mu__encode_bound(&mu__frame_messages, msg);
     const struct mu__frame_header header = {MU__FRAME_VERSION, type, route->from,
-                                            route->to, msg == NULL ? 0 : 1};
+                                            route->to, msg == NULL ? 0 : 1, route->life};
     struct mu__buf *frame;
     int rv = close_open(outbox, route);
 

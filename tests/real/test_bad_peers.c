@@ -250,7 +250,7 @@ static struct mu__buf *hello_frame(uint16_t version, const char *cluster,
 {
     struct mu__buf *frame = mu__buf_new(1024);
     struct mu__msg *msg = mu__msg_heap(MU__FRAME_HELLO, sizeof(struct mu__hello));
-    const struct mu__frame_header header = {version, MU__FRAME_HELLO, 4711, 0, 1};
+    const struct mu__frame_header header = {version, MU__FRAME_HELLO, 4711, 0, 1, 0};
     struct mu__hello *body;
 
     assert_non_null(frame);
