@@ -3,6 +3,7 @@
 #ifndef MU_ACTORS_RUN_H
 #define MU_ACTORS_RUN_H
 
+#include "actors/effects.h"
 #include "runtime/codec.h"
 #include "runtime/world.h"
 
@@ -37,6 +38,9 @@ struct mu_run {
     struct mu__buf *result_buf;     /* the result, packed by the thread that ran */
     struct mu__packed result_packed;
     char *words;                    /* of an error */
+    struct mu__effects effects;     /* what it writes when it has returned 0 */
+    mu_error *failure;              /* with mu_run_fail_with, or of its writes; NULL: the
+                                       function's own error, if any */
     atomic_bool cancelled;
 };
 

@@ -467,6 +467,27 @@ static bool drop(mu_value *value)
     return atomic_fetch_sub_explicit(&value->refs, 1, memory_order_acq_rel) == 1;
 }
 
+static void drop_holder(struct mu__reference *reference)
+{
+    if (reference->drop != NULL)
+        reference->drop(reference->holder);
+}
+
+mu_value *mu__value_reference(uint64_t number, void *holder,
+                              void (*drop_it)(void *holder))
+{
+    struct mu__reference *reference = malloc(sizeof *reference);
+
+    if (reference == NULL)
+        return NULL;
+    atomic_init(&reference->head.refs, 1);
+    reference->head.type = MU_VALUE_REFERENCE;
+    reference->number = number;
+    reference->holder = holder;
+    reference->drop = drop_it;
+    return &reference->head;
+}
+
 /* Let go of one value: free it, or put it on the list `dead` when it holds others. */
 static void bury(mu_value *value, struct mu__container **dead)
 {
@@ -474,6 +495,8 @@ static void bury(mu_value *value, struct mu__container **dead)
 
     if (!drop(value))
         return;
+    if (value->type == MU_VALUE_REFERENCE)
+        drop_holder((struct mu__reference *)value);
     if (!is_container(value)) {
         free(value);
         return;
@@ -662,6 +685,14 @@ static bool equal_tensors(const mu_value *a, const mu_value *b)
            memcmp(one->data, two->data, one->bytes) == 0;
 }
 
+static bool equal_references(const mu_value *a, const mu_value *b)
+{
+    const struct mu__reference *one = (const struct mu__reference *)a;
+    const struct mu__reference *two = (const struct mu__reference *)b;
+
+    return one->number == two->number && one->holder == two->holder;
+}
+
 /* `depth` is how many lists and maps may still be entered. */
 static bool equal(const mu_value *a, const mu_value *b, unsigned depth)
 {
@@ -687,6 +718,8 @@ static bool equal(const mu_value *a, const mu_value *b, unsigned depth)
         return depth > 0 && equal_maps(a, b, depth - 1);
     case MU_VALUE_TENSOR:
         return equal_tensors(a, b);
+    case MU_VALUE_REFERENCE:
+        return equal_references(a, b);
     }
     return false;
 }

@@ -27,6 +27,8 @@
 
 enum {
     TENSOR_EXT = 1,
+    REFERENCE_EXT = 2,
+    REFERENCE_BYTES = 2 + sizeof(uint64_t),
     TENSOR_EXT_HEAD = 3,    /* lead, size and type, before the extension's bytes */
     TENSOR_FIXED = 4        /* dtype, rank and zero */
 };
@@ -118,6 +120,9 @@ static int measure(const mu_value *value, unsigned depth, struct sizes *sizes)
     case MU_VALUE_TENSOR:
         measure_tensor(value, sizes);
         break;
+    case MU_VALUE_REFERENCE:
+        sizes->head += REFERENCE_BYTES;
+        break;
     }
     return sizes->head > UINT32_MAX || sizes->tail > UINT32_MAX ? -MU_ERANGE : 0;
 }
@@ -205,6 +210,16 @@ static int pack_blob(const mu_value *value, struct packing *packing)
     return mu__pack_bin(&packing->head, blob->data, blob->size);
 }
 
+static int pack_reference(const mu_value *value, struct packing *packing)
+{
+    uint8_t ext[sizeof(uint64_t)];
+
+    store_little64(ext, ((const struct mu__reference *)value)->number);
+    if (msgpack_pack_ext(&packing->head, sizeof ext, REFERENCE_EXT) != 0)
+        return -1;
+    return mu__writer_put(&packing->head, ext, sizeof ext);
+}
+
 /* 0, or -1 when the head has no room left. */
 static int pack(const mu_value *value, struct packing *packing)
 {
@@ -229,6 +244,8 @@ static int pack(const mu_value *value, struct packing *packing)
         return pack_map(value, packing);
     case MU_VALUE_TENSOR:
         return pack_tensor(value, packing);
+    case MU_VALUE_REFERENCE:
+        return pack_reference(value, packing);
     }
     return -1;
 }
@@ -536,9 +553,13 @@ static int unpack_ext(struct unpacking *in, mu_value **ret_value)
 
     if (!mu__read_ext(&at, &type, &ext, &size))
         return unpack_cut(in);
-    if (type != TENSOR_EXT)
-        return refuse(in, "an extension of type %d, expected %d", type, TENSOR_EXT);
-    rv = unpack_tensor(in, ext, size, ret_value);
+    if (type == TENSOR_EXT)
+        rv = unpack_tensor(in, ext, size, ret_value);
+    else if (type == REFERENCE_EXT && size == sizeof(uint64_t))
+        rv = made(mu__value_reference(mu__load_little64(ext), NULL, NULL), ret_value);
+    else
+        return refuse(in, "an extension of type %d in %u bytes, expected type %d, or %d "
+                      "in 8 bytes", type, (unsigned)size, TENSOR_EXT, REFERENCE_EXT);
     if (rv == 0)
         in->head = at;
     return rv;

@@ -53,6 +53,18 @@ struct mu__tensor {
     alignas(16) uint8_t data[];
 };
 
+/* Stands for something else, by number. Where it was made it may also hold that thing. */
+struct mu__reference {
+    struct mu_value head;
+    uint64_t number;
+    void *holder;           /* not packed; NULL after unpacking */
+    void (*drop)(void *holder);
+};
+
+/* NULL when out of memory: then `holder` stays the caller's. `drop` may be NULL. */
+mu_value *mu__value_reference(uint64_t number, void *holder,
+                              void (*drop_it)(void *holder));
+
 /* Whether `size` bytes are UTF-8: no long forms, no surrogates, nothing past U+10FFFF. */
 bool mu__utf8_valid(const void *data, size_t size);
 

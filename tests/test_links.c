@@ -709,7 +709,10 @@ static void test_bad_bytes(void **state)
 static struct mu__buf *large_record(void)
 {
     static const uint8_t args[5 << 19];
-    const struct mu__run run = {7, 1, mu__view_str("f"), {args, NULL, sizeof args, 0}};
+    const struct mu__run run = {.closure = 7,
+                                .attempt = 1,
+                                .function = mu__view_str("f"),
+                                .args = {args, NULL, sizeof args, 0}};
     struct mu__buf *buf = mu__buf_new(sizeof args + 4096);
 
     assert_non_null(buf);

@@ -763,7 +763,8 @@ static const struct bad_row bad_rows[] = {
      "", "byte 33: lists and maps are more than 32 deep"},
 
     {"extension cut short", "c7", "", "an extension is cut short"},
-    {"extension of another type", "d40201", "", "an extension of type 2, expected 1"},
+    {"extension of another type", "d40301", "",
+     "an extension of type 3 in 1 bytes, expected type 1, or 2 in 8 bytes"},
     {"timestamp", "d6ff00000000", "", "an extension of type -1"},
     {"tensor of nothing", "d40107", "", "a tensor described in 1 bytes, which fits no r"},
     {"tensor without offset", "c70c01 07 01 0000" DIM3, "", "described in 12 bytes, whi"},

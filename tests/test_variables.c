@@ -1784,7 +1784,7 @@ static void test_status(void **state)
     struct fixture *f = *state;
     mu__pid probe = spawn_probe(f);
     struct request r = opened(f->alice, "w", four, NULL);
-    const struct mu__status_get get = {77};
+    const struct mu__status_get get = {.token = 77};
     const mu_value *map;
     const char *text;
     size_t size;
@@ -1813,7 +1813,7 @@ static void test_status_has_an_end(void **state)
 {
     struct fixture *f = *state;
     mu__pid probe = spawn_probe(f);
-    const struct mu__status_get get = {78};
+    const struct mu__status_get get = {.token = 78};
     char name[32];
 
     for (int i = 0; i < MU__PS_STATUS_MAX + 3; i++) {

@@ -48,6 +48,112 @@ MU_EXPORT int mu_coordinator_schedule(mu_coordinator *coordinator, const char *f
                                       const mu_value *args, int64_t limit_ms,
                                       mu_error *ret_error, mu_remote_value **ret_value);
 
+/* ---- More about one closure ---- */
+
+enum mu_closure_flag {
+    MU_CLOSURE_EFFECT_ONCE = 1, /* what its run writes with mu_run_add() and its like is
+                                   applied once, however often the closure is run */
+    MU_CLOSURE_KEEP = 2,        /* the result stays on the worker until it is fetched or
+                                   used; computed again when that worker is lost */
+    MU_CLOSURE_NO_BACKUP = 4    /* never run twice at the same time as a straggler */
+};
+
+enum mu_priority {
+    MU_PRIORITY_HIGHEST = 0,
+    MU_PRIORITY_USUAL = 4,
+    MU_PRIORITY_LOWEST = 7
+};
+
+typedef struct mu_closure_options {
+    const char *name;       /* for logs, `muster explain` and the journal: at most 127
+                               bytes; NULL: none. With a journal, a name that has finished
+                               is not run again, and one that is under way is joined */
+    unsigned flags;         /* enum mu_closure_flag */
+    int priority;           /* enum mu_priority: a lower one runs first */
+    int64_t deadline_ms;    /* from now until it is resolved, or it ends with
+                               -MU_EDEADLINE; 0: none */
+    int64_t run_limit_ms;   /* of one run: a longer one counts as stuck, and the closure
+                               runs elsewhere; 0: none */
+    unsigned attempts_max;  /* runs before it is given up; 0: the cluster's */
+    int worker;             /* run on this worker (task index) only; -1: on any */
+    int not_worker;         /* never on this one; -1 */
+} mu_closure_options;
+
+/* Fill in the defaults. */
+MU_EXPORT void mu_closure_options_init(mu_closure_options *options);
+
+/* mu_coordinator_schedule with options (NULL: the defaults). */
+MU_EXPORT int mu_coordinator_schedule_with(mu_coordinator *coordinator,
+                                           const char *function, const mu_value *args,
+                                           const mu_closure_options *options,
+                                           int64_t limit_ms, mu_error *ret_error,
+                                           mu_remote_value **ret_value);
+
+/* Cancel the closure of a value: at once while it is queued; a run that is under way is
+ * asked to stop (mu_run_cancelled), and its result is not looked at. Resolved with
+ * -MU_ECANCELLED, which is no error of the coordinator. Nothing when it is resolved. */
+MU_EXPORT int mu_remote_value_cancel(mu_remote_value *value);
+
+/* A reference to a remote value, to be put among the arguments of a later closure, at any
+ * depth. That closure runs once the value is ready, and gets the value in its place. When
+ * the value is an error, or was aborted, the closure ends with an input error
+ * (MU_ERROR_INPUT). The caller frees the reference like any value. */
+MU_EXPORT mu_value *mu_value_remote(mu_remote_value *value);
+
+/* ---- Per-worker values ---- */
+
+/* One value for each worker: a closure that has a reference to it among its arguments
+ * gets the one of the worker that it runs on. */
+typedef struct mu_per_worker mu_per_worker;
+
+/* `function` runs once on each worker that there is or will be, and again on one that
+ * comes back, before that worker gets closures. What it returns, or keeps with
+ * mu_run_return_object (an iterator over a dataset, say), stays on the worker. An
+ * error of it is the input error of the closures that use the value there. Returns at
+ * once but for the question to the chief. */
+MU_EXPORT int mu_per_worker_open(mu_coordinator *coordinator, const char *function,
+                                 const mu_value *args, int64_t limit_ms,
+                                 mu_error *ret_error, mu_per_worker **ret_per_worker);
+
+/* From values that are there: item i of the list is for the worker of index i; on one
+ * without an item a closure that uses it ends with an input error. */
+MU_EXPORT int mu_per_worker_open_values(mu_coordinator *coordinator,
+                                        const mu_value *values, int64_t limit_ms,
+                                        mu_error *ret_error,
+                                        mu_per_worker **ret_per_worker);
+
+/* For the arguments of closures. The caller frees it. */
+MU_EXPORT mu_value *mu_value_per_worker(mu_per_worker *per_worker);
+
+/* Let go of it, once no closure that uses it is under way. NULL is fine. */
+MU_EXPORT void mu_per_worker_close(mu_per_worker *per_worker);
+
+/* ---- Errors, and what else is to be known ---- */
+
+/* All errors since the last call, the oldest first: the one that was raised, and all that
+ * came while the rest was being cancelled. At most 1,024 are kept, the oldest ones;
+ * ret_lost (may be NULL) says how many came on top of that. Fills in up to `max` and
+ * takes those out; returns how many. */
+MU_EXPORT size_t mu_coordinator_errors(mu_coordinator *coordinator, mu_error *errors,
+                                       size_t max, uint64_t *ret_lost);
+
+/* Why a closure has not run: a map with its state, attempts, where it is, what it waits
+ * for. By the value, or (value NULL) by name. */
+MU_EXPORT int mu_coordinator_explain(mu_coordinator *coordinator,
+                                     const mu_remote_value *value, const char *name,
+                                     int64_t limit_ms, mu_error *ret_error,
+                                     mu_value **ret_reasons);
+
+/* Let a worker finish what it has, then leave; its task ends with exit code 0. Returns
+ * when it has left; -MU_ENOTFOUND when there is no such worker. A worker that comes back
+ * under that index is welcome. */
+MU_EXPORT int mu_coordinator_drain(mu_coordinator *coordinator, int worker,
+                                   int64_t limit_ms, mu_error *ret_error);
+
+/* The journal forgets the named closures that have finished: what they did was saved. */
+MU_EXPORT int mu_coordinator_forget(mu_coordinator *coordinator, int64_t limit_ms,
+                                    mu_error *ret_error);
+
 /* Wait until every closure scheduled so far is resolved. Returns the first error, as
  * above. At the limit -MU_EDEADLINE: the message tells what is in flight where. */
 MU_EXPORT int mu_coordinator_join(mu_coordinator *coordinator, int64_t limit_ms,
@@ -76,6 +182,18 @@ MU_EXPORT void mu_coordinator_count(mu_coordinator *coordinator,
  * closure's own error; -MU_ECANCELLED when the value was aborted; -MU_EDEADLINE. */
 MU_EXPORT int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms,
                                     mu_error *ret_error, mu_value **ret_result);
+
+/* Many at once: `results` (may be NULL) has `count` places. The first error there is, in
+ * the order of `values`, is returned; results of others are filled in all the same, NULL
+ * for those that have none. */
+MU_EXPORT int mu_remote_value_fetch_all(mu_remote_value *const *values, size_t count,
+                                        int64_t limit_ms, mu_error *ret_error,
+                                        mu_value **results);
+
+/* A copy of `structure`, each reference to a remote value replaced by its content. */
+MU_EXPORT int mu_coordinator_fetch(mu_coordinator *coordinator, const mu_value *structure,
+                                   int64_t limit_ms, mu_error *ret_error,
+                                   mu_value **ret_value);
 
 MU_EXPORT enum mu_remote_value_state mu_remote_value_state(const mu_remote_value *value);
 

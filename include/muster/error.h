@@ -50,6 +50,17 @@ enum mu_code {
     MU_CODE_OK = 0
 };
 
+/* What an error is about. Decide from this and from `code`, never from words. */
+enum mu_error_kind {
+    MU_ERROR_OTHER = 0,     /* a call's own: bad arguments, no memory, a closed node */
+    MU_ERROR_FUNCTION = 1,  /* the closure's function returned it */
+    MU_ERROR_INPUT = 2,     /* an input of the closure failed, or could not be built */
+    MU_ERROR_WORKER = 3,    /* workers were lost, or one did not come back */
+    MU_ERROR_SERVER = 4,    /* a parameter server; `task` names it */
+    MU_ERROR_LIMIT = 5,     /* a limit in time or in number was reached */
+    MU_ERROR_CHIEF = 6      /* the chief was lost */
+};
+
 /* What went wrong, as a structure. The caller provides it (on the stack, say) and owns
  * it; it holds no pointers. Functions that take a `mu_error *ret_error` accept NULL, and
  * write it on failure only. What to do about an error is decided from `code`, `task` and
@@ -57,10 +68,13 @@ enum mu_code {
 typedef struct mu_error {
     int code;           /* negative: -MU_E...; 0 when there was no error */
     uint32_t attempt;   /* which run of the closure, from 1; 0 when there was none */
+    int kind;           /* enum mu_error_kind */
     uint64_t closure;   /* the closure's id; 0 when the error is of no closure */
     char task[64];      /* task of origin, "/job:worker/task:1"; "" when unknown */
     char function[64];  /* name of the closure's function; "" when there was none */
     char message[512];  /* one sentence for a person: what, where, what was expected */
+    char detail[1024];  /* the function's stack, or the last lines of its log; "" when
+                           there is neither */
 } mu_error;
 
 /* Words for a code, negative or positive; never NULL. The string is static. */

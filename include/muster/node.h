@@ -42,6 +42,32 @@ typedef struct mu_node_options {
                                    before schedule blocks; default 262144 */
     unsigned attempts_max;      /* chief: workers that may die under one closure before
                                    it is given up; default 10 */
+    uint64_t queue_bytes_max;   /* chief, client: and bytes of their arguments; default
+                                   1 GiB */
+    unsigned retries_max;       /* chief: runs of one closure, whatever ended them, before
+                                   it is given up; default 1000 */
+    unsigned recovery_ms;       /* chief: a worker that does not come back for so long is
+                                   an error; default 3600000, 0: never */
+    unsigned start_delay_ms;    /* chief: worker i gets its first closure i times this
+                                   after it joined, */
+    unsigned start_delay_max_ms; /* but at most this; 0: no cap */
+    unsigned server_failures;   /* chief: reports of a failing parameter server that are
+                                   taken for passing, each a while after the other;
+                                   default 3, 0: none */
+    unsigned server_failures_ms; /* chief: for how long a report counts; default 600000 */
+    unsigned timeouts;          /* chief: -MU_EDEADLINE results that are retried; default
+                                   a tenth of the workers */
+    unsigned unknown_is_worker; /* chief: 1: a function's -MU_EUNKNOWN counts as the
+                                   worker's failure, and the closure runs elsewhere */
+    unsigned backup_percent;    /* chief: an idle worker runs a closure too when it takes
+                                   longer than so many percent of its function's mean run
+                                   time (at least 100 ms); default 0: never */
+    unsigned watchdog_ms;       /* chief: no closure finishing for so long, while some are
+                                   under way, is told in the log; default 60000, 0: off */
+    unsigned measure;           /* 1: collect timers for the status; default 0 */
+    const char *journal;        /* chief: file that keeps named closures over a restart of
+                                   the chief; default NULL: none */
+    unsigned journal_sync;      /* 1: the journal survives a power cut, too; default 0 */
     unsigned heartbeat_ms;      /* default 1000 */
     unsigned silence_ms;        /* a peer not heard for so long is lost; default 5000 */
     mu_log_fn log;              /* default NULL: text on standard error */
@@ -51,6 +77,16 @@ typedef struct mu_node_options {
 
 /* Fill in the defaults. */
 MU_EXPORT void mu_node_options_init(mu_node_options *options);
+
+/* Take over what the environment says, MUSTER_... before TensorFlow's names: queue_max,
+ * start_delay_ms, server_failures and so on; docs/environment.md has the table. A
+ * variable that is no number gives -MU_EINVALID, naming it. */
+MU_EXPORT int mu_node_options_environment(mu_node_options *options, mu_error *ret_error);
+
+/* The exit code by which a cluster manager knows that the chief wants to be restarted: if
+ * `error` says that a parameter server is unavailable and MUSTER_RESTART_EXIT_CODE (or
+ * TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE) is set, that code; else -1. */
+MU_EXPORT int mu_restart_exit_code(const mu_error *error);
 
 /* Start a node: checks the options, binds, starts its threads, begins to connect.
  * Does not wait for other tasks: they may start in any order. With `options->loop`
@@ -113,6 +149,10 @@ MU_EXPORT int mu_node_metric(mu_node *node, const char *name, double *ret_number
 MU_EXPORT int mu_node_status(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                              mu_value **ret_status);
 
+/* This task, a worker, wants to leave: the chief gives it nothing more; returns when all
+ * that it had is finished. */
+MU_EXPORT int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error);
+
 /* ---- Functions that workers run ---- */
 
 /* One run of a function, valid during that run. */
@@ -152,6 +192,44 @@ MU_EXPORT int mu_run_fail(mu_run *run, int code, const char *format, ...) MU_PRI
 
 /* 1 when nobody wants this run's result any more: a long function may stop early. */
 MU_EXPORT int mu_run_cancelled(mu_run *run);
+
+/* Pass on an error of a call that was made in a function (of a variable, say), with the
+ * task that it came from: the coordinator tells failing servers from failing functions by
+ * that. Returns its code for the function to return. */
+MU_EXPORT int mu_run_fail_with(mu_run *run, const mu_error *error);
+
+/* Words of a stack trace, which travel with the error; copied, cut at 1,023 bytes. */
+MU_EXPORT void mu_run_stack(mu_run *run, const char *text);
+
+/* A line for the node's log. The last lines travel with the error when there is no
+ * stack. */
+MU_EXPORT void mu_run_log(mu_run *run, const char *format, ...) MU_PRINTF(2, 3);
+
+/* The closure's name ("" when it has none), its id, the number of this run, from 1. */
+MU_EXPORT const char *mu_run_name(const mu_run *run);
+MU_EXPORT uint64_t mu_run_closure(const mu_run *run);
+MU_EXPORT uint32_t mu_run_attempt(const mu_run *run);
+
+/* Task index of the worker. */
+MU_EXPORT int mu_run_worker(const mu_run *run);
+
+/* Keep `object` on this worker as what a per-worker value is here; `drop` is called, on
+ * any of the node's threads, when nobody needs it any more. */
+MU_EXPORT void mu_run_return_object(mu_run *run, void *object,
+                                    void (*drop)(void *object));
+
+/* The object behind a reference among the arguments; NULL when it is none. Several runs
+ * may have it at the same time. */
+MU_EXPORT void *mu_run_object(mu_run *run, const mu_value *argument);
+
+/* An iterator over a dataset, as what a per-worker value is here. `next` is called by one
+ * thread at a time: 0 with the element, -MU_ERANGE at the end. `drop` frees `state`. */
+MU_EXPORT int mu_run_return_iterator(mu_run *run,
+                                     int (*next)(void *state, mu_value **ret_element),
+                                     void (*drop)(void *state), void *state);
+
+/* The next element of an iterator among the arguments; the caller frees it. */
+MU_EXPORT int mu_run_next(mu_run *run, const mu_value *iterator, mu_value **ret_element);
 
 /* ---- Plugins: functions and programs from a shared object ---- */
 

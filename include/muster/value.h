@@ -24,7 +24,9 @@ enum mu_value_type {
     MU_VALUE_BYTES,
     MU_VALUE_LIST,
     MU_VALUE_MAP,
-    MU_VALUE_TENSOR
+    MU_VALUE_TENSOR,
+    MU_VALUE_REFERENCE  /* stands for a remote value or a per-worker value among the
+                           arguments of a closure: see coordinator.h */
 };
 
 /* Element types of tensors and variables: number and size are part of the wire format. */

@@ -102,6 +102,20 @@ MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, siz
                                 const mu_optimizer *optimizer, int64_t limit_ms,
                                 mu_error *ret_error);
 
+/* ---- Writes of a run ---- */
+
+/* Writes that belong to a run of a function: copied now, sent when the function has
+ * returned 0, and forgotten when it has failed. To each server they arrive together: all
+ * are applied there, or none. In a closure with MU_CLOSURE_EFFECT_ONCE each server
+ * applies them once, however often the closure runs and whatever dies. Errors that
+ * show up then end the run with the server's error. At most 64 MiB for one run. */
+MU_EXPORT int mu_run_assign(mu_run *run, mu_variable *variable, const void *buffer,
+                            size_t bytes);
+MU_EXPORT int mu_run_add(mu_run *run, mu_variable *variable, const void *delta,
+                         size_t bytes);
+MU_EXPORT int mu_run_apply(mu_run *run, mu_variable *variable, const void *gradient,
+                           size_t bytes, const mu_optimizer *optimizer);
+
 #ifdef __cplusplus
 }
 #endif

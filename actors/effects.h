@@ -1,0 +1,55 @@
+/* Sends what runs write to the parameter servers. One on every node.
+ *
+ * Hears:  EFFECTS_SEND from the worker of this node; EFFECT_WRITTEN from servers; node
+ *         news; its timers
+ * Says:   EFFECT_WRITE to servers; EFFECTS_SENT to the worker, once for each run
+ * Owns:   nothing of a run but the right to read its writes until EFFECTS_SENT
+ * Fails:  never by itself; a run's `code` says what became of its writes
+ *
+ * The writes of one run to one server are a batch: the server stages its pieces, and with
+ * the last one applies all or none. When a server is lost before it answered, the batch
+ * is sent again, from its first piece, once it is back - if the run has an effect number,
+ * by which the server knows what it has applied; else the run fails as
+ * mu_variable_add does. */
+#ifndef MU_ACTORS_EFFECTS_H
+#define MU_ACTORS_EFFECTS_H
+
+#include "runtime/kernel.h"
+
+/* One write to one shard. The data stands behind it. */
+struct mu__effect {
+    struct mu__effect *next;    /* in the order in which they were made */
+    uint32_t server;            /* task index */
+    uint32_t operation;         /* enum mu__write_operation: ASSIGN, ADD, SGD, MOMENTUM */
+    uint64_t variable;          /* the shard's id */
+    double rate;
+    double momentum;
+    uint64_t size;
+    unsigned char data[];
+};
+
+/* The writes of one run. */
+struct mu__effects {
+    struct mu__effect *first;
+    struct mu__effect *last;
+    uint64_t bytes;
+    uint64_t origin;            /* of the RUN; effect 0: not applied once */
+    uint64_t effect;
+    uint64_t effects_done;
+};
+
+enum { MU__EFFECTS_BYTES_MAX = 64 << 20 };
+
+/* Append a write, copying `size` bytes. -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
+                    const void *data);
+void mu__effects_clear(struct mu__effects *effects);
+
+struct mu__effects_config {
+    uint32_t limit_ms;          /* a batch that is not answered for so long fails its run,
+                                   naming the server; 0: 60000 */
+};
+
+extern const struct mu__behavior mu__effects_actor; /* init takes the config, or NULL */
+
+#endif

@@ -1,0 +1,33 @@
+/* The door to one file: all that an actor may know of disks.
+ *
+ * runtime/storage_uv.c is a file in a folder; tests/sim/ has one that survives the crash
+ * of its process, but for what was not flushed. Loop thread only. What every storage must
+ * do is tested by tests/contract_storage.h. */
+#ifndef MU_RUNTIME_STORAGE_H
+#define MU_RUNTIME_STORAGE_H
+
+#include "muster/error.h"
+#include "runtime/buf.h"
+
+struct mu__storage {
+    const struct mu__storage_ops *ops;
+};
+
+struct mu__storage_ops {
+    /* The whole content; NULL in *ret_content when there is no file yet, or it is empty.
+     * The caller drops the buffer. */
+    int (*load)(struct mu__storage *storage, mu_error *ret_error,
+                struct mu__buf **ret_content);
+
+    /* Add bytes at the end. They survive the process from the next flush on. */
+    int (*append)(struct mu__storage *storage, const void *data, size_t size,
+                  mu_error *ret_error);
+    int (*flush)(struct mu__storage *storage, mu_error *ret_error);
+
+    /* Replace the whole content: after a crash at any time there is the old or the new
+     * one. */
+    int (*replace)(struct mu__storage *storage, const void *data, size_t size,
+                   mu_error *ret_error);
+};
+
+#endif
