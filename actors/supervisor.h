@@ -13,11 +13,26 @@
 
 #include "actors/call.h"
 #include "runtime/kernel.h"
+#include "runtime/storage.h"
 
+/* Zero takes the default, where one is named. */
 struct mu__supervisor_config {
-    uint32_t window;        /* 0: by the worker's threads */
+    uint32_t window;        /* 0: by the time that functions take */
     uint32_t attempts_max;  /* workers that may be lost under one closure */
     uint32_t queue_max;     /* closures held; more are refused as "resource exhausted" */
+    uint64_t queue_bytes_max;       /* of their arguments, the same; 0: 1 GiB */
+    uint32_t retries_max;           /* runs of one closure, whatever ended them; 0: 1000 */
+    uint64_t recovery_ms;           /* a worker away for longer is an error; 0: never */
+    uint64_t start_delay_ms;        /* of worker i: i times this, */
+    uint64_t start_delay_max_ms;    /* but at most this; 0: no cap */
+    uint32_t server_failures;       /* reports of a failing server that are ignored */
+    uint64_t server_failures_ms;    /* for how long a report counts; 0: 600000 */
+    uint32_t timeouts;              /* DEADLINE results that are retried */
+    bool unknown_is_worker;         /* an UNKNOWN result is the worker's failure */
+    uint32_t backup_percent;        /* of the mean run time; 0: no backup attempts */
+    uint64_t watchdog_ms;           /* 0: off */
+    bool measure;                   /* collect timers */
+    struct mu__storage *journal;    /* NULL: none. Outlives the actor */
 };
 
 /* What the chief's program asks: the last number reported under a name. */

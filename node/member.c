@@ -168,8 +168,7 @@ static int spawn_actors(struct mu__member *member,
                         const struct mu__member_config *config)
 {
     bool is_chief = strcmp(config->task_type, "chief") == 0;
-    const struct mu__supervisor_config supervisor = {config->window, config->attempts_max,
-                                                     config->queue_max};
+    struct mu__supervisor_config supervisor = config->supervisor;
     const struct mu__worker_config worker = {
         .serves = strcmp(config->task_type, "worker") == 0,
         .serves_at_once = config->serves_at_once,
@@ -180,6 +179,9 @@ static int spawn_actors(struct mu__member *member,
     const struct mu__client_config client = {is_chief, config->queue_max, member->chief};
     int rv = 0;
 
+    supervisor.window = config->window;
+    supervisor.attempts_max = config->attempts_max;
+    supervisor.queue_max = config->queue_max;
     if (is_chief)
         rv = spawn(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
     if (rv == 0)

@@ -23,6 +23,7 @@ struct mu__member_config {
     uint32_t window;
     uint32_t queue_max;
     uint32_t attempts_max;
+    struct mu__supervisor_config supervisor;    /* of the chief: what is not above */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
     bool serves_at_once;        /* a worker offers itself before it is told to */
