@@ -42,10 +42,10 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
 /* What was not flushed may be lost. NULL is fine. */
 void mu__journal_close(struct mu__journal *journal);
 
-/* Append a message: its kind and fields, not who sent it. Stays the caller's. After a
- * failure nothing of it was appended. -MU_EINVALID when it does not travel, -MU_ERANGE
- * when a field is beyond its bound, -MU_EEXHAUSTED when the journal is at its bound of
- * 4 GiB or the disk is full, -MU_ENOMEM. */
+/* Append a message: its kind and fields; from whom and to whom means nothing. Stays the
+ * caller's. After a failure nothing of it was appended. -MU_EINVALID when it does not
+ * travel, -MU_ERANGE when a field is beyond its bound, -MU_EEXHAUSTED when the journal is
+ * at its bound of 4 GiB or the disk is full, -MU_ENOMEM. */
 int mu__journal_append(struct mu__journal *journal, const struct mu__msg *msg,
                        mu_error *ret_error);
 
