@@ -452,7 +452,8 @@ struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
     const struct client *client = mu__sup_client(s, pid);
     struct mu__closure *closure;
 
-    if (client == NULL || token == 0 || token > client->places_count || client->places[token - 1] == 0)
+    if (client == NULL || token == 0 || token > client->places_count ||
+        client->places[token - 1] == 0)
         return NULL;
     closure = mu__closures_at(&s->closures, client->places[token - 1] - 1);
     return closure != NULL && closure->token == token &&

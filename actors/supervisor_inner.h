@@ -263,7 +263,7 @@ struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token);
 
-/* NULL when the closure has none. mu__sup_need_more makes one: NULL when out of memory. */
+/* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
 struct more *mu__sup_more(const struct supervisor *s, const struct mu__closure *closure);
 struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure);
 struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index);
@@ -417,7 +417,7 @@ void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 /* One more number of an effect may be given out. */
 bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
-/* A closure of the journal is resolved: write that down, and answer those who joined it. */
+/* A closure of the journal is resolved: write that down, answer those who joined it. */
 void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, const struct outcome *outcome);
 void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

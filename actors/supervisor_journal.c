@@ -9,12 +9,13 @@
  * of its end. Numbers of effects are reserved in blocks, so that none is given twice. */
 #include "actors/supervisor_inner.h"
 
+#include <assert.h>
 #include <inttypes.h>
-#include <stddef.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED_FIRST = 1024, EFFECTS_BLOCK = 1 << 16 };
+enum { NAMED_FIRST = 1024, EFFECTS_BLOCK = 1 << 16, BODY_MAX = 256 };
 
 /* Someone who scheduled a name that was under way for another. */
 struct joined {
@@ -135,15 +136,16 @@ static void named_remove(struct supervisor *s, struct named *named)
 
 /* ---- Writing ---- */
 
-/* A message of the journal, on the stack. */
-#define RECORD(type)                                                        \
-    struct {                                                                \
-        struct mu__msg msg;                                                 \
-        struct type body;                                                   \
-    }
-
-static int append(struct supervisor *s, struct mu__msg *msg, mu_error *ret_error)
+/* One record; `body` is of the kind's type. */
+static int append(struct supervisor *s, uint16_t kind, const void *body, size_t size,
+                  mu_error *ret_error)
 {
+    alignas(struct mu__msg) unsigned char memory[sizeof(struct mu__msg) + BODY_MAX] = {0};
+    struct mu__msg *msg = (void *)memory;
+
+    assert(size <= BODY_MAX);
+    msg->kind = kind;
+    memcpy(msg->body, body, size);
     s->journal_dirty = true;
     return mu__journal_append(s->journal, msg, ret_error);
 }
@@ -158,12 +160,13 @@ static int flush(struct supervisor *s, mu_error *ret_error)
 
 static int write_begin(struct supervisor *s, mu_error *ret_error)
 {
-    RECORD(mu__journal_begin) record = {
-        .msg = {.kind = MU__JOURNAL_BEGIN},
-        .body = {.origin = s->origin, .epoch = s->epoch, .effect_next = s->effects_end},
+    struct mu__journal_begin record = {
+        .origin = s->origin,
+        .epoch = s->epoch,
+        .effect_next = s->effects_end,
     };
 
-    return append(s, &record.msg, ret_error);
+    return append(s, MU__JOURNAL_BEGIN, &record, sizeof record, ret_error);
 }
 
 /* Of one that has finished only the name counts. */
@@ -171,49 +174,43 @@ static int write_scheduled(struct supervisor *s, const struct named *named,
                            mu_error *ret_error)
 {
     const struct mu__closure *closure = mu__closures_find(&s->closures, named->closure);
-    RECORD(mu__journal_scheduled) record = {
-        .msg = {.kind = MU__JOURNAL_SCHEDULED},
-        .body = {
-            .number = named->number,
-            .name = {named->name, named->name_size},
-            .function = mu__names_view(&s->functions, named->function),
-        },
+    struct mu__journal_scheduled record = {
+        .number = named->number,
+        .name = {named->name, named->name_size},
+        .function = mu__names_view(&s->functions, named->function),
     };
 
     if (closure != NULL) {
         const struct more *more = mu__sup_more(s, closure);
 
-        record.body.args = mu__closure_args(closure);
-        record.body.effect = more->effect;
-        record.body.flags = more->flags;
-        record.body.priority = more->priority + 1U;
-        record.body.run_limit_ms = more->run_limit_ms;
-        record.body.attempts_max = more->attempts_max;
-        record.body.worker = more->worker;
-        record.body.not_worker = more->not_worker;
+        record.args = mu__closure_args(closure);
+        record.effect = more->effect;
+        record.flags = more->flags;
+        record.priority = more->priority + 1U;
+        record.run_limit_ms = more->run_limit_ms;
+        record.attempts_max = more->attempts_max;
+        record.worker = more->worker;
+        record.not_worker = more->not_worker;
     }
-    return append(s, &record.msg, ret_error);
+    return append(s, MU__JOURNAL_SCHEDULED, &record, sizeof record, ret_error);
 }
 
 static int write_finished(struct supervisor *s, const struct named *named,
                           mu_error *ret_error)
 {
-    RECORD(mu__journal_finished) record = {
-        .msg = {.kind = MU__JOURNAL_FINISHED},
-        .body = {.number = named->number, .result = named->result},
+    struct mu__journal_finished record = {
+        .number = named->number,
+        .result = named->result,
     };
 
-    return append(s, &record.msg, ret_error);
+    return append(s, MU__JOURNAL_FINISHED, &record, sizeof record, ret_error);
 }
 
 static int write_gone(struct supervisor *s, uint64_t number, mu_error *ret_error)
 {
-    RECORD(mu__journal_gone) record = {
-        .msg = {.kind = MU__JOURNAL_GONE},
-        .body = {.number = number},
-    };
+    struct mu__journal_gone record = {.number = number};
 
-    return append(s, &record.msg, ret_error);
+    return append(s, MU__JOURNAL_GONE, &record, sizeof record, ret_error);
 }
 
 /* Only what counts now. */
