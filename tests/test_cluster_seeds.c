@@ -30,6 +30,7 @@ enum {
     REST_MS = 10 * 1000,
     STUCK_MIN_MS = 30 * 1000,
     STUCK_MAX_MS = 600 * 1000,
+    ITEMS = 256,                /* closures that write have a key below it */
     QUEUE_WIDE = 4096,          /* a queue that is never full here */
     BURST_MAX = 12,
     PAUSE_MAX_MS = 250
@@ -38,11 +39,18 @@ enum {
 static uint64_t seed_first = 1;
 static uint64_t seed_end = SEEDS + 1;
 
+/* How runs write to servers: mu__effects_add on nodes that have an effects actor. With
+ * NULL no run writes. */
+#define EFFECTS_ADD NULL
+
+struct run;
+
 /* ---- Programs ---- */
 
 /* What the chief's program or a client does: bursts of closures, and now and then a
  * question. A step happens every so often; one that finds a call unanswered waits. */
 struct program {
+    struct run *run;
     struct cluster_task *task;
     struct sim_random random;
     uint64_t goal;              /* closures to schedule, over all sessions */
@@ -51,11 +59,30 @@ struct program {
     uint64_t scheduled;
     uint64_t failed_mark;       /* how many had failed when an error was raised last */
     struct cluster_call *call;  /* that it waits for */
+    bool opens;                 /* the call opens the counter */
     uint64_t raised;            /* errors; of these: */
     uint64_t given_up;
     uint64_t chief_lost;
     uint64_t refused;
     bool finished;
+};
+
+/* What is drawn beside the cluster's options. */
+struct plan {
+    uint64_t chaos_ms;
+    uint64_t healed_ms;         /* for what is left after all chaos */
+    unsigned stuck_percent;
+    bool chief_crashes;
+    bool asks;
+    bool writes;
+};
+
+struct run {
+    struct cluster *cluster;
+    struct plan plan;
+    struct program programs[PROGRAMS_MAX];
+    size_t programs_count;
+    bool counter_ready;         /* the chief has opened it */
 };
 
 static uint64_t draw(struct program *program, uint64_t min, uint64_t max)
@@ -171,12 +198,24 @@ static struct cluster_ask draw_ask(struct program *program)
     return ask;
 }
 
+/* Some closures write, as long as there are items for their keys. */
+static bool draws_write(struct program *program)
+{
+    return program->run->counter_ready && chance(program, 50) &&
+           program->task->cluster->key_next < ITEMS;
+}
+
 static void schedule_one(struct program *program)
 {
+    static const struct cluster_ask once = {.flags = MU__CLOSURE_ONCE};
     const char *function = draw_function(program);
     struct cluster_ask ask = {0};
 
     program->scheduled++;
+    if (draws_write(program)) {
+        (void)cluster_write(program->task, &once);
+        return;
+    }
     if (chance(program, 10)) {
         cluster_schedule_dropped(program->task, function);
         return;
@@ -207,6 +246,11 @@ static void take_answer(struct program *program)
     const struct cluster_call *call = program->call;
     int code = call->of.call.code;
 
+    if (program->opens) {
+        program->run->counter_ready = code == 0;
+        program->call = NULL;
+        return;
+    }
     /* The process may have died after the answer, and before this look at it. */
     if (code == -MU_ECLOSED || program->task->session == NULL) {
         mu_value_free(call->of.call.operation == MU__CLIENT_STATUS
@@ -271,11 +315,25 @@ static struct cluster_call *ask_some(struct program *program)
     }
 }
 
+/* The chief's program opens the counter before anybody schedules what writes. */
+static bool opens_counter(struct program *program)
+{
+    struct run *run = program->run;
+
+    program->opens = run->plan.writes && !run->counter_ready &&
+                     program->task == run->cluster->chief;
+    if (program->opens)
+        program->call = cluster_counter_open(program->task, ITEMS, -1);
+    return program->opens;
+}
+
 static void go_on(struct program *program)
 {
     struct cluster_task *task = program->task;
     const struct mu__session *shared;
 
+    if (opens_counter(program))
+        return;
     if (task->session == NULL) {
         program->call = cluster_open(task, chance(program, 50) ? 2000 : -1);
         return;
@@ -308,22 +366,6 @@ static void step(struct sim *sim, void *arg)
 }
 
 /* ---- Runs ---- */
-
-/* What is drawn beside the cluster's options. */
-struct plan {
-    uint64_t chaos_ms;
-    uint64_t healed_ms;         /* for what is left after all chaos */
-    unsigned stuck_percent;
-    bool chief_crashes;
-    bool asks;
-};
-
-struct run {
-    struct cluster *cluster;
-    struct plan plan;
-    struct program programs[PROGRAMS_MAX];
-    size_t programs_count;
-};
 
 struct verdict {
     uint64_t digest;
@@ -363,6 +405,19 @@ static void draw_pulse(struct cluster_options *options, struct sim_random *rando
     options->silence_ms = lively ? 500 : 5000;
 }
 
+/* What the chief does on top, and what must not change what closures come to. */
+static struct mu__supervisor_config draw_supervisor(struct sim_random *random)
+{
+    return (struct mu__supervisor_config){
+        .backup_percent =
+            sim_chance(random, 30) ? (uint32_t)sim_between(random, 100, 400) : 0,
+        .watchdog_ms = sim_chance(random, 20) ? sim_between(random, 100, 10000) : 0,
+        .start_delay_ms = sim_chance(random, 10) ? sim_between(random, 1, 300) : 0,
+        .start_delay_max_ms = 1000,
+        .measure = sim_chance(random, 20),
+    };
+}
+
 static struct cluster_options draw_options(struct sim_random *random)
 {
     static const unsigned windows[] = {0, 0, 1, 3};
@@ -378,12 +433,15 @@ static struct cluster_options draw_options(struct sim_random *random)
         .attempts_max = attempts[sim_between(random, 0, 2)],
         .queue_max = sim_chance(random, 15) ? (unsigned)sim_between(random, 1, 40)
                                             : QUEUE_WIDE,
+        .supervisor = draw_supervisor(random),
+        .effects_add = EFFECTS_ADD,
     };
 }
 
-static struct plan draw_plan(struct sim_random *random, unsigned workers)
+static struct plan draw_plan(struct sim_random *random,
+                             const struct cluster_options *options)
 {
-    bool wide = workers > LIVELY_MAX;
+    bool wide = options->workers > LIVELY_MAX;
     bool stuck = sim_chance(random, 15);
 
     return (struct plan){
@@ -392,6 +450,7 @@ static struct plan draw_plan(struct sim_random *random, unsigned workers)
         .stuck_percent = stuck ? (unsigned)sim_between(random, 1, 3) : 0,
         .chief_crashes = sim_chance(random, 25),
         .asks = sim_chance(random, 50),
+        .writes = sim_chance(random, 50) && options->servers > 0 && EFFECTS_ADD != NULL,
     };
 }
 
@@ -401,6 +460,7 @@ static void add_program(struct run *run, struct cluster_task *task,
     struct program *program = &run->programs[run->programs_count];
 
     *program = (struct program){
+        .run = run,
         .task = task,
         .random = sim_stream(sim_draw(random), run->programs_count),
         .goal = sim_between(random, 50, 200),
@@ -418,27 +478,33 @@ static void start_task(struct sim *sim, void *arg)
     cluster_start(arg);
 }
 
+static void spare_crashes(struct cluster_task *task)
+{
+    sim_chaos_spare(task->node, SIM_FAULT_CRASH);
+    sim_chaos_spare(task->node, SIM_FAULT_CRASH_MIDWAY);
+}
+
+/* Servers have no backup: what was written would die with them. */
 static void draw_world(struct run *run)
 {
     struct sim_settings *settings = sim_settings(run->cluster->sim);
-    struct sim_node *chief = run->cluster->chief->node;
 
     sim_settings_draw(run->cluster->sim);
     settings->stuck_percent = run->plan.stuck_percent;
     settings->stuck = (struct sim_range){STUCK_MIN_MS * UINT64_C(1000),
                                          STUCK_MAX_MS * UINT64_C(1000)};
     settings->stuck_until_us = run->plan.chaos_ms * 1000;
-    if (run->plan.chief_crashes)
-        return;
-    sim_chaos_spare(chief, SIM_FAULT_CRASH);
-    sim_chaos_spare(chief, SIM_FAULT_CRASH_MIDWAY);
+    if (!run->plan.chief_crashes)
+        spare_crashes(run->cluster->chief);
+    for (unsigned i = 0; run->plan.writes && i < run->cluster->options.servers; i++)
+        spare_crashes(run->cluster->servers[i]);
 }
 
 static void begin(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 100);
     struct cluster_options options = draw_options(&random);
-    struct plan plan = draw_plan(&random, options.workers);
+    struct plan plan = draw_plan(&random, &options);
     struct cluster *cluster;
     struct sim_chaos chaos;
 
@@ -494,6 +560,17 @@ static void tell_unfinished(struct run *run)
     }
 }
 
+/* Whether every closure that wrote did so once. */
+static void check_counter(struct run *run)
+{
+    int code = cluster_wait(cluster_counter_read(run->cluster->chief, 60000));
+
+    if (code != 0)
+        cluster_break(run->cluster, "the counter cannot be read: %s", mu_strerror(code));
+    else
+        cluster_check_writes(run->cluster, true);
+}
+
 static void count_events(const struct run *run, struct verdict *verdict)
 {
     const struct cluster_session *session = run->cluster->sessions;
@@ -528,6 +605,8 @@ static struct verdict run_seed(uint64_t seed, bool show)
     if (run.cluster->broken[0] == '\0') {
         (void)sim_run_to(sim, is_idle, &run, sim_now_ms(sim) + STUCK_MAX_MS);
         sim_run_until(sim, sim_now_ms(sim) + REST_MS);
+        if (run.counter_ready)
+            check_counter(&run);
         (void)cluster_check_rest(run.cluster);
     }
     verdict.digest = sim_digest(sim);

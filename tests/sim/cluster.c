@@ -205,7 +205,7 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
     mu_error error = {0};
     int rv;
 
-    config.supervisor.journal = task->journal;
+    config.supervisor.journal = task->journal.storage;
     rv = mu__member_start(&task->member, &config, world, wire, &error);
     if (rv != 0) {
         cluster_break(task->cluster, "%s does not start: %s", task->name, error.message);
@@ -247,10 +247,15 @@ static void stop_process(void *arg)
 {
     struct cluster_task *task = arg;
     struct mu__kernel *kernel = task->member.kernel;
+    const struct cluster_journal *journal = &task->journal;
 
+    if (journal->dies != NULL)
+        journal->dies(journal->storage);
     mu__worker_forget_runs(mu__actor_state(kernel, (mu__pid){0, MU__WORKER}),
                            mu__kernel_pool(kernel));
     mu__member_stop(&task->member);
+    if (journal->is_gone != NULL)
+        journal->is_gone(journal->storage);
     end_calls(task);
     end_session(task->session);
     task->session = NULL;

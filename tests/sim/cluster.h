@@ -72,6 +72,17 @@ struct cluster_ask {
  *   write    cluster_write()'s -> as square, and adds 1 to the item of its key */
 int64_t cluster_square(int64_t key);
 
+/* What a chief writes its journal to. It outlives the chief's processes: all that is
+ * about it is the test's. All zero: there is none. */
+struct cluster_journal {
+    struct mu__storage *storage;
+
+    /* The process is dying: from now on nothing it says is written. Then it is gone, and
+     * what was not flushed is lost; the next one may begin. Either may be NULL. */
+    void (*dies)(struct mu__storage *storage);
+    void (*is_gone)(struct mu__storage *storage);
+};
+
 struct cluster;
 struct cluster_session;
 
@@ -86,8 +97,7 @@ struct cluster_task {
     const char *cluster_name;       /* the same */
     char name[24];
     char address[40];
-    struct mu__storage *journal;    /* of a chief: outlives its processes; NULL: none.
-                                       The test's, set before a start */
+    struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT];
     struct cluster_session *session;    /* the present one of its program, or NULL */
 };
