@@ -26,7 +26,7 @@
 
 enum {
 #ifdef MUSTER_TINY
-    PENDING_BYTES_MAX = 64,
+    PENDING_BYTES_MAX = 1 << 12,
 #else
     PENDING_BYTES_MAX = 1 << 20,
 #endif

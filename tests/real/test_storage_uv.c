@@ -1,5 +1,7 @@
 /* The contract of storages over a real file, and what only files and processes have:
  * locks, links, permissions, full disks, kills. */
+#include "actors/journal.h"
+#include "actors/messages.h"
 #include "runtime/storage_uv.h"
 
 #include <fcntl.h>
@@ -349,6 +351,86 @@ static void test_flushed_survives_a_kill(void **state)
     free(expected);
 }
 
+/* ---- Journals ---- */
+
+/* What the journal must begin with, and how much of it was seen. */
+static int visit_next(void *owner, struct mu__msg *msg)
+{
+    uint64_t *count = owner;
+    struct mu__journal_gone *body = (void *)msg->body;
+
+    return msg->kind == MU__JOURNAL_GONE && body->number == (*count)++
+        ? 0 : -MU_EDATALOSS;
+}
+
+/* Opens the journal and goes on with it for ever; each number is told once flushed. */
+static void write_journal(const char *path, int told)
+{
+    struct mu__storage *storage;
+    struct mu__journal *journal;
+    struct mu__pool pool;
+    struct mu__msg *msg = mu__msg_heap(MU__JOURNAL_GONE, sizeof(struct mu__journal_gone));
+    struct mu__journal_gone *body = (void *)msg->body;
+
+    mu__pool_init(&pool);
+    if (mu__storage_uv_open(path, false, NULL, &storage) != 0 ||
+        mu__journal_open(storage, &mu__messages, &pool, visit_next, &body->number, NULL,
+                         NULL, &journal) != 0)
+        _exit(1);
+    for (;; body->number++)
+        if (mu__journal_append(journal, msg, NULL) != 0 ||
+            mu__journal_flush(journal, NULL) != 0 ||
+            write(told, &body->number, sizeof body->number) != sizeof body->number)
+            _exit(1);
+}
+
+/* One life of that process, killed after `count` numbers. Returns the last one told. */
+static uint64_t write_journal_and_die(const char *path, int count)
+{
+    uint64_t number = 0;
+    int ends[2];
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        (void)close(ends[0]);
+        (void)signal(SIGPIPE, SIG_DFL);
+        write_journal(path, ends[1]);
+    }
+    (void)close(ends[1]);
+    for (int i = 0; i < count; i++)
+        assert_int_equal(read(ends[0], &number, sizeof number), sizeof number);
+    kill_owner(child);
+    while (read(ends[0], &number, sizeof number) == sizeof number)
+        continue;
+    (void)close(ends[0]);
+    return number;
+}
+
+/* Killed at any moment, it keeps all that was flushed, and the next life goes on. */
+static void test_journal_survives_kills(void **state)
+{
+    struct place *place = *state;
+    struct mu__journal *journal;
+    struct mu__pool pool;
+
+    mu__pool_init(&pool);
+    for (int i = 1; i <= 10; i++) {
+        uint64_t count = 0;
+        uint64_t last;
+
+        mu__storage_uv_close(place->storage);
+        last = write_journal_and_die(place->path, 37 * i);
+        place->storage = open_or_fail(place->path, false);
+        assert_int_equal(mu__journal_open(place->storage, &mu__messages, &pool,
+                                          visit_next, &count, NULL, NULL, &journal), 0);
+        assert_true(count > last);
+        mu__journal_close(journal);
+    }
+    mu__pool_done(&pool);
+}
+
 /* ---- Full disks ---- */
 
 /* The write stops in its middle: nothing of it stays in the file. */
@@ -460,6 +542,7 @@ int main(void)
         FILE_TEST(test_second_open_is_refused),
         FILE_TEST(test_lock_survives_replace_not_its_process),
         FILE_TEST(test_flushed_survives_a_kill),
+        FILE_TEST(test_journal_survives_kills),
         FILE_TEST(test_half_a_write_is_cut_back),
         FILE_TEST(test_half_a_replace_leaves_nothing),
         FILE_TEST(test_something_in_the_way),
