@@ -180,6 +180,7 @@ static int spawn_actors(struct mu__member *member,
     const struct mu__client_config client = {is_chief, config->queue_max, member->chief};
     int rv = 0;
 
+    supervisor.origin = member->incarnation;
     supervisor.window = config->window;
     supervisor.attempts_max = config->attempts_max;
     supervisor.queue_max = config->queue_max;
@@ -215,7 +216,7 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .task_type = config->task_type,
         .task_index = config->task_index,
         .address = config->address,
-        .incarnation = incarnation_of(member->world),
+        .incarnation = member->incarnation,
         .heartbeat_ms = config->heartbeat_ms,
         .silence_ms = config->silence_ms,
         .schema = &mu__messages,
@@ -270,7 +271,7 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
 {
     int rv;
 
-    *member = (struct mu__member){.world = world};
+    *member = (struct mu__member){.world = world, .incarnation = incarnation_of(world)};
     name_tasks(member, config);
     rv = mu__kernel_new(world, &mu__messages, &member->kernel);
     if (rv == 0)

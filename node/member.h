@@ -34,6 +34,7 @@ struct mu__member {
     struct mu__world *world;
     struct mu__kernel *kernel;
     struct mu__links *links;
+    uint64_t incarnation;       /* random, of this life */
     uint64_t tick_ms;           /* when the links want their tick */
     char task[64];              /* "/job:worker/task:1" */
     char chief[320];            /* "/job:chief/task:0 at tcp://..." */
