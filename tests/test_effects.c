@@ -497,6 +497,14 @@ static void assert_all(struct process *p, struct variable *v, int64_t expected)
     free(data);
 }
 
+static struct mu__ps_effects effects_of(struct process *server)
+{
+    struct mu__ps_effects effects;
+
+    mu__ps_effects(mu__actor_state(server->kernel, (mu__pid){0, MU__PS}), &effects);
+    return effects;
+}
+
 /* ---- Runs ---- */
 
 static struct writes *run_of(uint64_t origin, uint64_t effect)
@@ -751,6 +759,11 @@ static void test_once(void **state)
     settle(&f->net);
     assert_fine(a);
     assert_all(f->workers[0], &v, 2);
+    assert_int_equal(effects_of(f->servers[0]).origin, 7);
+    assert_int_equal(effects_of(f->servers[0]).batches, 2);
+    assert_true(effects_of(f->servers[0]).repeated >= 2);
+    assert_int_equal(effects_of(f->servers[0]).span, 2);
+    assert_int_equal(effects_of(f->servers[0]).staged_bytes, 0);
 }
 
 static void test_finished_with(void **state)
@@ -813,8 +826,8 @@ static void test_former_supervisor(void **state)
     writes = post_add(f->workers[0], &v, 7, 1);
     settle(&f->net);
     assert_ended(writes, -MU_EABORTED, "/job:ps/task:0",
-                 "what the run wrote: /job:ps/task:0 (tcp://x:1) refused it: it was asked "
-                 "for by a supervisor of a former life");
+                 "what the run wrote: /job:ps/task:0 (tcp://x:1) refused it: it was "
+                 "asked for by a supervisor of a former life");
     assert_all(f->workers[0], &v, 0);
     writes = post_add(f->workers[0], &v, 8, 1);
     settle(&f->net);
@@ -991,6 +1004,8 @@ static void test_orphans(void **state)
                  "what the run wrote: /job:ps/task:1 (tcp://x:1) refused it: the server "
                  "was restarted, or the variable created anew: it does not have it");
     assert_fine(next);
+    assert_int_equal(effects_of(f->servers[0]).staged_batches, 0);
+    assert_int_equal(effects_of(f->servers[1]).staged_batches, 0);
     writes = run_of(7, 3);
     write_all(writes, &v, MU__WRITE_ADD, 1);
     post(f->workers[0], writes);
@@ -1052,6 +1067,24 @@ static void test_bad_writes(void **state)
     assert_all(f->workers[0], &v, 1);
 }
 
+/* What was refused takes no room of what follows. */
+static void test_refused_leave_room(void **state)
+{
+    struct fixture *f = *state;
+    struct writes *writes[12];
+    struct variable v;
+
+    open_variable(f->workers[0], &v, MU__PIECE_BYTES_MAX / 8, 1);
+    v.ids[0]++;
+    for (size_t i = 0; i < 12; i++)
+        writes[i] = post_add(f->workers[0], &v, 0, 0);
+    settle(&f->net);
+    for (size_t i = 0; i < 12; i++) {
+        assert_int_equal(writes[i]->run.code, -MU_ENOTFOUND);
+        run_free(writes[i]);
+    }
+}
+
 /* Far ahead of what is finished with. */
 static void test_too_far(void **state)
 {
@@ -1080,6 +1113,21 @@ static void deliver_write(struct process *from, struct process *server,
     msg->to.actor = MU__PS;
     assert_int_equal(mu__kernel_deliver(server->kernel, msg), 0);
     turn(server);
+}
+
+/* Beginnings of two batches: one of supervisor 7, and a plain one. */
+static void stage_some(struct fixture *f, const struct variable *v)
+{
+    static const uint8_t data[8];
+    struct mu__effect_write write = {.token = 1, .variable = v->ids[0], .batch = 5,
+                                     .operation = MU__WRITE_ADD, .data = {data, 8}};
+
+    deliver_write(f->workers[1], f->servers[1], &write);
+    write.batch = 6;
+    write.effect = 1000;
+    write.origin = 7;
+    deliver_write(f->workers[1], f->servers[1], &write);
+    assert_int_equal(effects_of(f->servers[1]).staged_batches, 2);
 }
 
 /* Whatever a peer says: the server lives, answers, and lets nobody else's batch go. */
@@ -1114,7 +1162,16 @@ static void test_any_fields(void **state)
     }
     settle(&f->net);
     assert_all(f->workers[0], &v, 0);
+    stage_some(f, &v);
     fence(f, 8);
+    assert_int_equal(effects_of(f->servers[1]).staged_batches, 1);
+    link_down(f->workers[1], f->servers[0]);
+    link_down(f->workers[1], f->servers[1]);
+    settle(&f->net);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(effects_of(f->servers[i]).staged_batches, 0);
+        assert_int_equal(effects_of(f->servers[i]).staged_bytes, 0);
+    }
     writes = post_add(f->workers[0], &v, 8, 1);
     settle(&f->net);
     assert_fine(writes);
@@ -1299,6 +1356,7 @@ int main(void)
         WITH_FIXTURE(test_missing),
         WITH_FIXTURE(test_orphans),
         WITH_FIXTURE(test_bad_writes),
+        WITH_FIXTURE(test_refused_leave_room),
         WITH_FIXTURE(test_too_far),
         WITH_FIXTURE(test_any_fields),
         WITH_FIXTURE(test_staged_bound),
