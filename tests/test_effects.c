@@ -984,6 +984,31 @@ static void test_missing(void **state)
                  "what the run wrote: /job:ps/task:5 not reached for 2.0 s");
 }
 
+/* One server refuses what it gets while the other has a part of what it is to get. */
+static void test_abandoned(void **state)
+{
+    struct fixture *f = *state;
+    struct writes *writes = run_of(7, 1);
+    struct writes *next;
+    struct variable v;
+
+    open_variable(f->workers[0], &v, 1 << 20, 1);
+    fence(f, 7);
+    write_all(writes, &v, MU__WRITE_ADD, 1);
+    assert_int_equal(mu__effects_add(&writes->run.effects,
+                                     &(struct mu__effect){.server = 1, .size = 1}, "x"),
+                     0);
+    post(f->workers[0], writes);
+    next = post_add(f->workers[0], &v, 7, 2);
+    settle(&f->net);
+    assert_int_equal(writes->run.code, -MU_ENOTFOUND);
+    run_free(writes);
+    assert_fine(next);
+    assert_all(f->workers[0], &v, 1);
+    assert_int_equal(effects_of(f->servers[0]).staged_batches, 0);
+    assert_int_equal(effects_of(f->servers[0]).staged_bytes, 0);
+}
+
 /* A run that failed leaves nothing behind on the servers that had not all of it, and
  * holds up nobody. */
 static void test_orphans(void **state)
@@ -1354,6 +1379,7 @@ int main(void)
         WITH_FIXTURE(test_cut_midway),
         WITH_FIXTURE(test_restart),
         WITH_FIXTURE(test_missing),
+        WITH_FIXTURE(test_abandoned),
         WITH_FIXTURE(test_orphans),
         WITH_FIXTURE(test_bad_writes),
         WITH_FIXTURE(test_refused_leave_room),
