@@ -174,8 +174,10 @@ static int spawn_actors(struct mu__member *member,
         .serves = strcmp(config->task_type, "worker") == 0,
         .serves_at_once = config->serves_at_once,
         .threads = config->threads,
+        .index = config->task_index,
         .task = member->task,
         .node = config->node,
+        .post = config->post,
     };
     const struct mu__client_config client = {is_chief, config->queue_max, member->chief};
     int rv = 0;

@@ -28,6 +28,7 @@ struct mu__member_config {
     uint32_t silence_ms;
     bool serves_at_once;        /* a worker offers itself before it is told to */
     mu_node *node;              /* handed to functions */
+    mu__post_fn post;           /* for what they log; may be NULL */
 };
 
 struct mu__member {
