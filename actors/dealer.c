@@ -247,17 +247,21 @@ static uint64_t consumed_of(uint64_t epoch, uint64_t shards, uint64_t consumed)
 
 void mu__dealer_counts(const struct mu__dealer *d, struct mu__dealer_counts *ret_counts)
 {
-    uint32_t first = 0;
-
-    while (d->out > 0 && d->shards[first].state != DEALT)
-        first++;
     *ret_counts = (struct mu__dealer_counts){
         .epoch = d->epoch,
         .consumed = consumed_of(d->epoch, d->options.shards, d->consumed),
         .shards = d->options.shards,
         .out = d->out,
-        .first_out = first,
     };
+}
+
+uint32_t mu__dealer_first_out(const struct mu__dealer *d)
+{
+    uint32_t shard = 0;
+
+    while (shard < d->options.shards && d->shards[shard].state != DEALT)
+        shard++;
+    return shard;
 }
 
 /* ---- to a value ---- */

@@ -73,11 +73,13 @@ struct mu__dealer_counts {
     uint64_t consumed;  /* shards, of all epochs */
     uint32_t shards;
     uint32_t out;
-    uint32_t first_out; /* the lowest shard that is out, if one is */
 };
 
 void mu__dealer_counts(const struct mu__dealer *dealer,
                        struct mu__dealer_counts *ret_counts);
+
+/* The lowest shard that is out; how many there are when none is. */
+uint32_t mu__dealer_first_out(const struct mu__dealer *dealer);
 
 /* Everything, but for what is out, as a map:
  *

@@ -240,11 +240,12 @@ static void test_what_was_out_is_free_again(void **state)
     assert_true(mu__dealer_consume(dealer, &second, &nobody));
     mu__dealer_counts(dealer, &counts);
     assert_int_equal(counts.out, 1);
-    assert_int_equal(counts.first_out, first.shard);
+    assert_int_equal(mu__dealer_first_out(dealer), first.shard);
     value = mu__dealer_value(dealer);
     assert_int_equal(mu__dealer_read(value, NULL, &copy), 0);
     mu__dealer_counts(copy, &counts);
     assert_int_equal(counts.out, 0);
+    assert_int_equal(mu__dealer_first_out(copy), 3);
     assert_int_equal(counts.consumed, 1);
     assert_int_equal(mu__dealer_deal(copy, &again), MU__DEALER_DEALT);
     assert_int_equal(again.shard, first.shard);
