@@ -1295,7 +1295,6 @@ static void test_chief_is_full(void **state)
     schedule(cluster->clients[0], "square", 8, closures);
     run_for(cluster, 20);
     schedule(cluster->clients[1], "square", 1, closures + 8);
-    closures[8]->key = -1;
     call = cluster_ask(cluster->clients[1], MU__CLIENT_JOIN, -1);
     assert_int_equal(cluster_wait(call), -MU_EEXHAUSTED);
     assert_string_equal(call->of.call.error.message,
