@@ -55,6 +55,11 @@ static mu_node *node_of(mu_coordinator *c, mu_error *ret_error)
     return NULL;
 }
 
+mu_node *mu__coordinator_node(const mu_coordinator *coordinator)
+{
+    return coordinator->node;
+}
+
 /* One at a time. */
 static bool enlist(mu_coordinator *c)
 {

@@ -9,4 +9,7 @@
  * some seconds at most, unless this is the loop's thread. */
 void mu__coordinator_detach(mu_node *node, int64_t limit_ms);
 
+/* The node it was opened on. Any thread. */
+mu_node *mu__coordinator_node(const mu_coordinator *coordinator);
+
 #endif
