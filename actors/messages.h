@@ -189,11 +189,13 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
 #define MU__CANCEL_ALL_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)
 
-/* With `closure` or `name`: why that closure has not run, instead of the status. */
+/* With `closure`, `name`, or `scheduled` (the token of the asker's SCHEDULE): why that
+ * closure has not run, instead of the status; nil when there is none. */
 #define MU__STATUS_GET_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u64, closure, 0)                                         \
-    F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)
+    F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)                         \
+    F(S, OPTIONAL, u64, scheduled, 0)
 
 #define MU__STATUS_FIELDS(F, S)                                             \
     F(S, REQUIRED, u64, token, 0)                                           \

@@ -92,7 +92,7 @@ static void free_lists(mu_node *node)
 static void node_free(mu_node *node)
 {
     free_lists(node);
-    free(node->orphan);
+    mu__coordinator_drop(node->orphan);
     mu_cluster_free(node->cluster);
     uv_mutex_destroy(&node->lock);
     free(node);
@@ -358,6 +358,7 @@ static int start_member(mu_node *node, const mu_node_options *o, mu_error *ret_e
         .window = o->window,
         .queue_max = o->queue_max,
         .attempts_max = o->attempts_max,
+        .supervisor.queue_bytes_max = o->queue_bytes_max,
         .heartbeat_ms = o->heartbeat_ms,
         .silence_ms = o->silence_ms,
         .node = node,
@@ -445,6 +446,7 @@ static mu_node *node_new(const mu_node_options *o)
         return NULL;
     }
     atomic_init(&node->refs, 1);
+    mu__node_init_home(node);
     node->log = o->log == NULL ? log_text : o->log;
     node->log_user = o->log_user;
     node->log_level = o->log_level;
