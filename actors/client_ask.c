@@ -207,7 +207,7 @@ static void describe_closure(const mu_value *closure, char *out, size_t size)
     (void)snprintf(out, size, "closure %" PRId64 " \"%s\" is %s%s (attempt %" PRId64
                    ")%s%s", number_in(closure, "closure"),
                    string_in(closure, "function", "?"), state, where,
-                   number_in(closure, "attempt"), waits_for[0] == '\0' ? "" : "; waits for ",
+                   number_in(closure, "attempt"), waits_for[0] == '\0' ? "" : "; ",
                    waits_for);
 }
 
@@ -231,12 +231,11 @@ static void explain(struct mu__ctx *ctx, struct client *c, struct mu__call *call
 {
     char words[384];
 
-    if (status == NULL || mu_value_type(status) != MU_VALUE_MAP)
-        (void)snprintf(words, sizeof words, "the chief did not say more");
-    else if (call->operation == MU__CLIENT_FETCH)
-        describe_closure(status, words, sizeof words);
-    else
+    (void)snprintf(words, sizeof words, "the chief did not say more");
+    if (call->operation != MU__CLIENT_FETCH && status != NULL)
         describe_status(status, words, sizeof words);
+    else if (mu_value_find(status, "state") != NULL)
+        describe_closure(status, words, sizeof words);
     say_late(c, call, words);
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
@@ -254,7 +253,7 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
         say_inputs(closure, inputs, sizeof inputs);
         (void)snprintf(words, sizeof words, "it waits for %s", inputs);
     } else if (future->place == 0) {
-        (void)snprintf(words, sizeof words, "it is kept by a worker, which did not send it");
+        (void)snprintf(words, sizeof words, "a worker keeps it and did not send it");
     } else {
         return false;
     }
