@@ -77,6 +77,8 @@ struct mu_node {
     unsigned queue_max;
     size_t ps_count;
     mu_cluster *cluster;
+    char *journal;                  /* its file, NULL: none */
+    bool journal_sync;
     char address[280];
     atomic_uint refs;               /* holds of the memory, see mu__node_ref: every remote
                                        value is one, so it is apart from what is read */

@@ -1,10 +1,12 @@
-/* Clusters under faults that all follow from a seed: some hundred closures each,
- * scheduled by the chief and by clients, while processes crash, stand still and lose each
- * other. The chief alone does not crash. Then everything heals, and everything must come
- * to its end.
+/* Clusters of one to fifty workers under faults that all follow from a seed: some hundred
+ * closures each, scheduled by the chief and by clients, while processes crash, stand
+ * still and lose each other, functions hang and queues are full. In some runs the chief
+ * crashes too: what its program and its clients had scheduled ends with it, and everybody
+ * starts over. Then everything heals, and everything must come to its end.
  *
  * What must be is said in tests/sim/cluster.h, and looked for after every event. Run by
  * hand for more seeds or others: test_cluster_seeds FIRST COUNT. */
+#include "actors/messages.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
@@ -22,9 +24,14 @@ enum {
     SEEDS = 1000,
     REPEAT_EVERY = 40,          /* seeds that are run twice */
     PROGRAMS_MAX = 3,
-    CHAOS_MS = 12 * 1000,
-    HEALED_MS = 300 * 1000,     /* virtual time for what is left after all chaos */
-    REST_MS = 20 * 1000,
+    LIVELY_MAX = 10,            /* workers of a cluster with quick heartbeats */
+    CHAOS_MS = 12 * 1000,       /* all of these: virtual time */
+    HEALED_MS = 300 * 1000,
+    REST_MS = 10 * 1000,
+    STUCK_MIN_MS = 30 * 1000,
+    STUCK_MAX_MS = 600 * 1000,
+    ITEMS = 256,                /* closures that write have a key below it */
+    QUEUE_WIDE = 4096,          /* a queue that is never full here */
     BURST_MAX = 12,
     PAUSE_MAX_MS = 250
 };
@@ -32,21 +39,50 @@ enum {
 static uint64_t seed_first = 1;
 static uint64_t seed_end = SEEDS + 1;
 
+/* How runs write to servers: mu__effects_add on nodes that have an effects actor. With
+ * NULL no run writes. */
+#define EFFECTS_ADD NULL
+
+struct run;
+
 /* ---- Programs ---- */
 
 /* What the chief's program or a client does: bursts of closures, and now and then a
  * question. A step happens every so often; one that finds a call unanswered waits. */
 struct program {
+    struct run *run;
     struct cluster_task *task;
     struct sim_random random;
     uint64_t goal;              /* closures to schedule, over all sessions */
+    bool waits;                 /* for room, before it schedules */
+    bool asks;                  /* has wishes about how closures are run */
     uint64_t scheduled;
     uint64_t failed_mark;       /* how many had failed when an error was raised last */
     struct cluster_call *call;  /* that it waits for */
+    bool opens;                 /* the call opens the counter */
     uint64_t raised;            /* errors; of these: */
     uint64_t given_up;
     uint64_t chief_lost;
+    uint64_t refused;
     bool finished;
+};
+
+/* What is drawn beside the cluster's options. */
+struct plan {
+    uint64_t chaos_ms;
+    uint64_t healed_ms;         /* for what is left after all chaos */
+    unsigned stuck_percent;
+    bool chief_crashes;
+    bool asks;
+    bool writes;
+};
+
+struct run {
+    struct cluster *cluster;
+    struct plan plan;
+    struct program programs[PROGRAMS_MAX];
+    size_t programs_count;
+    bool counter_ready;         /* the chief has opened it */
 };
 
 static uint64_t draw(struct program *program, uint64_t min, uint64_t max)
@@ -74,6 +110,23 @@ static void take_open(struct program *program, int code)
     program->failed_mark = 0;
 }
 
+static bool may_be_raised(const struct program *program, int code)
+{
+    switch (-code) {
+    case 0:
+    case MU_EINVALID:
+    case MU_EABORTED:
+    case MU_EUNAVAILABLE:
+        return true;
+    case MU_EDEADLINE:
+        return program->asks;
+    case MU_EEXHAUSTED:
+        return program->task->cluster->options.queue_max < QUEUE_WIDE;
+    default:
+        return false;
+    }
+}
+
 /* JOIN and RAISE: an error is raised when something had failed since the last one, and
  * only after everything is resolved. */
 static void take_verdict(struct program *program, int code)
@@ -82,16 +135,15 @@ static void take_verdict(struct program *program, int code)
     const struct mu__session *shared = &program->task->session->shared;
     uint64_t failed = cluster_count(&shared->failed);
 
-    if (code == -MU_EDEADLINE)
-        return;
+    if (code == -MU_EDEADLINE && program->call->of.call.error.function[0] == '\0')
+        return;     /* the wait is over, and not a closure's time */
     if (cluster_count(&shared->scheduled) != cluster_count(&shared->resolved))
         cluster_break(cluster, "join: %" PRIu64 " scheduled, %" PRIu64 " resolved",
                       cluster_count(&shared->scheduled),
                       cluster_count(&shared->resolved));
     if (code == 0 && failed != program->failed_mark)
         cluster_break(cluster, "join: 0, but %" PRIu64 " have failed", failed);
-    if (code != 0 && code != -MU_EINVALID && code != -MU_EABORTED &&
-        code != -MU_EUNAVAILABLE)
+    if (!may_be_raised(program, code))
         cluster_break(cluster, "join: %s", program->call->of.call.error.message);
     if (code == -MU_EUNAVAILABLE && program->task == cluster->chief)
         cluster_break(cluster, "the chief's own program lost the chief");
@@ -99,6 +151,7 @@ static void take_verdict(struct program *program, int code)
     program->raised += code != 0;
     program->given_up += code == -MU_EABORTED;
     program->chief_lost += code == -MU_EUNAVAILABLE;
+    program->refused += code == -MU_EEXHAUSTED;
 }
 
 static void take_status(struct program *program, int code)
@@ -113,11 +166,91 @@ static void take_status(struct program *program, int code)
     program->call->of.client.status = NULL;
 }
 
+static const char *draw_function(struct program *program)
+{
+    static const char *const names[] = {"square", "square", "square", "square",
+                                        "square", "quick",  "patient"};
+
+    if (chance(program, 2))
+        return "fail";
+    return names[draw(program, 0, sizeof names / sizeof names[0] - 1)];
+}
+
+/* Another way to the same end: none of it may change what a closure comes to, but for
+ * those that are too late. */
+static struct cluster_ask draw_ask(struct program *program)
+{
+    unsigned workers = program->task->cluster->options.workers;
+    struct cluster_ask ask = {.flags = chance(program, 20) ? MU__CLOSURE_NO_BACKUP : 0};
+
+    if (chance(program, 50))
+        ask.priority = (unsigned)draw(program, 1, MU__PRIORITIES);
+    if (chance(program, 5))
+        ask.deadline_ms = draw(program, 1, 5000);
+    if (chance(program, 10))
+        ask.run_limit_ms = draw(program, 20, 5000);
+    if (chance(program, 10))
+        ask.attempts_max = (unsigned)draw(program, 1, 5);
+    if (chance(program, 10))
+        ask.worker = (unsigned)draw(program, 1, workers);
+    else if (workers > 1 && chance(program, 10))
+        ask.not_worker = (unsigned)draw(program, 1, workers);
+    return ask;
+}
+
+/* Some closures write, as long as there are items for their keys. */
+static bool draws_write(struct program *program)
+{
+    return program->run->counter_ready && chance(program, 50) &&
+           program->task->cluster->key_next < ITEMS;
+}
+
+static void schedule_one(struct program *program)
+{
+    static const struct cluster_ask once = {.flags = MU__CLOSURE_ONCE};
+    const char *function = draw_function(program);
+    struct cluster_ask ask = {0};
+
+    program->scheduled++;
+    if (draws_write(program)) {
+        (void)cluster_write(program->task, &once);
+        return;
+    }
+    if (chance(program, 10)) {
+        cluster_schedule_dropped(program->task, function);
+        return;
+    }
+    if (program->asks && chance(program, 50))
+        ask = draw_ask(program);
+    (void)cluster_schedule_with(program->task, function, &ask);
+}
+
+/* No more at once than there is room for when ROOM says so. */
+static uint64_t burst_max(const struct program *program)
+{
+    uint64_t room = program->task->cluster->options.queue_max / 8 + 1;
+
+    return program->waits && room < BURST_MAX ? room : BURST_MAX;
+}
+
+static void schedule_burst(struct program *program)
+{
+    uint64_t count = draw(program, 1, burst_max(program));
+
+    for (uint64_t i = 0; i < count && program->scheduled < program->goal; i++)
+        schedule_one(program);
+}
+
 static void take_answer(struct program *program)
 {
     const struct cluster_call *call = program->call;
     int code = call->of.call.code;
 
+    if (program->opens) {
+        program->run->counter_ready = code == 0;
+        program->call = NULL;
+        return;
+    }
     /* The process may have died after the answer, and before this look at it. */
     if (code == -MU_ECLOSED || program->task->session == NULL) {
         mu_value_free(call->of.call.operation == MU__CLIENT_STATUS
@@ -137,6 +270,10 @@ static void take_answer(struct program *program)
     case MU__CLIENT_STATUS:
         take_status(program, code);
         break;
+    case MU__CLIENT_ROOM:
+        if (code == 0)
+            schedule_burst(program);
+        break;
     case MU__CLIENT_FETCH:
         if (code != 0 && code != -MU_EDEADLINE)
             cluster_break(program->task->cluster, "FETCH: %s", mu_strerror(code));
@@ -146,29 +283,6 @@ static void take_answer(struct program *program)
         break;
     }
     program->call = NULL;
-}
-
-static const char *draw_function(struct program *program)
-{
-    static const char *const names[] = {"square", "square", "square", "square",
-                                        "square", "quick",  "patient"};
-
-    if (chance(program, 2))
-        return "fail";
-    return names[draw(program, 0, sizeof names / sizeof names[0] - 1)];
-}
-
-static void schedule_burst(struct program *program)
-{
-    uint64_t count = draw(program, 1, BURST_MAX);
-
-    for (uint64_t i = 0; i < count && program->scheduled < program->goal; i++) {
-        program->scheduled++;
-        if (chance(program, 10))
-            cluster_schedule_dropped(program->task, draw_function(program));
-        else
-            (void)cluster_schedule(program->task, draw_function(program));
-    }
 }
 
 static struct cluster_call *fetch_some(struct program *program)
@@ -201,11 +315,25 @@ static struct cluster_call *ask_some(struct program *program)
     }
 }
 
+/* The chief's program opens the counter before anybody schedules what writes. */
+static bool opens_counter(struct program *program)
+{
+    struct run *run = program->run;
+
+    program->opens = run->plan.writes && !run->counter_ready &&
+                     program->task == run->cluster->chief;
+    if (program->opens)
+        program->call = cluster_counter_open(program->task, ITEMS, -1);
+    return program->opens;
+}
+
 static void go_on(struct program *program)
 {
     struct cluster_task *task = program->task;
     const struct mu__session *shared;
 
+    if (opens_counter(program))
+        return;
     if (task->session == NULL) {
         program->call = cluster_open(task, chance(program, 50) ? 2000 : -1);
         return;
@@ -213,6 +341,8 @@ static void go_on(struct program *program)
     shared = &task->session->shared;
     if (atomic_load(&shared->phase) != MU__SESSION_FINE) {
         program->call = cluster_ask(task, MU__CLIENT_RAISE, -1);
+    } else if (program->scheduled < program->goal && program->waits) {
+        program->call = cluster_ask(task, MU__CLIENT_ROOM, -1);
     } else if (program->scheduled < program->goal) {
         schedule_burst(program);
         program->call = ask_some(program);
@@ -237,12 +367,6 @@ static void step(struct sim *sim, void *arg)
 
 /* ---- Runs ---- */
 
-struct run {
-    struct cluster *cluster;
-    struct program programs[PROGRAMS_MAX];
-    size_t programs_count;
-};
-
 struct verdict {
     uint64_t digest;
     uint64_t closures;
@@ -252,25 +376,81 @@ struct verdict {
     uint64_t raised;
     uint64_t given_up;
     uint64_t chief_lost;
-    uint64_t lives;
+    uint64_t refused;
+    uint64_t chief_lives;
+    struct sim_counters counters;
     char broken[256];
 };
+
+/* Small ones often: there is most to be seen where few are left. */
+static unsigned draw_workers(struct sim_random *random)
+{
+    uint64_t percent = sim_between(random, 0, 99);
+
+    if (percent < 70)
+        return (unsigned)sim_between(random, 1, 6);
+    if (percent < 90)
+        return (unsigned)sim_between(random, 7, 16);
+    return (unsigned)sim_between(random, 17, 50);
+}
+
+/* Heartbeats are most of what there is to simulate in a wide cluster, and in one that
+ * waits for minutes: they come less often there. */
+static void draw_pulse(struct cluster_options *options, struct sim_random *random,
+                       bool waits)
+{
+    bool lively = sim_chance(random, 70) && options->workers <= LIVELY_MAX && !waits;
+
+    options->heartbeat_ms = lively ? 100 : 1000;
+    options->silence_ms = lively ? 500 : 5000;
+}
+
+/* What the chief does on top, and what must not change what closures come to. */
+static struct mu__supervisor_config draw_supervisor(struct sim_random *random)
+{
+    return (struct mu__supervisor_config){
+        .backup_percent =
+            sim_chance(random, 30) ? (uint32_t)sim_between(random, 100, 400) : 0,
+        .watchdog_ms = sim_chance(random, 20) ? sim_between(random, 100, 10000) : 0,
+        .start_delay_ms = sim_chance(random, 10) ? sim_between(random, 1, 300) : 0,
+        .start_delay_max_ms = 1000,
+        .measure = sim_chance(random, 20),
+    };
+}
 
 static struct cluster_options draw_options(struct sim_random *random)
 {
     static const unsigned windows[] = {0, 0, 1, 3};
     static const unsigned attempts[] = {3, 10, 1000};
-    bool lively = sim_chance(random, 70);
 
     return (struct cluster_options){
-        .workers = (unsigned)sim_between(random, 1, 6),
-        .servers = (unsigned)sim_between(random, 0, 2),
+        .workers = draw_workers(random),
+        .servers = (unsigned)sim_between(random, 0, sim_chance(random, 80) ? 2 : 5),
         .clients = (unsigned)sim_between(random, 0, 2),
         .threads = (unsigned)sim_between(random, 1, 4),
         .window = windows[sim_between(random, 0, 3)],
+        .adaptive = sim_chance(random, 50),
         .attempts_max = attempts[sim_between(random, 0, 2)],
-        .heartbeat_ms = lively ? 100 : 1000,
-        .silence_ms = lively ? 500 : 5000,
+        .queue_max = sim_chance(random, 15) ? (unsigned)sim_between(random, 1, 40)
+                                            : QUEUE_WIDE,
+        .supervisor = draw_supervisor(random),
+        .effects_add = EFFECTS_ADD,
+    };
+}
+
+static struct plan draw_plan(struct sim_random *random,
+                             const struct cluster_options *options)
+{
+    bool wide = options->workers > LIVELY_MAX;
+    bool stuck = sim_chance(random, 15);
+
+    return (struct plan){
+        .chaos_ms = wide ? CHAOS_MS / 3 : CHAOS_MS,
+        .healed_ms = HEALED_MS + (stuck ? STUCK_MAX_MS : 0),
+        .stuck_percent = stuck ? (unsigned)sim_between(random, 1, 3) : 0,
+        .chief_crashes = sim_chance(random, 25),
+        .asks = sim_chance(random, 50),
+        .writes = sim_chance(random, 50) && options->servers > 0 && EFFECTS_ADD != NULL,
     };
 }
 
@@ -280,9 +460,12 @@ static void add_program(struct run *run, struct cluster_task *task,
     struct program *program = &run->programs[run->programs_count];
 
     *program = (struct program){
+        .run = run,
         .task = task,
         .random = sim_stream(sim_draw(random), run->programs_count),
         .goal = sim_between(random, 50, 200),
+        .waits = sim_chance(random, 30),
+        .asks = run->plan.asks,
     };
     run->programs_count++;
     sim_at(run->cluster->sim, 1 + sim_between(random, 0, 500), step, program);
@@ -295,18 +478,41 @@ static void start_task(struct sim *sim, void *arg)
     cluster_start(arg);
 }
 
+static void spare_crashes(struct cluster_task *task)
+{
+    sim_chaos_spare(task->node, SIM_FAULT_CRASH);
+    sim_chaos_spare(task->node, SIM_FAULT_CRASH_MIDWAY);
+}
+
+/* Servers have no backup: what was written would die with them. */
+static void draw_world(struct run *run)
+{
+    struct sim_settings *settings = sim_settings(run->cluster->sim);
+
+    sim_settings_draw(run->cluster->sim);
+    settings->stuck_percent = run->plan.stuck_percent;
+    settings->stuck = (struct sim_range){STUCK_MIN_MS * UINT64_C(1000),
+                                         STUCK_MAX_MS * UINT64_C(1000)};
+    settings->stuck_until_us = run->plan.chaos_ms * 1000;
+    if (!run->plan.chief_crashes)
+        spare_crashes(run->cluster->chief);
+    for (unsigned i = 0; run->plan.writes && i < run->cluster->options.servers; i++)
+        spare_crashes(run->cluster->servers[i]);
+}
+
 static void begin(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 100);
-    const struct cluster_options options = draw_options(&random);
-    struct cluster *cluster = cluster_new(seed, &options);
+    struct cluster_options options = draw_options(&random);
+    struct plan plan = draw_plan(&random, &options);
+    struct cluster *cluster;
     struct sim_chaos chaos;
 
-    *run = (struct run){.cluster = cluster};
-    sim_settings_draw(cluster->sim);
+    draw_pulse(&options, &random, plan.stuck_percent > 0);
+    cluster = cluster_new(seed, &options);
+    *run = (struct run){.cluster = cluster, .plan = plan};
+    draw_world(run);
     sim_trace_level(cluster->sim, MU__LOG_DEBUG);
-    sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH);
-    sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH_MIDWAY);
     for (unsigned i = 0; i < cluster->tasks_count; i++)
         sim_at(cluster->sim, sim_between(&random, 0, 1000), start_task,
                &cluster->tasks[i]);
@@ -315,7 +521,7 @@ static void begin(struct run *run, uint64_t seed)
         add_program(run, cluster->clients[i], &random);
     sim_run_until(cluster->sim, 1000);
     sim_chaos_draw(cluster->sim, &chaos);
-    sim_chaos_start(cluster->sim, &chaos, CHAOS_MS);
+    sim_chaos_start(cluster->sim, &chaos, plan.chaos_ms);
 }
 
 static bool is_over(void *arg)
@@ -326,6 +532,17 @@ static bool is_over(void *arg)
         return true;
     for (size_t i = 0; i < run->programs_count; i++)
         if (!run->programs[i].finished)
+            return false;
+    return true;
+}
+
+/* Functions that nobody waits for any more have ended too. */
+static bool is_idle(void *arg)
+{
+    struct run *run = arg;
+
+    for (unsigned i = 0; i < run->cluster->tasks_count; i++)
+        if (sim_works(run->cluster->tasks[i].node) > 0)
             return false;
     return true;
 }
@@ -343,13 +560,23 @@ static void tell_unfinished(struct run *run)
     }
 }
 
+/* Whether every closure that wrote did so once. */
+static void check_counter(struct run *run)
+{
+    int code = cluster_wait(cluster_counter_read(run->cluster->chief, 60000));
+
+    if (code != 0)
+        cluster_break(run->cluster, "the counter cannot be read: %s", mu_strerror(code));
+    else
+        cluster_check_writes(run->cluster, true);
+}
+
 static void count_events(const struct run *run, struct verdict *verdict)
 {
     const struct cluster_session *session = run->cluster->sessions;
-    struct sim_counters counters;
 
-    sim_counters(run->cluster->sim, &counters);
-    verdict->lives = counters.lives;
+    sim_counters(run->cluster->sim, &verdict->counters);
+    verdict->chief_lives = sim_lives(run->cluster->chief->node);
     verdict->closures = (uint64_t)run->cluster->key_next;
     verdict->runs = run->cluster->runs_count;
     for (; session != NULL; session = session->next) {
@@ -360,6 +587,7 @@ static void count_events(const struct run *run, struct verdict *verdict)
         verdict->raised += run->programs[i].raised;
         verdict->given_up += run->programs[i].given_up;
         verdict->chief_lost += run->programs[i].chief_lost;
+        verdict->refused += run->programs[i].refused;
     }
 }
 
@@ -371,11 +599,14 @@ static struct verdict run_seed(uint64_t seed, bool show)
 
     begin(&run, seed);
     sim = run.cluster->sim;
-    sim_run_until(sim, CHAOS_MS);
-    if (!sim_run_to(sim, is_over, &run, CHAOS_MS + HEALED_MS))
+    sim_run_until(sim, run.plan.chaos_ms);
+    if (!sim_run_to(sim, is_over, &run, run.plan.chaos_ms + run.plan.healed_ms))
         tell_unfinished(&run);
     if (run.cluster->broken[0] == '\0') {
+        (void)sim_run_to(sim, is_idle, &run, sim_now_ms(sim) + STUCK_MAX_MS);
         sim_run_until(sim, sim_now_ms(sim) + REST_MS);
+        if (run.counter_ready)
+            check_counter(&run);
         (void)cluster_check_rest(run.cluster);
     }
     verdict.digest = sim_digest(sim);
@@ -403,21 +634,37 @@ static void add_up(struct verdict *sum, const struct verdict *verdict)
     sum->raised += verdict->raised;
     sum->given_up += verdict->given_up;
     sum->chief_lost += verdict->chief_lost;
-    sum->lives += verdict->lives;
+    sum->refused += verdict->refused;
+    sum->chief_lives += verdict->chief_lives;
+    sum->counters.lives += verdict->counters.lives;
+    sum->counters.stuck += verdict->counters.stuck;
+    sum->counters.frames_overtaken += verdict->counters.frames_overtaken;
+    sum->counters.frames_of_dead += verdict->counters.frames_of_dead;
 }
 
 /* A swarm that never comes to the rare places proves nothing about them. */
 static void check_reach(const struct verdict *sum)
 {
-    print_message("%" PRIu64 " closures, %" PRIu64 " runs, %" PRIu64 " retried, %" PRIu64
-                  " cancelled, %" PRIu64 " processes\n", sum->closures, sum->runs,
-                  sum->retried, sum->cancelled, sum->lives);
+    const struct sim_counters *counters = &sum->counters;
+    uint64_t seeds = seed_end - seed_first;
+
+    print_message("%" PRIu64 " closures, %" PRIu64 " runs (%" PRIu64 " stuck), %" PRIu64
+                  " retried, %" PRIu64 " cancelled\n", sum->closures, sum->runs,
+                  counters->stuck, sum->retried, sum->cancelled);
+    print_message("%" PRIu64 " processes, of these %" PRIu64 " chiefs; %" PRIu64
+                  " frames overtaken, %" PRIu64 " of the dead\n", counters->lives,
+                  sum->chief_lives, counters->frames_overtaken, counters->frames_of_dead);
     print_message("%" PRIu64 " errors raised, of these %" PRIu64 " given up, %" PRIu64
-                  " chief lost\n", sum->raised, sum->given_up, sum->chief_lost);
-    if (seed_end - seed_first < SEEDS)
+                  " refused, %" PRIu64 " chief lost\n", sum->raised, sum->given_up,
+                  sum->refused, sum->chief_lost);
+    if (seeds < SEEDS)
         return;
-    assert_true(sum->retried > SEEDS && sum->cancelled > SEEDS && sum->lives > SEEDS);
-    assert_true(sum->raised > SEEDS && sum->given_up > 0 && sum->chief_lost > 0);
+    assert_true(sum->retried > SEEDS && sum->cancelled > SEEDS);
+    assert_true(counters->lives > SEEDS && sum->chief_lives > seeds + SEEDS / 10);
+    assert_true(counters->stuck > SEEDS / 10 && counters->frames_overtaken > SEEDS / 50 &&
+                counters->frames_of_dead > SEEDS / 10);
+    assert_true(sum->raised > SEEDS && sum->given_up > 0 && sum->refused > 0 &&
+                sum->chief_lost > 0);
 }
 
 static void test_seeds(void **state)

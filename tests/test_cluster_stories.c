@@ -1249,8 +1249,8 @@ static void test_fetch_limit(void **state)
     closure = cluster_schedule(cluster->chief, "square");
     call = cluster_fetch(closure, 1000);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
-                        "the closure has no result after 1000 ms");
+    assert_non_null(strstr(call->of.call.error.message,
+                           "the closure has no result after 1000 ms; "));
     assert_int_equal(cluster_wait(cluster_fetch(closure, 10000)), 0);
     expect_squares(&closure, 1);
     assert_int_equal(cluster_wait(cluster_fetch(closure, 0)), 0);
@@ -1295,7 +1295,6 @@ static void test_chief_is_full(void **state)
     schedule(cluster->clients[0], "square", 8, closures);
     run_for(cluster, 20);
     schedule(cluster->clients[1], "square", 1, closures + 8);
-    closures[8]->key = -1;
     call = cluster_ask(cluster->clients[1], MU__CLIENT_JOIN, -1);
     assert_int_equal(cluster_wait(call), -MU_EEXHAUSTED);
     assert_string_equal(call->of.call.error.message,

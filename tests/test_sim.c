@@ -328,6 +328,34 @@ static void test_executor_has_slots_and_a_queue(void **state)
     assert_int_equal(counters.works, 4);
 }
 
+/* One that hangs, until its time comes; one that begins when works do not hang any
+ * more. */
+static void test_a_work_may_be_stuck(void **state)
+{
+    struct pair *pair = *state;
+    struct sim_settings *settings = sim_settings(pair->sim);
+    struct mu__world *world = pair->a.world;
+    struct sim_counters counters;
+
+    settings->executors = 1;
+    settings->stuck_percent = 100;
+    settings->stuck = (struct sim_range){200000, 200000};
+    settings->stuck_until_us = 150000;
+    for (size_t i = 0; i < 2; i++) {
+        pair->a.works[i].run = work_run;
+        world->ops->submit(world, &pair->a.works[i]);
+    }
+    run_and_expect(pair->sim, 400,
+                   "[  100] sim note: a work of a is stuck for 200 ms\n"
+                   "[  300] a peer: work 0 done\n"
+                   "[  300] a peer: turn at 300\n"
+                   "[  310] a peer: work 1 done\n"
+                   "[  310] a peer: turn at 310\n");
+    sim_counters(pair->sim, &counters);
+    assert_int_equal(counters.works, 2);
+    assert_int_equal(counters.stuck, 1);
+}
+
 static void test_posts_come_in_order_before_a_turn(void **state)
 {
     struct pair *pair = *state;
@@ -523,12 +551,15 @@ static void test_a_crash_leaves_nothing_for_the_next_life(void **state)
 static void test_what_the_dead_sent_still_arrives(void **state)
 {
     struct pair *pair = *state;
+    struct sim_counters counters;
 
     assert_int_equal(send_text(&pair->a, 1, "last words"), 0);
     sim_crash(pair->a.node);
     run_and_expect(pair->sim, 200,
                    "[  110] b peer: in 1: last words\n"
                    "[  110] b peer: in 1 down: closed by the peer\n");
+    sim_counters(pair->sim, &counters);
+    assert_int_equal(counters.frames_of_dead, 1);
 }
 
 static void send_three(struct sim *sim, void *arg)
@@ -593,6 +624,7 @@ static void test_a_cut_is_noticed_by_both(void **state)
 static void test_a_half_cut_makes_two_connections(void **state)
 {
     struct pair *pair = *state;
+    struct sim_counters counters;
 
     assert_int_equal(send_text(&pair->a, 1, "old"), 0);
     sim_cut_half(pair->sim, pair->a.node, pair->b.node, 500);
@@ -603,6 +635,10 @@ static void test_a_half_cut_makes_two_connections(void **state)
     sim_run_until(pair->sim, 700);
     assert_non_null(strstr(sim_trace(pair->sim),
                            "[  600] b peer: in 1 down: connection timed out\n"));
+    sim_counters(pair->sim, &counters);
+    assert_int_equal(counters.frames, 2);
+    assert_int_equal(counters.frames_overtaken, 1);
+    assert_int_equal(counters.frames_of_dead, 0);
 }
 
 static void test_a_block_holds_frames_back(void **state)
@@ -741,6 +777,7 @@ int main(void)
         cmocka_unit_test(test_queue_keeps_its_order),
         STORY(test_earliest_wake_wins),
         STORY(test_executor_has_slots_and_a_queue),
+        STORY(test_a_work_may_be_stuck),
         STORY(test_posts_come_in_order_before_a_turn),
         STORY(test_frames_take_their_time),
         STORY(test_bad_dials_are_refused),

@@ -31,6 +31,24 @@ static struct sim_node *draw_node(struct chaos *chaos)
     return chaos->sim->nodes[draw(chaos, 0, chaos->sim->nodes_count - 1)];
 }
 
+/* Someone to whom `a` is connected, if there is anyone: between others there is nothing
+ * to break, and in a wide cluster most pairs are such. */
+static struct sim_node *draw_peer(struct chaos *chaos, const struct sim_node *a)
+{
+    uint64_t count = 0;
+
+    for (const struct sim_conn *conn = chaos->sim->conns; conn != NULL; conn = conn->next)
+        count += conn->from == a;
+    if (count == 0)
+        return draw_node(chaos);
+    count = draw(chaos, 1, count);
+    for (const struct sim_conn *conn = chaos->sim->conns;; conn = conn->next) {
+        count -= conn->from == a;
+        if (count == 0)
+            return conn->to;
+    }
+}
+
 static unsigned long long lasts_ms(const struct chaos *chaos, uint64_t end_us)
 {
     return (unsigned long long)(end_us - chaos->sim->now_us) / 1000;
@@ -156,7 +174,9 @@ static void partition(struct chaos *chaos, struct sim_node *a, struct sim_node *
     for (uint32_t i = 0; i < sim->nodes_count; i++)
         for (uint32_t j = 0; j < sim->nodes_count; j++)
             if (inside[i] != inside[j])
-                sim_apply_at(sim, end_us, unblock, sim->nodes[i], sim->nodes[j]);
+                sim_apply_at(sim, end_us, sim_unblock_later, sim->nodes[i],
+                             sim->nodes[j]);
+    sim_apply_at(sim, end_us, unblock, a, b);
 }
 
 static void slow_node(struct chaos *chaos, struct sim_node *a, struct sim_node *b)
@@ -205,7 +225,7 @@ static void pick(struct chaos *chaos)
 {
     size_t kind = draw(chaos, 0, SIM_FAULTS - 1);
     struct sim_node *a = draw_node(chaos);
-    struct sim_node *b = draw_node(chaos);
+    struct sim_node *b = draw_peer(chaos, a);
 
     while (!chaos->plan.on[kind])
         kind = (kind + 1) % SIM_FAULTS;

@@ -4,7 +4,8 @@
 #include "actors/future.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
-#include "muster/node.h"
+#include "actors/run.h"
+#include "actors/variable_store.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -13,6 +14,11 @@
 #include <string.h>
 
 enum { SETTLE_MS = 60 * 1000, SAID_MS = 100 };
+
+#define COUNTER_NAME "count"
+
+/* The arguments of "write", a list. */
+enum { WRITE_KEY, WRITE_SHARD, WRITE_SERVER, WRITE_ITEM, WRITE_SIZE };
 
 static void *get(size_t size)
 {
@@ -35,6 +41,14 @@ static int64_t key_of(mu_run *run)
 
     (void)mu_value_get_int(mu_run_args(run), &key);
     return key;
+}
+
+static int64_t number_at(mu_run *run, size_t i)
+{
+    int64_t number = -1;
+
+    (void)mu_value_get_int(mu_value_at(mu_run_args(run), i), &number);
+    return number;
 }
 
 static void record(struct cluster_task *task, const char *function, int64_t key)
@@ -94,6 +108,28 @@ static int run_make(mu_run *run, void *user)
     return 0;
 }
 
+/* A shard of zeros with one 1. */
+static int run_write(mu_run *run, void *user)
+{
+    struct cluster_task *task = user;
+    int64_t key = number_at(run, WRITE_KEY);
+    const struct mu__effect write = {
+        .server = (uint32_t)number_at(run, WRITE_SERVER),
+        .operation = MU__WRITE_ADD,
+        .variable = (uint64_t)number_at(run, WRITE_SHARD),
+        .size = (uint64_t)number_at(run, WRITE_SIZE),
+    };
+    int64_t *data = get(write.size);
+    int rv;
+
+    record(task, "write", key);
+    data[number_at(run, WRITE_ITEM)] = 1;
+    rv = task->cluster->options.effects_add(&run->effects, &write, data);
+    free(data);
+    mu_run_return(run, mu_value_int(cluster_square(key)));
+    return rv;
+}
+
 static const struct function {
     const char *name;
     mu_function_fn function;
@@ -102,7 +138,13 @@ static const struct function {
     {"square", run_square, 0},     {"quick", run_square, MU_FUNCTION_INLINE},
     {"patient", run_patient, 0},   {"fail", run_fail, 0},
     {"weigh", run_weigh, 0},       {"make", run_make, 0},
+    {"write", run_write, 0},
 };
+
+static size_t functions_count(const struct cluster *cluster)
+{
+    return CLUSTER_FUNCTIONS_COUNT - (cluster->options.effects_add == NULL);
+}
 
 static void registered(struct mu__call *call)
 {
@@ -112,7 +154,7 @@ static void registered(struct mu__call *call)
 /* Before the first turn, as a program does that registers before it serves. */
 static void register_functions(struct cluster_task *task)
 {
-    for (size_t i = 0; i < CLUSTER_FUNCTIONS_COUNT; i++) {
+    for (size_t i = 0; i < functions_count(task->cluster); i++) {
         struct mu__function_call *call = &task->functions[i];
         struct mu__msg *msg = mu__msg_heap(MU__CALL, sizeof(struct mu__call_msg));
 
@@ -132,12 +174,19 @@ static void register_functions(struct cluster_task *task)
 
 /* ---- Processes ---- */
 
+static unsigned window_of(const struct cluster_options *options)
+{
+    if (options->window != 0 || options->adaptive)
+        return options->window;
+    return options->threads < 2 ? 4 : options->threads * 2;
+}
+
 static int start_process(void *arg, struct sim_node *node, struct mu__world *world,
                          struct mu__wire *wire)
 {
     struct cluster_task *task = arg;
     const struct cluster_options *options = &task->cluster->options;
-    const struct mu__member_config config = {
+    struct mu__member_config config = {
         .serves_at_once = true,
         .cluster = task->cluster->spec,
         .cluster_name = task->cluster_name,
@@ -145,16 +194,19 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
         .task_index = task->plays_index,
         .address = task->address,
         .threads = options->threads,
-        .window = options->window,
+        .window = window_of(options),
         .queue_max = options->queue_max,
         .attempts_max = options->attempts_max,
+        .supervisor = options->supervisor,
         .heartbeat_ms = options->heartbeat_ms,
         .silence_ms = options->silence_ms,
     };
     struct mu__world_hooks hooks;
     mu_error error = {0};
-    int rv = mu__member_start(&task->member, &config, world, wire, &error);
+    int rv;
 
+    config.supervisor.journal = task->journal.storage;
+    rv = mu__member_start(&task->member, &config, world, wire, &error);
     if (rv != 0) {
         cluster_break(task->cluster, "%s does not start: %s", task->name, error.message);
         return rv;
@@ -195,10 +247,15 @@ static void stop_process(void *arg)
 {
     struct cluster_task *task = arg;
     struct mu__kernel *kernel = task->member.kernel;
+    const struct cluster_journal *journal = &task->journal;
 
+    if (journal->dies != NULL)
+        journal->dies(journal->storage);
     mu__worker_forget_runs(mu__actor_state(kernel, (mu__pid){0, MU__WORKER}),
                            mu__kernel_pool(kernel));
     mu__member_stop(&task->member);
+    if (journal->is_gone != NULL)
+        journal->is_gone(journal->storage);
     end_calls(task);
     end_session(task->session);
     task->session = NULL;
@@ -281,6 +338,7 @@ static void free_session(struct cluster_session *session)
 {
     for (size_t i = 0; i < session->closures_count; i++) {
         mu_remote_value_free(session->closures[i]->future);
+        free((char *)session->closures[i]->ask.name);
         free(session->closures[i]);
     }
     free(session->closures);
@@ -397,6 +455,16 @@ struct cluster_call *cluster_ask(struct cluster_task *task,
     return post(call_new(task, (int)operation, limit_ms), MU__CLIENT);
 }
 
+static void note_program(struct cluster_task *task)
+{
+    struct cluster *cluster = task->cluster;
+
+    for (unsigned i = 0; i < cluster->programs_count; i++)
+        if (cluster->programs[i] == task)
+            return;
+    cluster->programs[cluster->programs_count++] = task;
+}
+
 struct cluster_call *cluster_open(struct cluster_task *task, int64_t limit_ms)
 {
     struct cluster_call *call = call_new(task, MU__CLIENT_OPEN, limit_ms);
@@ -405,6 +473,7 @@ struct cluster_call *cluster_open(struct cluster_task *task, int64_t limit_ms)
     session->next = task->cluster->sessions;
     task->cluster->sessions = session;
     task->session = session;
+    note_program(task);
     call->of.client.session = &session->shared;
     return post(call, MU__CLIENT);
 }
@@ -480,13 +549,15 @@ int cluster_wait(struct cluster_call *call)
 
 /* ---- Scheduling ---- */
 
-static struct cluster_closure *closure_new(struct cluster_task *task,
-                                           const char *function, int64_t key, bool wanted)
+static char *copy_of(const char *text)
 {
-    struct cluster_session *session = task->session;
-    struct cluster_closure *closure = get(sizeof *closure);
+    size_t size = strlen(text) + 1;
 
-    assert(session != NULL);
+    return memcpy(get(size), text, size);
+}
+
+static void note_closure(struct cluster_session *session, struct cluster_closure *closure)
+{
     if (session->closures_count == session->closures_capacity) {
         session->closures_capacity = session->closures_capacity * 2 + 64;
         session->closures = realloc(session->closures, session->closures_capacity *
@@ -494,14 +565,54 @@ static struct cluster_closure *closure_new(struct cluster_task *task,
         assert(session->closures != NULL);
     }
     session->closures[session->closures_count++] = closure;
+}
+
+static struct cluster_closure *closure_new(struct cluster_task *task,
+                                           const char *function, bool wanted,
+                                           const struct cluster_ask *ask)
+{
+    struct cluster_closure *closure = get(sizeof *closure);
+
+    assert(task->session != NULL);
+    note_closure(task->session, closure);
     *closure = (struct cluster_closure){
         .task = task,
         .function = function,
-        .key = key,
+        .key = -1,
         .future = wanted ? mu__future_new(NULL) : NULL,
     };
+    if (ask != NULL)
+        closure->ask = *ask;
+    if (closure->ask.name != NULL)
+        closure->ask.name = copy_of(closure->ask.name);
+    closure->ask.key = NULL;
     assert(!wanted || closure->future != NULL);
     return closure;
+}
+
+static void give_key(struct cluster_closure *closure, const struct cluster_ask *ask)
+{
+    struct cluster *cluster = closure->task->cluster;
+
+    closure->key = ask != NULL && ask->key != NULL ? *ask->key : cluster->key_next++;
+}
+
+static void fill_schedule(struct mu__schedule *body,
+                          const struct cluster_closure *closure)
+{
+    const struct cluster_ask *ask = &closure->ask;
+
+    body->token = (uint64_t)(uintptr_t)closure->future;
+    body->function = mu__view_str(closure->function);
+    body->flags = ask->flags;
+    body->priority = ask->priority;
+    body->deadline_ms = ask->deadline_ms;
+    body->run_limit_ms = ask->run_limit_ms;
+    body->attempts_max = ask->attempts_max;
+    body->worker = ask->worker;
+    body->not_worker = ask->not_worker;
+    if (ask->name != NULL)
+        body->name = mu__view_str(ask->name);
 }
 
 /* As the public coordinator posts it. */
@@ -512,36 +623,45 @@ static void post_closure(struct cluster_closure *closure, mu_value *args)
 
     assert(msg != NULL && args != NULL);
     body = (void *)msg->body;
-    body->token = (uint64_t)(uintptr_t)closure->future;
-    body->function = mu__view_str(closure->function);
+    fill_schedule(body, closure);
     msg->backing = mu__pack_value(args, &body->args);
     assert(msg->backing != NULL);
     mu_value_free(args);
     msg->to.actor = MU__CLIENT;
+    (void)atomic_fetch_add(&closure->task->session->shared.bytes_scheduled,
+                           body->args.head_size + body->args.tail_size);
     (void)atomic_fetch_add(&closure->task->session->shared.scheduled, 1);
     sim_post(closure->task->node, msg);
 }
 
+struct cluster_closure *cluster_schedule_with(struct cluster_task *task,
+                                              const char *function,
+                                              const struct cluster_ask *ask)
+{
+    struct cluster_closure *closure = closure_new(task, function, true, ask);
+
+    give_key(closure, ask);
+    post_closure(closure, mu_value_int(closure->key));
+    return closure;
+}
+
 struct cluster_closure *cluster_schedule(struct cluster_task *task, const char *function)
 {
-    int64_t key = task->cluster->key_next++;
-    struct cluster_closure *closure = closure_new(task, function, key, true);
-
-    post_closure(closure, mu_value_int(key));
-    return closure;
+    return cluster_schedule_with(task, function, NULL);
 }
 
 void cluster_schedule_dropped(struct cluster_task *task, const char *function)
 {
-    int64_t key = task->cluster->key_next++;
+    struct cluster_closure *closure = closure_new(task, function, false, NULL);
 
-    post_closure(closure_new(task, function, key, false), mu_value_int(key));
+    give_key(closure, NULL);
+    post_closure(closure, mu_value_int(closure->key));
 }
 
 struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
                                                const char *function, mu_value *args)
 {
-    struct cluster_closure *closure = closure_new(task, function, -1, true);
+    struct cluster_closure *closure = closure_new(task, function, true, NULL);
 
     post_closure(closure, args);
     return closure;
@@ -555,4 +675,74 @@ int64_t cluster_result(const struct cluster_closure *closure)
         closure->future->error == NULL && closure->future->result != NULL)
         (void)mu_value_get_int(closure->future->result, &number);
     return number;
+}
+
+/* ---- The counter ---- */
+
+static struct cluster_call *ask_counter(struct cluster_task *task, int operation,
+                                        int64_t limit_ms)
+{
+    struct cluster_counter *counter = &task->cluster->counter;
+    const struct mu__variable_call call = {
+        .call = {.operation = operation, .limit_ms = limit_ms},
+        .name = COUNTER_NAME,
+        .shape = &counter->shape,
+        .servers_count = task->cluster->options.servers,
+        .ids = counter->ids,
+        .target = counter->items,
+    };
+
+    return cluster_variable(task, &call);
+}
+
+struct cluster_call *cluster_counter_open(struct cluster_task *task, unsigned items,
+                                          int64_t limit_ms)
+{
+    uint32_t servers = task->cluster->options.servers;
+
+    assert(items <= CLUSTER_ITEMS_MAX && servers >= 1 && servers <= items);
+    task->cluster->counter.shape = (struct mu__shape){
+        .dtype = MU_I64, .rank = 1, .dims = {items}, .shards = servers};
+    return ask_counter(task, MU__VARIABLE_OPEN, limit_ms);
+}
+
+struct cluster_call *cluster_counter_read(struct cluster_task *task, int64_t limit_ms)
+{
+    return ask_counter(task, MU__VARIABLE_READ, limit_ms);
+}
+
+static mu_value *write_args(const struct cluster *cluster, int64_t key)
+{
+    const struct cluster_counter *counter = &cluster->counter;
+    uint64_t home = mu__name_hash(mu__view_str(COUNTER_NAME)) % cluster->options.servers;
+    uint64_t at = (uint64_t)key * sizeof(int64_t);
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint32_t shard = 0;
+    mu_value *list = mu_value_list();
+
+    assert(key >= 0 && (uint64_t)key < counter->shape.dims[0]);
+    for (; shard < counter->shape.shards; shard++) {
+        mu__shape_shard(&counter->shape, shard, &offset, &bytes);
+        if (at < offset + bytes)
+            break;
+    }
+    (void)mu_value_append(list, mu_value_int(key));
+    (void)mu_value_append(list, mu_value_int((int64_t)counter->ids[shard]));
+    (void)mu_value_append(list, mu_value_int((int64_t)((home + shard) %
+                                                       cluster->options.servers)));
+    (void)mu_value_append(list, mu_value_int((int64_t)((at - offset) / sizeof at)));
+    (void)mu_value_append(list, mu_value_int((int64_t)bytes));
+    return list;
+}
+
+struct cluster_closure *cluster_write(struct cluster_task *task,
+                                      const struct cluster_ask *ask)
+{
+    struct cluster_closure *closure = closure_new(task, "write", true, ask);
+
+    assert(task->cluster->options.effects_add != NULL);
+    give_key(closure, ask);
+    post_closure(closure, write_args(task->cluster, closure->key));
+    return closure;
 }

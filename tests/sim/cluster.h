@@ -9,6 +9,7 @@
 #define MU_TESTS_SIM_CLUSTER_H
 
 #include "actors/client.h"
+#include "actors/effects.h"
 #include "actors/job.h"
 #include "actors/supervisor.h"
 #include "actors/variables.h"
@@ -17,9 +18,11 @@
 #include "tests/sim/sim.h"
 
 enum {
-    CLUSTER_TASKS_MAX = 24,
+    CLUSTER_TASKS_MAX = 80,
+    CLUSTER_SERVERS_MAX = 16,
     CLUSTER_KEYS_MAX = 1 << 16,
-    CLUSTER_FUNCTIONS_COUNT = 6,
+    CLUSTER_ITEMS_MAX = 1 << 10,        /* of the variable that counts writes */
+    CLUSTER_FUNCTIONS_COUNT = 7,
     CLUSTER_FOREVER_MS = 3600 * 1000    /* virtual: for waits that should end */
 };
 
@@ -30,11 +33,32 @@ struct cluster_options {
     unsigned clients;
     bool evaluator;
     unsigned threads;       /* 1 */
-    unsigned window;        /* by the threads */
+    unsigned window;        /* by the threads: what stories count on */
+    bool adaptive;          /* a window of 0 stays 0: the supervisor finds it */
     unsigned queue_max;     /* 4096 */
     unsigned attempts_max;  /* 10 */
     unsigned heartbeat_ms;  /* 100 */
     unsigned silence_ms;    /* 500 */
+
+    /* The chief's, but for what is above, and the journal, which is the task's. */
+    struct mu__supervisor_config supervisor;
+
+    /* mu__effects_add: workers know "write". NULL: they do not. */
+    int (*effects_add)(struct mu__effects *effects, const struct mu__effect *write,
+                       const void *data);
+};
+
+/* How a closure is to be run, as SCHEDULE says it. All zero: as any. */
+struct cluster_ask {
+    const char *name;           /* copied */
+    const int64_t *key;         /* of one that is scheduled again; NULL: a new one */
+    unsigned flags;             /* enum mu__closure_flag */
+    unsigned priority;          /* p + 1; 0: the usual one */
+    uint64_t deadline_ms;
+    uint64_t run_limit_ms;
+    unsigned attempts_max;
+    unsigned worker;            /* task index + 1; 0: any */
+    unsigned not_worker;        /* the same; 0: none */
 };
 
 /* What workers know. An int argument is a key that stands for one closure; the run is
@@ -44,8 +68,20 @@ struct cluster_options {
  *   patient  the same, but gives up when it was cancelled
  *   fail     key -> error INVALID "bad <key>"
  *   weigh    bytes -> their number
- *   make     number -> that many bytes */
+ *   make     number -> that many bytes
+ *   write    cluster_write()'s -> as square, and adds 1 to the item of its key */
 int64_t cluster_square(int64_t key);
+
+/* What a chief writes its journal to. It outlives the chief's processes: all that is
+ * about it is the test's. All zero: there is none. */
+struct cluster_journal {
+    struct mu__storage *storage;
+
+    /* The process is dying: from now on nothing it says is written. Then it is gone, and
+     * what was not flushed is lost; the next one may begin. Either may be NULL. */
+    void (*dies)(struct mu__storage *storage);
+    void (*is_gone)(struct mu__storage *storage);
+};
 
 struct cluster;
 struct cluster_session;
@@ -61,6 +97,7 @@ struct cluster_task {
     const char *cluster_name;       /* the same */
     char name[24];
     char address[40];
+    struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT];
     struct cluster_session *session;    /* the present one of its program, or NULL */
 };
@@ -72,6 +109,15 @@ struct cluster_closure {
     int64_t key;                /* negative: its argument is no key */
     mu_remote_value *future;    /* NULL: nobody wants the result */
     int state;                  /* as it was seen last */
+    struct cluster_ask ask;     /* `name` is the closure's own copy */
+    bool refused;               /* by a full queue: it has never run and never will */
+};
+
+/* One variable over all servers, an item for each key: where "write" adds. */
+struct cluster_counter {
+    struct mu__shape shape;
+    uint64_t ids[CLUSTER_SERVERS_MAX];
+    int64_t items[CLUSTER_ITEMS_MAX];   /* as they were read last */
 };
 
 /* What a program remembers from OPEN on, until its process dies. */
@@ -112,8 +158,11 @@ struct cluster {
     struct cluster_task *servers[CLUSTER_TASKS_MAX];
     struct cluster_task *clients[CLUSTER_TASKS_MAX];
     struct cluster_task *evaluator;
+    struct cluster_task *programs[CLUSTER_TASKS_MAX];   /* that have had a session */
+    unsigned programs_count;
     struct cluster_session *sessions;
     struct cluster_call *calls;
+    struct cluster_counter counter;
     int64_t key_next;
     uint16_t runs[CLUSTER_KEYS_MAX];    /* by key: how often it was run to its end */
     uint64_t runs_count;
@@ -169,6 +218,21 @@ void cluster_schedule_dropped(struct cluster_task *task, const char *function);
 struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
                                                const char *function, mu_value *args);
 
+/* cluster_schedule with wishes. */
+struct cluster_closure *cluster_schedule_with(struct cluster_task *task,
+                                              const char *function,
+                                              const struct cluster_ask *ask);
+
+/* The same of "write", which needs options.effects_add, and the counter opened. */
+struct cluster_closure *cluster_write(struct cluster_task *task,
+                                      const struct cluster_ask *ask);
+
+/* Open the counter, `items` zeros over all servers; read it. Keys below `items` may
+ * write. Before the keys are given out there must be no more than that. */
+struct cluster_call *cluster_counter_open(struct cluster_task *task, unsigned items,
+                                          int64_t limit_ms);
+struct cluster_call *cluster_counter_read(struct cluster_task *task, int64_t limit_ms);
+
 /* The result of a closure whose function returns an int; INT64_MIN when there is none. */
 int64_t cluster_result(const struct cluster_closure *closure);
 
@@ -190,6 +254,12 @@ void cluster_check_event(struct sim *sim, void *arg);
 /* The same, when nothing may be under way any more: no message is left anywhere, no
  * closure is held by the supervisor. */
 const char *cluster_check_rest(struct cluster *cluster);
+
+/* The same, of the counter as it was read last, when nothing is under way: an item is 1
+ * when its closure has finished, and 0 when it never ran. One that ran and was not
+ * reported as finished may have written, once. With `once` false a closure that ran
+ * several times may have written as often. */
+void cluster_check_writes(struct cluster *cluster, bool once);
 
 /* The same, of a status that the chief gave. */
 void cluster_check_status(struct cluster *cluster, const mu_value *status);

@@ -33,7 +33,8 @@ static bool returns_square(const struct cluster_closure *closure)
 {
     return strcmp(closure->function, "square") == 0 ||
            strcmp(closure->function, "quick") == 0 ||
-           strcmp(closure->function, "patient") == 0;
+           strcmp(closure->function, "patient") == 0 ||
+           strcmp(closure->function, "write") == 0;
 }
 
 static void check_finished(struct cluster *cluster, const struct cluster_closure *closure)
@@ -51,18 +52,45 @@ static void check_finished(struct cluster *cluster, const struct cluster_closure
                       closure->key, cluster_result(closure));
 }
 
-static void check_failed(struct cluster *cluster, const struct cluster_closure *closure)
+/* Failures that are of no function: given up, unknown there, late, or refused. */
+static bool may_fail_with(const struct cluster_closure *closure, int code)
+{
+    switch (-code) {
+    case MU_EABORTED:
+    case MU_ENOTFOUND:
+        return true;
+    case MU_EDEADLINE:
+        return closure->ask.deadline_ms > 0 || closure->ask.run_limit_ms > 0;
+    case MU_EUNAVAILABLE:
+        return strcmp(closure->function, "write") == 0;
+    default:
+        return closure->refused;
+    }
+}
+
+/* A full queue refuses before anything else happens to a closure, so that its program
+ * may schedule it again, under another key. */
+static void check_refused(struct cluster *cluster, const struct cluster_closure *closure)
+{
+    if (closure->refused && closure->key >= 0 && cluster->runs[closure->key] != 0)
+        cluster_break(cluster, "%s %" PRId64 " was refused by a full queue, but ran",
+                      closure->function, closure->key);
+}
+
+static void check_failed(struct cluster *cluster, struct cluster_closure *closure)
 {
     const mu_error *error = closure->future->error;
     char words[32];
 
+    closure->refused = error->code == -MU_EEXHAUSTED && error->attempt == 0;
+    check_refused(cluster, closure);
     (void)snprintf(words, sizeof words, "bad %" PRId64, closure->key);
-    if (error->code == -MU_EABORTED || error->code == -MU_ENOTFOUND)
-        return;     /* given up, or a function that nobody knows */
-    if (closure->key >= 0 && strcmp(closure->function, "fail") != 0)
+    if (closure->key < 0 || may_fail_with(closure, error->code))
+        return;
+    if (strcmp(closure->function, "fail") != 0)
         cluster_break(cluster, "%s %" PRId64 " failed: %s", closure->function,
                       closure->key, error->message);
-    else if (closure->key >= 0 && strcmp(error->message, words) != 0)
+    else if (strcmp(error->message, words) != 0)
         cluster_break(cluster, "fail %" PRId64 " says \"%s\"", closure->key,
                       error->message);
 }
@@ -152,9 +180,9 @@ void cluster_check_event(struct sim *sim, void *arg)
         (void)cluster_check(cluster);
         return;
     }
-    for (unsigned i = 0; i < cluster->tasks_count; i++)
-        if (cluster->tasks[i].session != NULL)
-            check_counts(cluster, cluster->tasks[i].session);
+    for (unsigned i = 0; i < cluster->programs_count; i++)
+        if (cluster->programs[i]->session != NULL)
+            check_counts(cluster, cluster->programs[i]->session);
 }
 
 const char *cluster_check(struct cluster *cluster)
@@ -188,6 +216,19 @@ static void check_task_rest(struct cluster *cluster, struct cluster_task *task)
                       counters.dead_letters);
 }
 
+static void check_session_rest(struct cluster *cluster,
+                               const struct cluster_session *session)
+{
+    uint64_t scheduled = cluster_count(&session->shared.scheduled);
+    uint64_t resolved = cluster_count(&session->shared.resolved);
+
+    if (!session->over && scheduled != resolved)
+        cluster_break(cluster, "%" PRIu64 " closures scheduled, %" PRIu64 " resolved",
+                      scheduled, resolved);
+    for (size_t i = 0; i < session->closures_count; i++)
+        check_refused(cluster, session->closures[i]);
+}
+
 const char *cluster_check_rest(struct cluster *cluster)
 {
     uint32_t queued;
@@ -197,11 +238,7 @@ const char *cluster_check_rest(struct cluster *cluster)
         check_task_rest(cluster, &cluster->tasks[i]);
     for (struct cluster_session *session = cluster->sessions; session != NULL;
          session = session->next)
-        if (!session->over && cluster_count(&session->shared.scheduled) !=
-                                  cluster_count(&session->shared.resolved))
-            cluster_break(cluster, "%" PRIu64 " closures scheduled, %" PRIu64 " resolved",
-                          cluster_count(&session->shared.scheduled),
-                          cluster_count(&session->shared.resolved));
+        check_session_rest(cluster, session);
     mu__supervisor_counts(mu__actor_state(cluster->chief->member.kernel,
                                           (mu__pid){0, MU__SUPERVISOR}),
                           &queued, &in_flight);
@@ -209,6 +246,29 @@ const char *cluster_check_rest(struct cluster *cluster)
         cluster_break(cluster, "the supervisor holds %" PRIu32 " queued, %" PRIu32
                       " in flight", queued, in_flight);
     return cluster_check(cluster);
+}
+
+static void check_write(struct cluster *cluster, const struct cluster_closure *closure,
+                        bool once)
+{
+    bool finished = closure->state == MU_REMOTE_READY && closure->future->error == NULL;
+    int64_t runs = cluster->runs[closure->key];
+    int64_t most = once && runs > 1 ? 1 : runs;
+    int64_t item = cluster->counter.items[closure->key];
+
+    if (item > most || item < (finished ? 1 : 0))
+        cluster_break(cluster, "write %" PRId64 " ran %" PRId64 " times and was%s "
+                      "reported as finished: its item is %" PRId64, closure->key, runs,
+                      finished ? "" : " not", item);
+}
+
+void cluster_check_writes(struct cluster *cluster, bool once)
+{
+    for (const struct cluster_session *session = cluster->sessions; session != NULL;
+         session = session->next)
+        for (size_t i = 0; i < session->closures_count; i++)
+            if (strcmp(session->closures[i]->function, "write") == 0)
+                check_write(cluster, session->closures[i], once);
 }
 
 static int64_t number_in(const mu_value *map, const char *key)

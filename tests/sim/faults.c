@@ -77,9 +77,14 @@ static void release(struct sim *sim)
         release_outs(sim->nodes[i]);
 }
 
-void sim_unblock(struct sim *sim, struct sim_node *a, struct sim_node *b)
+void sim_unblock_later(struct sim_node *a, struct sim_node *b)
 {
     a->blocked[b->number / 64] &= ~(UINT64_C(1) << (b->number % 64));
+}
+
+void sim_unblock(struct sim *sim, struct sim_node *a, struct sim_node *b)
+{
+    sim_unblock_later(a, b);
     release(sim);
 }
 

@@ -50,6 +50,7 @@ struct sim_conn {
     struct sim_event arrive;        /* of the first frame, or of the end */
     const char *end_reason;         /* NULL while it may carry more */
     uint32_t in;
+    unsigned from_life;             /* of the sender, when it was made */
     bool open;                      /* the receiver's end */
     bool held;                      /* by a block: not queued */
     bool cut;                       /* its end is told in spite of blocks */
@@ -129,6 +130,8 @@ struct sim_node {
     unsigned works;
     struct sim_out *outs;
     uint32_t ins;                   /* incoming connections so far */
+    uint32_t youngest[SIM_NODES_MAX];       /* by sender: of these, the last one that
+                                               has brought a frame */
     struct sim_event burst;         /* queued while a burst is open */
     uint64_t read_us;               /* asked for a pause: nothing arrives before */
     unsigned sends_left;            /* with `midway`: frames until it dies */
@@ -231,6 +234,10 @@ void sim_pause_end(void *owner);
 void sim_apply_at(struct sim *sim, uint64_t at_us,
                   void (*apply)(struct sim_node *a, struct sim_node *b),
                   struct sim_node *a, struct sim_node *b);
+
+/* The first half of sim_unblock: of many pairs at once, the last one does the other half
+ * for all. */
+void sim_unblock_later(struct sim_node *a, struct sim_node *b);
 
 static inline bool sim_is_blocked(const struct sim_node *from, const struct sim_node *to)
 {

@@ -3,7 +3,19 @@
  *
  * A connection has two ends that close one by one. The sender's end is an `out`, which
  * lives from dial to hangup over many connections; the receiver's end is open until it
- * has been told of the last frame and of the end. A dead process has no ends. */
+ * has been told of the last frame and of the end. A dead process has no ends.
+ *
+ * One connection neither repeats nor reorders its frames: a wire is a byte stream, and
+ * whoever sends on it again makes another connection first. What is left of "duplicated"
+ * and "reordered" happens here between connections:
+ *   - a connection that was cut for its sender only still brings what was under way,
+ *     while the next one between the same two has begun: frames of a link's former life
+ *     come between those of its present one (sim_counters.frames_overtaken);
+ *   - what a process sent before it died still comes, also to peers that hear its next
+ *     life already (frames_of_dead);
+ *   - connections of different senders, and the two ways between two nodes, overtake each
+ *     other at any time. So an answer comes twice: late from the worker that was given
+ *     up, and from the one that ran it again. */
 #include "muster/error.h"
 #include "tests/sim/inner.h"
 
@@ -97,6 +109,7 @@ static struct sim_conn *conn_new(struct sim_out *out, struct sim_node *to)
     conn->out = out;
     conn->last = &conn->first;
     conn->in = ++to->ins;
+    conn->from_life = out->node->lives;
     conn->open = true;
     sim_event_init(&conn->arrive, to, SIM_LANE_WIRE, conn_arrive, conn);
     conn->next = sim->conns;
@@ -302,6 +315,19 @@ static void refuse_frame(struct sim_conn *conn, struct mu__buf *buf)
     tell_end(conn);
 }
 
+static void count_frame(const struct sim_conn *conn)
+{
+    struct sim_counters *counters = &conn->to->sim->counters;
+    uint32_t *youngest = &conn->to->youngest[conn->from->number];
+
+    counters->frames++;
+    counters->frames_overtaken += conn->in < *youngest;
+    counters->frames_of_dead +=
+        !conn->from->running || conn->from->lives != conn->from_life;
+    if (conn->in > *youngest)
+        *youngest = conn->in;
+}
+
 static void give_frame(struct sim_conn *conn)
 {
     struct sim_node *node = conn->to;
@@ -315,7 +341,7 @@ static void give_frame(struct sim_conn *conn)
     }
     sim_conn_arm(conn);
     tell_room(conn);
-    sim->counters.frames++;
+    count_frame(conn);
     sim->digest = sim_digest_bytes(sim->digest, buf->data, buf->size);
     if (node->events.frame != NULL)
         more = node->events.frame(node->events_owner, conn->in, buf);

@@ -182,12 +182,28 @@ static void slot_run(void *owner)
     sim_event_at(node->sim, &slot->event, slot->end_us);
 }
 
+static uint64_t draw_work_us(struct sim_node *node)
+{
+    struct sim *sim = node->sim;
+    const struct sim_settings *settings = &sim->settings;
+    uint64_t stuck_us;
+
+    if (sim->now_us >= settings->stuck_until_us ||
+        !sim_chance(&sim->random, settings->stuck_percent))
+        return sim_draw_range(sim, settings->work) * node->slow;
+    stuck_us = sim_draw_range(sim, settings->stuck);
+    sim->counters.stuck++;
+    sim_note(sim, MU__LOG_WARN, "a work of %s is stuck for %llu ms", node->name,
+             (unsigned long long)stuck_us / 1000);
+    return stuck_us;
+}
+
 /* What the function does is seen at one moment somewhere in its time. */
 static void slot_begin(struct sim_node *node, struct sim_slot *slot,
                        struct mu__work *work)
 {
     struct sim *sim = node->sim;
-    uint64_t takes_us = sim_draw_range(sim, sim->settings.work) * node->slow;
+    uint64_t takes_us = draw_work_us(node);
     bool drawn = sim->settings.work.min_us != sim->settings.work.max_us;
     uint64_t run_us = drawn ? sim_between(&sim->random, 0, takes_us) : takes_us;
 
@@ -337,6 +353,7 @@ static void life_init(struct sim_node *node)
     node->work_first = NULL;
     node->work_last = &node->work_first;
     node->ins = 0;
+    memset(node->youngest, 0, sizeof node->youngest);
     node->read_us = 0;
     node->midway = false;
     node->doomed = false;

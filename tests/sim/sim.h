@@ -79,13 +79,19 @@ struct sim_settings {
     unsigned burst_percent;         /* chance that a burst goes on after an event */
     unsigned again_percent;         /* chance that send answers EAGAIN for no reason */
     unsigned lose_percent;          /* chance that a breaking connection loses frames */
+    unsigned stuck_percent;         /* chance that a work hangs instead */
+    struct sim_range stuck;         /* for so long, then it ends as others do */
+    uint64_t stuck_until_us;        /* works that begin later do not hang */
 };
 
 struct sim_counters {
     uint64_t events;
     uint64_t frames;        /* delivered */
     uint64_t frames_lost;
+    uint64_t frames_overtaken;  /* delivered after one of a younger connection */
+    uint64_t frames_of_dead;    /* delivered after their sender's life */
     uint64_t works;         /* run */
+    uint64_t stuck;         /* of these, hung */
     uint64_t lives;         /* processes started */
 };
 
