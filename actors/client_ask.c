@@ -85,8 +85,8 @@ static bool send_request(struct mu__ctx *ctx, struct client *c,
     return mu__send(ctx, c->chief, msg) == 0;
 }
 
-/* `scheduled`: the token of a closure, 0 for the status. */
-static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t scheduled)
+/* `place`: the token of a closure, 0 for the status. */
+static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t place)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS_GET);
     struct mu__status_get *body;
@@ -94,7 +94,7 @@ static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t scheduled)
     if (msg == NULL)
         return NULL;
     body = mu__body(msg);
-    body->scheduled = scheduled;
+    body->place = place;
     return msg;
 }
 
@@ -265,14 +265,14 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
 void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
                         struct mu__client_call *call)
 {
-    uint64_t scheduled = 0;
+    uint64_t place = 0;
 
     if (call->call.operation == MU__CLIENT_FETCH) {
         if (explain_fetch_here(ctx, c, call))
             return;
-        scheduled = call->waiters[call->error_at].future->place;
+        place = call->waiters[call->error_at].future->place;
     }
-    if (!c->has_chief || !send_request(ctx, c, call, status_get(ctx, scheduled))) {
+    if (!c->has_chief || !send_request(ctx, c, call, status_get(ctx, place))) {
         explain(ctx, c, &call->call, NULL);
         return;
     }

@@ -189,22 +189,13 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
 #define MU__CANCEL_ALL_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)
 
-<<<<<<< HEAD
-/* With `closure`, `name`, or `scheduled` (the token of the asker's SCHEDULE): why that
- * closure has not run, instead of the status; nil when there is none. */
-=======
 /* With `closure`, `name`, or `place`, which is the asker's own token of a closure that it
  * scheduled: why that closure has not run, instead of the status. */
->>>>>>> main
 #define MU__STATUS_GET_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u64, closure, 0)                                         \
     F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)                         \
-<<<<<<< HEAD
-    F(S, OPTIONAL, u64, scheduled, 0)
-=======
     F(S, OPTIONAL, u64, place, 0)
->>>>>>> main
 
 #define MU__STATUS_FIELDS(F, S)                                             \
     F(S, REQUIRED, u64, token, 0)                                           \
