@@ -18,6 +18,16 @@ mu_value *mu__reference_to(struct mu__held *held)
     return reference;
 }
 
+mu_value *mu_value_remote(mu_remote_value *value)
+{
+    return mu__reference_to(&value->held);
+}
+
+mu_value *mu_value_per_worker(mu_per_worker *per_worker)
+{
+    return mu__reference_to(&per_worker->held);
+}
+
 struct mu__held *mu__reference_held(const mu_value *value)
 {
     const struct mu__reference *reference = (const struct mu__reference *)value;

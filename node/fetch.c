@@ -62,11 +62,6 @@ int mu_remote_value_cancel(mu_remote_value *value)
     return rv;
 }
 
-mu_value *mu_value_remote(mu_remote_value *value)
-{
-    return mu__reference_to(&value->held);
-}
-
 /* ---- fetching ---- */
 
 /* Neither waiting nor kept by a worker. */

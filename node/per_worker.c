@@ -118,11 +118,6 @@ int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values, int64_t
     return open_per_worker(c, "", values, limit_ms, ret_error, ret_per_worker);
 }
 
-mu_value *mu_value_per_worker(mu_per_worker *per_worker)
-{
-    return mu__reference_to(&per_worker->held);
-}
-
 void mu_per_worker_close(mu_per_worker *per_worker)
 {
     if (per_worker != NULL)
