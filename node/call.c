@@ -55,8 +55,10 @@ static void completed(struct mu__call *call)
     pending->finished(pending);
 }
 
-static void msg_drop(struct mu__msg *msg)
+void mu__node_drop_msg(struct mu__msg *msg)
 {
+    if (msg == NULL)
+        return;
     mu__buf_unref(msg->backing);
     free(msg);
 }
@@ -92,7 +94,7 @@ static int post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
     msg->to = (mu__pid){MU__NODE_SELF, actor_number};
     rv = mu__world_uv_post(node->world, msg);
     if (rv != 0)
-        msg_drop(msg);
+        mu__node_drop_msg(msg);
     return rv;
 }
 
@@ -103,7 +105,7 @@ int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
     if (msg == NULL)
         return -MU_ENOMEM;
     if (!begin_post(node)) {
-        msg_drop(msg);
+        mu__node_drop_msg(msg);
         return -MU_ECLOSED;
     }
     rv = post(node, actor_number, msg);
@@ -125,7 +127,7 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending
     body = mu__body(msg);
     body->call = pending->call;
     if (!begin_post(node)) {
-        msg_drop(msg);
+        mu__node_drop_msg(msg);
         return -MU_ECLOSED;
     }
     list_add(node, pending);

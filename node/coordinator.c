@@ -1,13 +1,7 @@
-/* The public coordinator: a thin layer over the client actor.
- *
- * Scheduling does not wait for the loop: it looks at two counters and the session's
- * phase, packs the arguments on the caller's thread and posts one message. */
+/* The public coordinator: a thin layer over the client actor. */
 #include "node/coordinator.h"
 
-#include "actors/client.h"
 #include "actors/messages.h"
-#include "actors/packing.h"
-#include "node/node.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,22 +15,10 @@ struct errand {
     mu_coordinator *coordinator;
 };
 
-/* The raising of an error for a program that cannot wait, because it is on the loop. */
-enum raising { RAISING_NOTHING, RAISING_ASKED, RAISING_ANSWERED };
-
-struct mu_coordinator {
-    mu_node *node;              /* held: see mu__node_ref */
-    atomic_bool detached;       /* the node is being closed */
-    struct mu__session session;
-    enum raising raising;       /* loop's thread only, as what follows */
-    int raised;
-    mu_error raised_error;
-};
-
 /* ---- life ---- */
 
-static int client_call(mu_node *node, struct mu__client_call *call, int64_t limit_ms,
-                       mu_error *ret_error)
+int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_ms,
+                    mu_error *ret_error)
 {
     int rv;
 
@@ -47,17 +29,12 @@ static int client_call(mu_node *node, struct mu__client_call *call, int64_t limi
     return rv;
 }
 
-static mu_node *node_of(mu_coordinator *c, mu_error *ret_error)
+mu_node *mu__coordinator_node(mu_coordinator *c, mu_error *ret_error)
 {
     if (!atomic_load_explicit(&c->detached, memory_order_acquire))
         return c->node;
     (void)mu_error_set(ret_error, -MU_ECLOSED, "the coordinator's node is closed");
     return NULL;
-}
-
-mu_node *mu__coordinator_node(const mu_coordinator *coordinator)
-{
-    return coordinator->node;
 }
 
 /* One at a time. */
@@ -82,11 +59,32 @@ static void unlist(mu_coordinator *c)
     uv_mutex_unlock(&c->node->lock);
 }
 
+static void free_errors(struct mu__error_entry *entry)
+{
+    while (entry != NULL) {
+        struct mu__error_entry *next = entry->next;
+
+        free(entry);
+        entry = next;
+    }
+}
+
+void mu__coordinator_drop(mu_coordinator *c)
+{
+    if (c == NULL)
+        return;
+    free_errors(c->errors);
+    free_errors(atomic_load(&c->session.errors));
+    free(c);
+}
+
 static void coordinator_free(mu_coordinator *c)
 {
+    mu_node *node = c->node;
+
     unlist(c);
-    mu__node_unref(c->node);
-    free(c);
+    mu__coordinator_drop(c);
+    mu__node_unref(node);
 }
 
 /* ---- errands of the loop's thread ---- */
@@ -130,7 +128,7 @@ static void finished_raising(struct mu__pending *pending)
     struct errand *errand = (struct errand *)pending;
     mu_coordinator *c = errand->coordinator;
 
-    c->raising = RAISING_ANSWERED;
+    c->raising = MU__RAISING_ANSWERED;
     c->raised = errand->call.call.code;
     c->raised_error = errand->call.call.error;
     free(errand);
@@ -139,15 +137,15 @@ static void finished_raising(struct mu__pending *pending)
 /* The error once it may be told, -MU_EAGAIN until then, 0 when there is none any more. */
 static int raise_on_loop(mu_coordinator *c, mu_node *node, mu_error *ret_error)
 {
-    if (c->raising == RAISING_ANSWERED) {
-        c->raising = RAISING_NOTHING;
+    if (c->raising == MU__RAISING_ANSWERED) {
+        c->raising = MU__RAISING_NOTHING;
         if (c->raised != 0 && ret_error != NULL)
             *ret_error = c->raised_error;
         return c->raised;
     }
-    if (c->raising == RAISING_NOTHING &&
+    if (c->raising == MU__RAISING_NOTHING &&
         run_errand(c, node, MU__CLIENT_RAISE, false, finished_raising) == 0)
-        c->raising = RAISING_ASKED;
+        c->raising = MU__RAISING_ASKED;
     return mu_error_set(ret_error, -MU_EAGAIN,
                         "a closure failed: the others are being cancelled");
 }
@@ -164,7 +162,7 @@ static int open_session(mu_coordinator *c, mu_node *node, int64_t limit_ms,
     int rv;
 
     if (!mu__node_on_loop(node) || limit_ms != 0)
-        return client_call(node, &call, limit_ms, ret_error);
+        return mu__client_call(node, &call, limit_ms, ret_error);
     rv = run_errand(c, node, MU__CLIENT_OPEN, true, finished_opening);
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node),
                                       mu_strerror(rv));
@@ -199,7 +197,7 @@ static bool close_session(mu_node *node, int64_t limit_ms)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_CLOSE};
 
-    return client_call(node, &call, limit_ms, NULL) == 0;
+    return mu__client_call(node, &call, limit_ms, NULL) == 0;
 }
 
 /* The client actor may still write to the session: the memory goes with the node's. */
@@ -261,7 +259,7 @@ void mu__coordinator_detach(mu_node *node, int64_t limit_ms)
                                                                       : limit_ms);
 }
 
-/* ---- scheduling ---- */
+/* ---- raising, and room ---- */
 
 static int raise_error(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 {
@@ -270,18 +268,7 @@ static int raise_error(mu_node *node, int64_t limit_ms, mu_error *ret_error)
         .at_once = limit_ms == 0,
     };
 
-    return client_call(node, &call, limit_ms == 0 ? -1 : limit_ms, ret_error);
-}
-
-static int wait_for_room(mu_node *node, int64_t limit_ms, mu_error *ret_error)
-{
-    struct mu__client_call call = {.call.operation = MU__CLIENT_ROOM};
-
-    if (limit_ms == 0)
-        return mu_error_set(ret_error, -MU_EAGAIN,
-                            "%u closures are scheduled and not resolved, which is the "
-                            "most", node->queue_max);
-    return client_call(node, &call, limit_ms, ret_error);
+    return mu__client_call(node, &call, limit_ms == 0 ? -1 : limit_ms, ret_error);
 }
 
 /* An error that was asked for on the loop is pending until it was told, although the
@@ -290,7 +277,7 @@ static bool has_error(const mu_coordinator *c, const mu_node *node)
 {
     return atomic_load_explicit(&c->session.phase, memory_order_acquire) !=
                MU__SESSION_FINE ||
-           (mu__node_on_loop(node) && c->raising != RAISING_NOTHING);
+           (mu__node_on_loop(node) && c->raising != MU__RAISING_NOTHING);
 }
 
 static int raise_pending(mu_coordinator *c, mu_node *node, int64_t limit_ms,
@@ -300,11 +287,51 @@ static int raise_pending(mu_coordinator *c, mu_node *node, int64_t limit_ms,
                                   : raise_error(node, limit_ms, ret_error);
 }
 
-/* Until there is room and no error is pending; 0, or why nothing can be scheduled. */
-static int admit(mu_coordinator *c, mu_node *node, int64_t limit_ms, mu_error *ret_error)
+static bool has_room(const struct mu__session *session, const mu_node *node)
 {
+    uint64_t scheduled = atomic_load_explicit(&session->scheduled, memory_order_relaxed);
+
+    return scheduled - atomic_load_explicit(&session->resolved, memory_order_relaxed) <
+           node->queue_max;
+}
+
+/* One alone may be larger than the bound. */
+static bool has_room_for(const struct mu__session *session, uint64_t bytes)
+{
+    uint64_t max = atomic_load_explicit(&session->bytes_max, memory_order_relaxed);
+    uint64_t resolved = atomic_load_explicit(&session->bytes_resolved,
+                                             memory_order_relaxed);
+    uint64_t scheduled = atomic_load_explicit(&session->bytes_scheduled,
+                                              memory_order_relaxed);
+
+    return max == 0 || scheduled == resolved || scheduled - resolved + bytes <= max;
+}
+
+static int wait_for_room(const mu_coordinator *c, mu_node *node, uint64_t bytes,
+                         int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_ROOM, .bytes = bytes};
+
+    if (limit_ms != 0)
+        return mu__client_call(node, &call, limit_ms, ret_error);
+    if (has_room(&c->session, node))
+        return mu_error_set(ret_error, -MU_EAGAIN,
+                            "closures with %llu bytes of arguments are scheduled and not "
+                            "resolved, %llu is the most",
+                            (unsigned long long)(c->session.bytes_scheduled -
+                                                 c->session.bytes_resolved),
+                            (unsigned long long)c->session.bytes_max);
+    return mu_error_set(ret_error, -MU_EAGAIN,
+                        "%u closures are scheduled and not resolved, which is the most",
+                        node->queue_max);
+}
+
+int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, int64_t limit_ms,
+                          mu_error *ret_error)
+{
+    mu_node *node = c->node;
+
     for (;;) {
-        uint64_t scheduled;
         int rv;
 
         if (has_error(c, node)) {
@@ -313,116 +340,13 @@ static int admit(mu_coordinator *c, mu_node *node, int64_t limit_ms, mu_error *r
                 return rv;
             continue;
         }
-        scheduled = atomic_load_explicit(&c->session.scheduled, memory_order_relaxed);
-        if (scheduled - atomic_load_explicit(&c->session.resolved, memory_order_relaxed) <
-            node->queue_max)
+        if (has_room(&c->session, node) &&
+            (bytes == 0 || has_room_for(&c->session, bytes)))
             return 0;
-        rv = wait_for_room(node, limit_ms, ret_error);
+        rv = wait_for_room(c, node, bytes, limit_ms, ret_error);
         if (rv != 0)
             return rv;
     }
-}
-
-/* One buffer for the arguments' raw bytes (which are aligned, so they come first) and
- * their msgpack part. */
-static int pack_args(struct mu__msg *msg, const mu_value *args, mu_error *ret_error)
-{
-    struct mu__schedule *body = (void *)msg->body;
-    uint32_t head_size = 0;
-    uint32_t tail_size = 0;
-
-    if (args == NULL)
-        return 0;
-    if (mu__value_measure(args, &head_size, &tail_size) != 0)
-        return mu_error_set(ret_error, -MU_ERANGE,
-                            "the arguments are too deep or too large");
-    if (head_size > MU__VALUE_BYTES_MAX || tail_size > MU__VALUE_BYTES_MAX - head_size)
-        return mu_error_set(ret_error, -MU_ERANGE,
-                            "the arguments have %llu bytes, at most %d are sent",
-                            (unsigned long long)head_size + tail_size,
-                            MU__VALUE_BYTES_MAX);
-    msg->backing = mu__pack_value(args, &body->args);
-    if (msg->backing == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
-    return 0;
-}
-
-/* A SCHEDULE message, with the function's name behind its body. */
-static struct mu__msg *closure_new(struct mu__view function)
-{
-    struct mu__msg *msg =
-        mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule) + function.size);
-    struct mu__schedule *body;
-
-    if (msg == NULL)
-        return NULL;
-    body = (void *)msg->body;
-    memcpy(body + 1, function.data, function.size);
-    body->function = (struct mu__view){body + 1, function.size};
-    return msg;
-}
-
-static void msg_drop(struct mu__msg *msg)
-{
-    mu__buf_unref(msg->backing);
-    free(msg);
-}
-
-static int post_closure(mu_coordinator *c, mu_node *node, struct mu__msg *msg,
-                        mu_error *ret_error)
-{
-    int rv;
-
-    atomic_fetch_add_explicit(&c->session.scheduled, 1, memory_order_release);
-    rv = mu__node_post(node, MU__CLIENT, msg);
-    if (rv == 0)
-        return 0;
-    atomic_fetch_sub_explicit(&c->session.scheduled, 1, memory_order_release);
-    return mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node), mu_strerror(rv));
-}
-
-int mu_coordinator_schedule(mu_coordinator *c, const char *function, const mu_value *args,
-                            int64_t limit_ms, mu_error *ret_error,
-                            mu_remote_value **ret_value)
-{
-    struct mu__view name = mu__view_str(function);
-    mu_node *node = node_of(c, ret_error);
-    mu_remote_value *future = NULL;
-    struct mu__msg *msg;
-    int rv;
-
-    if (node == NULL)
-        return -MU_ECLOSED;
-    if (name.size == 0 || name.size > MU__FUNCTION_NAME_MAX)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "a function's name has 1 to %d bytes, \"%.80s\" has %u",
-                            MU__FUNCTION_NAME_MAX, function, name.size);
-    rv = admit(c, node, limit_ms, ret_error);
-    if (rv != 0)
-        return rv;
-    msg = closure_new(name);
-    if (msg == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
-    rv = pack_args(msg, args, ret_error);
-    if (rv == 0 && ret_value != NULL) {
-        future = mu__future_new(node);
-        if (future == NULL)
-            rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a remote value");
-    }
-    if (rv != 0) {
-        msg_drop(msg);
-        return rv;
-    }
-    ((struct mu__schedule *)(void *)msg->body)->token = (uint64_t)(uintptr_t)future;
-    rv = post_closure(c, node, msg, ret_error);
-    if (rv != 0) {
-        mu_remote_value_free(future);
-        mu_remote_value_free(future);
-        return rv;
-    }
-    if (ret_value != NULL)
-        *ret_value = future;
-    return 0;
 }
 
 /* ---- waiting ---- */
@@ -430,14 +354,14 @@ int mu_coordinator_schedule(mu_coordinator *c, const char *function, const mu_va
 int mu_coordinator_join(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
-    mu_node *node = node_of(c, ret_error);
+    mu_node *node = mu__coordinator_node(c, ret_error);
 
-    return node == NULL ? -MU_ECLOSED : client_call(node, &call, limit_ms, ret_error);
+    return node == NULL ? -MU_ECLOSED : mu__client_call(node, &call, limit_ms, ret_error);
 }
 
 int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
 {
-    mu_node *node = node_of(c, ret_error);
+    mu_node *node = mu__coordinator_node(c, ret_error);
     int rv = 0;
 
     if (node == NULL)
@@ -465,83 +389,51 @@ void mu_coordinator_count(mu_coordinator *c, mu_coordinator_counts *ret_counts)
     *ret_counts = counts;
 }
 
-/* ---- remote values ---- */
+/* ---- errors ---- */
 
-static int read_future(mu_remote_value *value, mu_error *ret_error, mu_value **ret_result)
+/* Behind those that were taken before; the session has the latest one first. */
+static void take_errors(mu_coordinator *c)
 {
-    if (value->error != NULL) {
-        if (ret_error != NULL)
-            *ret_error = *value->error;
-        return value->error->code;
+    struct mu__error_entry *entry =
+        atomic_exchange_explicit(&c->session.errors, NULL, memory_order_acquire);
+    struct mu__error_entry *last = entry;
+    struct mu__error_entry *first = NULL;
+
+    if (entry == NULL)
+        return;
+    while (entry != NULL) {
+        struct mu__error_entry *next = entry->next;
+
+        entry->next = first;
+        first = entry;
+        entry = next;
     }
-    if (mu_remote_value_state(value) == MU_REMOTE_ABORTED)
-        return mu_error_set(ret_error, -MU_ECANCELLED, "the value was aborted");
-    if (ret_result == NULL)
-        return 0;
-    *ret_result = value->result == NULL ? mu_value_nil() : mu_value_ref(value->result);
-    return *ret_result == NULL
-               ? mu_error_set(ret_error, -MU_ENOMEM, "no memory for a result")
-               : 0;
+    if (c->errors == NULL)
+        c->errors = first;
+    else
+        c->errors_last->next = first;
+    c->errors_last = last;
 }
 
-int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms, mu_error *ret_error,
-                          mu_value **ret_result)
+size_t mu_coordinator_errors(mu_coordinator *c, mu_error *errors, size_t max,
+                             uint64_t *ret_lost)
 {
-    struct mu__client_call call = {
-        .call.operation = MU__CLIENT_FETCH,
-        .future = value,
-    };
-    int rv = 0;
+    size_t count = 0;
 
-    if (mu_remote_value_state(value) == MU_REMOTE_NOT_READY)
-        rv = client_call(value->node, &call, limit_ms, ret_error);
-    if (rv != 0 && mu_remote_value_state(value) == MU_REMOTE_NOT_READY)
-        return rv;
-    return read_future(value, ret_error, ret_result);
-}
+    uv_mutex_lock(&c->node->lock);
+    take_errors(c);
+    while (count < max && c->errors != NULL) {
+        struct mu__error_entry *entry = c->errors;
 
-/* A fetch that nobody waits for. */
-struct notice {
-    struct mu__pending pending;
-    struct mu__client_call call;
-    void (*notify)(mu_remote_value *value, void *user);
-    void *user;
-};
-
-static void notice_finished(struct mu__pending *pending)
-{
-    struct notice *notice = (struct notice *)pending;
-
-    notice->notify(notice->call.future, notice->user);
-    mu_remote_value_free(notice->call.future);
-    free(notice);
-}
-
-int mu_remote_value_notify(mu_remote_value *value,
-                           void (*notify)(mu_remote_value *value, void *user), void *user)
-{
-    struct notice *notice;
-    int rv;
-
-    if (mu_remote_value_state(value) != MU_REMOTE_NOT_READY) {
-        notify(value, user);
-        return 0;
+        c->errors = entry->next;
+        errors[count++] = entry->error;
+        free(entry);
     }
-    notice = calloc(1, sizeof *notice);
-    if (notice == NULL)
-        return -MU_ENOMEM;
-    atomic_fetch_add_explicit(&value->refs, 1, memory_order_relaxed);
-    notice->notify = notify;
-    notice->user = user;
-    notice->call.call.operation = MU__CLIENT_FETCH;
-    notice->call.call.limit_ms = -1;
-    notice->call.future = value;
-    notice->pending.call = &notice->call.call;
-    notice->pending.finished = notice_finished;
-    rv = mu__node_call_later(value->node, MU__CLIENT, &notice->pending);
-    if (rv != 0) {
-        mu_remote_value_free(value);
-        free(notice);
-    }
-    return rv;
+    uv_mutex_unlock(&c->node->lock);
+    (void)atomic_fetch_sub_explicit(&c->session.errors_kept, (unsigned)count,
+                                    memory_order_relaxed);
+    if (ret_lost != NULL)
+        *ret_lost = atomic_exchange_explicit(&c->session.errors_lost, 0,
+                                             memory_order_relaxed);
+    return count;
 }

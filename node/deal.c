@@ -87,7 +87,7 @@ static int deal_new(mu_coordinator *coordinator, struct mu__dealer *dealer,
         return mu_error_set(error, -MU_ENOMEM, "no memory for a deal");
     }
     deal->coordinator = coordinator;
-    deal->node = mu__coordinator_node(coordinator);
+    deal->node = coordinator->node;
     deal->refs = 1;
     deal->dealer = dealer;
     mu__node_ref(deal->node);

@@ -179,7 +179,12 @@ static int spawn_actors(struct mu__member *member,
         .node = config->node,
         .post = config->post,
     };
-    const struct mu__client_config client = {is_chief, config->queue_max, member->chief};
+    const struct mu__client_config client = {
+        .is_chief = is_chief,
+        .queue_max = config->queue_max,
+        .chief = member->chief,
+        .queue_bytes_max = config->supervisor.queue_bytes_max,
+    };
     int rv = 0;
 
     supervisor.origin = member->incarnation;

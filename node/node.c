@@ -89,7 +89,7 @@ static void free_lists(mu_node *node)
 static void node_free(mu_node *node)
 {
     free_lists(node);
-    free(node->orphan);
+    mu__coordinator_drop(node->orphan);
     free(node->journal);
     mu_cluster_free(node->cluster);
     uv_mutex_destroy(&node->lock);
@@ -435,6 +435,7 @@ static mu_node *node_new(const mu_node_options *o)
         return NULL;
     }
     atomic_init(&node->refs, 1);
+    mu__node_init_home(node);
     node->log = o->log == NULL ? log_text : o->log;
     node->log_user = o->log_user;
     node->log_level = o->log_level;

@@ -3,6 +3,7 @@
 #define MU_NODE_NODE_H
 
 #include "actors/call.h"
+#include "actors/future.h"
 #include "node/member.h"
 #include "runtime/world_uv.h"
 #include "transport/wire_uv.h"
@@ -45,7 +46,7 @@ enum mu__node_state {
 
 struct mu_node {
     struct mu__member member;
-    atomic_uint refs;               /* holds of the memory: see mu__node_ref */
+    struct mu__home home;           /* of remote and per-worker values */
     struct mu__world_uv *world;
     struct mu__wire_uv *wire;
     uv_loop_t *loop;
@@ -79,12 +80,17 @@ struct mu_node {
     char *journal;                  /* its file, NULL: none */
     bool journal_sync;
     char address[280];
+    atomic_uint refs;               /* holds of the memory, see mu__node_ref: every remote
+                                       value is one, so it is apart from what is read */
 };
 
 /* The memory of a node outlives its closing until the last of these has let go: a thread
- * that was inside a call, its coordinator. Any thread. */
+ * that was inside a call, its coordinator, its remote values. Any thread. */
 void mu__node_ref(mu_node *node);
 void mu__node_unref(mu_node *node);
+
+/* Let remote and per-worker values be this node's. */
+void mu__node_init_home(mu_node *node);
 
 bool mu__node_on_loop(const mu_node *node);
 
@@ -96,6 +102,9 @@ int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call);
  * node is closed first. The caller has filled in pending->call and pending->finished. */
 int mu__node_call_later(mu_node *node, uint32_t actor_number,
                         struct mu__pending *pending);
+
+/* A message that was made and not posted. */
+void mu__node_drop_msg(struct mu__msg *msg);
 
 /* Post a message for an actor. Takes it, whatever is returned. Any thread. */
 int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);

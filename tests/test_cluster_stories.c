@@ -1250,8 +1250,8 @@ static void test_fetch_limit(void **state)
     closure = cluster_schedule(cluster->chief, "square");
     call = cluster_fetch(closure, 1000);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
-                        "the closure has no result after 1000 ms");
+    assert_non_null(strstr(call->of.call.error.message,
+                           "the closure has no result after 1000 ms; "));
     assert_int_equal(cluster_wait(cluster_fetch(closure, 10000)), 0);
     expect_squares(&closure, 1);
     assert_int_equal(cluster_wait(cluster_fetch(closure, 0)), 0);

@@ -628,6 +628,8 @@ static void post_closure(struct cluster_closure *closure, mu_value *args)
     assert(msg->backing != NULL);
     mu_value_free(args);
     msg->to.actor = MU__CLIENT;
+    (void)atomic_fetch_add(&closure->task->session->shared.bytes_scheduled,
+                           body->args.head_size + body->args.tail_size);
     (void)atomic_fetch_add(&closure->task->session->shared.scheduled, 1);
     sim_post(closure->task->node, msg);
 }

@@ -1,0 +1,197 @@
+/* What the client actor is made of; for actors/client*.c only. */
+#ifndef MU_ACTORS_CLIENT_PARTS_H
+#define MU_ACTORS_CLIENT_PARTS_H
+
+#include "actors/client.h"
+
+#include "actors/messages.h"
+#include "runtime/map.h"
+
+enum { TROUBLE_BYTES_MAX = 256 };
+
+/* A scheduled closure that is outstanding. `of` is, while the place is free, the link to
+ * the next free one, which is odd; else a mu__pending_closure and 2, or a future (NULL
+ * when nobody wants the result). */
+struct place {
+    uintptr_t of;
+    uint64_t bytes;             /* of its arguments */
+};
+
+enum { PLACE_FREE = 1, PLACE_PENDING = 2 };
+
+struct mu__pending_list {
+    struct mu__pending_closure *first;
+    struct mu__pending_closure *last;
+};
+
+struct client {
+    struct mu__client_config config;
+    bool has_chief;
+    mu__pid chief;
+    uint16_t life;              /* of the chief: one more whenever it is lost */
+    char trouble[TROUBLE_BYTES_MAX];
+    struct mu__session *session;
+    bool ending;                /* the session: by CLOSE */
+    struct place *places;       /* a token is a place's index + 1 */
+    uint32_t places_count;
+    uintptr_t free_first;       /* a link; PLACE_FREE alone: none */
+    uint64_t resolved;
+    uint64_t bytes_resolved;
+    mu_error error;             /* the first one, while the phase is not FINE */
+    struct mu__call *waiting;   /* OPEN, CLOSE, JOIN, RAISE, ROOM; questions without chief */
+    struct mu__call *asking;    /* waiting for the answer to a question */
+    struct mu__map limits;      /* of calls: timers to calls */
+    struct mu__map deadlines;   /* of closures that wait here: timers to closures */
+    struct mu__map fetching;    /* numbers of kept results to futures, which are held */
+    struct mu__pending_list blocked;    /* closures that wait for inputs */
+    struct mu__pending_list ready;      /* and those that do not any more */
+    uint64_t token_next;
+};
+
+/* ---- client_session.c: counts, the phase, errors ---- */
+
+uint64_t mu__client_outstanding(const struct client *c);
+int mu__client_phase(const struct client *c);
+void mu__client_set_phase(struct client *c, int phase);
+void mu__client_add(atomic_uint_fast64_t *counter, uint64_t number);
+
+/* Another closure is resolved, with `bytes` of arguments. */
+void mu__client_count_resolved(struct mu__ctx *ctx, struct client *c, uint64_t bytes);
+
+/* Keep an error for the program; the first one is raised. */
+void mu__client_note_error(struct client *c, const mu_error *error);
+
+/* If an error is to be raised and nobody was told, cancel what is outstanding. */
+void mu__client_start_cancelling(struct mu__ctx *ctx, struct client *c);
+
+/* Answer a call about the session if it can be answered; false when it must wait. */
+bool mu__client_try(struct mu__ctx *ctx, struct client *c, struct mu__call *call);
+
+/* Answer those that wait and need not any more. */
+void mu__client_review(struct mu__ctx *ctx, struct client *c);
+
+/* ---- client_calls.c: calls that wait, and their limits ---- */
+
+bool mu__client_unlist(struct mu__call **list, struct mu__call *call);
+
+/* Begin the call's limit, or `limit_ms` instead. False: no memory; the call is completed
+ * then. */
+bool mu__client_limit(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+                      int64_t limit_ms);
+
+/* Put it into a list (NULL: into none), with its limit. */
+void mu__client_hold(struct mu__ctx *ctx, struct client *c, struct mu__call **list,
+                     struct mu__call *call);
+
+/* Ends its limit. It is in no list. */
+void mu__client_complete(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+                         int code);
+
+void mu__client_close_calls(struct mu__ctx *ctx, struct client *c,
+                            struct mu__call **list);
+
+/* A limit has passed. False when `timer` is of no call. */
+bool mu__client_over_limit(struct mu__ctx *ctx, struct client *c, uint64_t timer);
+
+/* ---- client_ask.c: questions to the supervisor ---- */
+
+/* A STATUS, EXPLAIN or ASK of the program. */
+void mu__client_ask(struct mu__ctx *ctx, struct client *c, struct mu__client_call *call);
+
+/* A wait is over its limit: ask the chief what keeps it, then tell. The call is in no list
+ * and has no timer. */
+void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
+                        struct mu__client_call *call);
+
+/* No answer within the limit. The call has no timer. */
+void mu__client_no_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *call);
+
+/* The chief is up: ask what waited for it; it is lost: tell those who asked. */
+void mu__client_ask_waiting(struct mu__ctx *ctx, struct client *c);
+void mu__client_end_questions(struct mu__ctx *ctx, struct client *c,
+                              const mu_error *error);
+
+void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__client_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* ---- client_futures.c: futures and who waits for them ---- */
+
+/* What became of a closure. `future` may be NULL; the client's reference goes. */
+void mu__client_resolve(struct mu__ctx *ctx, struct client *c, mu_remote_value *future,
+                        int state);
+void mu__client_resolve_error(struct mu__ctx *ctx, struct client *c,
+                              mu_remote_value *future, int state, const mu_error *error);
+
+/* The same of one that a session counts. */
+void mu__client_failed(struct mu__ctx *ctx, struct client *c, const struct place *place,
+                       const mu_error *error);
+void mu__client_cancelled(struct mu__ctx *ctx, struct client *c,
+                          const struct place *place, const mu_error *error);
+
+/* A FETCH of the program; and one whose limit has passed. */
+void mu__client_fetch(struct mu__ctx *ctx, struct client *c,
+                      struct mu__client_call *call);
+void mu__client_fetch_late(struct mu__ctx *ctx, struct client *c,
+                           struct mu__client_call *call);
+
+/* Nobody holds what is kept under `number` any more. */
+void mu__client_release(struct mu__ctx *ctx, struct client *c, uint64_t number);
+
+/* The chief is lost, and what was kept with it. */
+void mu__client_forget_kept(struct mu__ctx *ctx, struct client *c, const mu_error *error);
+
+void mu__client_waiter_add(mu_remote_value *future, struct mu__waiter *waiter);
+void mu__client_waiter_remove(struct mu__waiter *waiter);
+
+void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__client_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* ---- client_pending.c: closures that wait for their inputs ---- */
+
+/* Send those whose inputs are there. At the end of every handler that may resolve
+ * something. */
+void mu__client_settle(struct mu__ctx *ctx, struct client *c);
+
+/* The input that it waited for is there. */
+void mu__client_input_ready(struct client *c, struct mu__pending_closure *closure);
+
+void mu__client_cancel_pending(struct mu__ctx *ctx, struct client *c);
+
+/* It is resolved: nothing refers to it any more. */
+void mu__client_forget_pending(struct mu__ctx *ctx, struct client *c,
+                               struct mu__pending_closure *closure);
+
+/* A deadline has passed. */
+void mu__client_over_deadline(struct mu__ctx *ctx, struct client *c, uint64_t timer);
+
+void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* ---- client.c: places ---- */
+
+static inline struct mu__pending_closure *mu__place_pending(const struct place *place)
+{
+    if ((place->of & PLACE_PENDING) == 0)
+        return NULL;
+    return (struct mu__pending_closure *)(place->of & ~(uintptr_t)PLACE_PENDING);
+}
+
+static inline mu_remote_value *mu__place_future(const struct place *place)
+{
+    struct mu__pending_closure *closure = mu__place_pending(place);
+
+    return closure != NULL ? closure->future : (mu_remote_value *)place->of;
+}
+
+/* The token of a place for `of`; 0 when out of memory. */
+uint64_t mu__client_place(struct client *c, uintptr_t of, uint64_t bytes);
+
+struct place mu__client_take_place(struct client *c, uint64_t token);
+
+/* Whether a closure from the program can go on; if not, it was resolved. */
+bool mu__client_admits(struct mu__ctx *ctx, struct client *c, const struct place *place);
+
+/* The chief's link did not take the message of a closure. */
+void mu__client_not_sent(struct mu__ctx *ctx, struct client *c, uint64_t token, int code);
+
+#endif

@@ -1,0 +1,191 @@
+/* The session of the client actor: counts, its phase, its errors, who waits for it. */
+#include "actors/client_parts.h"
+#include "actors/packing.h"
+
+/* ---- counting ---- */
+
+uint64_t mu__client_outstanding(const struct client *c)
+{
+    if (c->session == NULL)
+        return 0;
+    return atomic_load_explicit(&c->session->scheduled, memory_order_acquire) -
+           c->resolved;
+}
+
+static uint64_t outstanding_bytes(const struct client *c)
+{
+    return atomic_load_explicit(&c->session->bytes_scheduled, memory_order_acquire) -
+           c->bytes_resolved;
+}
+
+int mu__client_phase(const struct client *c)
+{
+    return c->session == NULL
+               ? MU__SESSION_FINE
+               : atomic_load_explicit(&c->session->phase, memory_order_relaxed);
+}
+
+void mu__client_set_phase(struct client *c, int phase)
+{
+    atomic_store_explicit(&c->session->phase, phase, memory_order_release);
+}
+
+void mu__client_add(atomic_uint_fast64_t *counter, uint64_t number)
+{
+    uint64_t was = atomic_load_explicit(counter, memory_order_relaxed);
+
+    atomic_store_explicit(counter, was + number, memory_order_relaxed);
+}
+
+void mu__client_count_resolved(struct mu__ctx *ctx, struct client *c, uint64_t bytes)
+{
+    if (bytes > 0) {
+        c->bytes_resolved += bytes;
+        atomic_store_explicit(&c->session->bytes_resolved, c->bytes_resolved,
+                              memory_order_relaxed);
+    }
+    c->resolved++;
+    atomic_store_explicit(&c->session->resolved, c->resolved, memory_order_relaxed);
+    if (c->waiting != NULL || mu__client_phase(c) != MU__SESSION_FINE)
+        mu__client_review(ctx, c);
+}
+
+/* ---- errors ---- */
+
+static struct mu__error_entry *entry_new(struct mu__session *session)
+{
+    struct mu__error_entry *entry = NULL;
+
+    if (atomic_load_explicit(&session->errors_kept, memory_order_relaxed) >=
+        MU__ERRORS_KEPT_MAX)
+        return NULL;
+    return mu__grow_array((void **)&entry, 1, sizeof *entry) ? entry : NULL;
+}
+
+/* For the program to take out whenever it likes. */
+static void keep_error(struct mu__session *session, const mu_error *error)
+{
+    struct mu__error_entry *entry = entry_new(session);
+
+    if (entry == NULL) {
+        (void)atomic_fetch_add_explicit(&session->errors_lost, 1, memory_order_relaxed);
+        return;
+    }
+    (void)atomic_fetch_add_explicit(&session->errors_kept, 1, memory_order_relaxed);
+    entry->error = *error;
+    entry->next = atomic_load_explicit(&session->errors, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&session->errors, &entry->next, entry,
+                                                  memory_order_release,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+void mu__client_note_error(struct client *c, const mu_error *error)
+{
+    if (c->session == NULL)
+        return;
+    keep_error(c->session, error);
+    if (mu__client_phase(c) != MU__SESSION_FINE)
+        return;
+    c->error = *error;
+    mu__client_set_phase(c, MU__SESSION_FAILED);
+}
+
+void mu__client_start_cancelling(struct mu__ctx *ctx, struct client *c)
+{
+    if (mu__client_phase(c) != MU__SESSION_FAILED)
+        return;
+    if (mu__client_outstanding(c) == 0) {
+        mu__client_set_phase(c, MU__SESSION_RAISABLE);
+        return;
+    }
+    mu__client_set_phase(c, MU__SESSION_CANCELLING);
+    if (c->has_chief)
+        (void)mu__send(ctx, c->chief, mu__msg_new(ctx, MU__CANCEL_ALL));
+    mu__client_cancel_pending(ctx, c);
+}
+
+/* Hands the error to one caller; the session is fine again. */
+static void raise_error(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+{
+    call->error = c->error;
+    mu__client_set_phase(c, MU__SESSION_FINE);
+    mu__client_complete(ctx, c, call, c->error.code);
+}
+
+/* ---- those who wait for it ---- */
+
+/* Room is made in steps, so that a full queue does not wake its caller each time. */
+static bool has_room(const struct client *c, const struct mu__client_call *call)
+{
+    uint32_t max = c->config.queue_max;
+    uint64_t bytes = outstanding_bytes(c);
+
+    if (mu__client_outstanding(c) > max - max / 8 - (max < 8 ? 1 : 0))
+        return false;
+    return bytes == 0 || bytes + call->bytes <= c->config.queue_bytes_max;
+}
+
+/* JOIN, RAISE and whatever else hears of an error first. */
+static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+{
+    int phase;
+
+    mu__client_start_cancelling(ctx, c);
+    phase = mu__client_phase(c);
+    if (phase == MU__SESSION_FINE)
+        mu__client_complete(ctx, c, call, 0);
+    else if (phase == MU__SESSION_RAISABLE)
+        raise_error(ctx, c, call);
+    else
+        return false;
+    return true;
+}
+
+bool mu__client_try(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+{
+    bool is_fine = mu__client_phase(c) == MU__SESSION_FINE;
+
+    switch (call->operation) {
+    case MU__CLIENT_OPEN:
+        if (!c->has_chief)
+            return false;
+        break;
+    case MU__CLIENT_CLOSE:
+        if (mu__client_outstanding(c) > 0)
+            return false;
+        c->session = NULL;
+        break;
+    case MU__CLIENT_ROOM:
+        if (is_fine && !has_room(c, (struct mu__client_call *)call))
+            return false;
+        break;
+    case MU__CLIENT_JOIN:
+        return (is_fine && mu__client_outstanding(c) > 0) ? false
+                                                          : try_raise(ctx, c, call);
+    case MU__CLIENT_RAISE:
+        return try_raise(ctx, c, call);
+    default:
+        return false;
+    }
+    mu__client_complete(ctx, c, call, 0);
+    return true;
+}
+
+void mu__client_review(struct mu__ctx *ctx, struct client *c)
+{
+    struct mu__call *call = c->waiting;
+
+    if (mu__client_phase(c) == MU__SESSION_CANCELLING && mu__client_outstanding(c) == 0)
+        mu__client_set_phase(c, MU__SESSION_RAISABLE);
+    c->waiting = NULL;
+    while (call != NULL) {
+        struct mu__call *next = call->next;
+
+        if (!mu__client_try(ctx, c, call)) {
+            call->next = c->waiting;
+            c->waiting = call;
+        }
+        call = next;
+    }
+}

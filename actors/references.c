@@ -1,0 +1,132 @@
+#include "actors/references.h"
+
+#include "actors/packing.h"
+#include "runtime/value_parts.h"
+
+static void drop_held(void *holder)
+{
+    mu__held_unref(holder);
+}
+
+mu_value *mu__reference_to(struct mu__held *held)
+{
+    mu_value *reference = mu__value_reference(held->is_per_worker ? held->number : 0, held,
+                                              drop_held);
+
+    if (reference != NULL)
+        mu__held_ref(held);
+    return reference;
+}
+
+mu_value *mu_value_remote(mu_remote_value *value)
+{
+    return mu__reference_to(&value->held);
+}
+
+mu_value *mu_value_per_worker(mu_per_worker *per_worker)
+{
+    return mu__reference_to(&per_worker->held);
+}
+
+struct mu__held *mu__reference_held(const mu_value *value)
+{
+    const struct mu__reference *reference = (const struct mu__reference *)value;
+
+    if (mu_value_type(value) != MU_VALUE_REFERENCE || reference->drop != drop_held)
+        return NULL;
+    return reference->holder;
+}
+
+static bool is_container(const mu_value *value)
+{
+    return value->type == MU_VALUE_LIST || value->type == MU_VALUE_MAP;
+}
+
+bool mu__has_references(const mu_value *value)
+{
+    const struct mu__container *container = (const struct mu__container *)value;
+
+    if (!is_container(value))
+        return value->type == MU_VALUE_REFERENCE;
+    for (uint32_t i = 0; i < container->count; i++)
+        if (mu__has_references(container->items[i]))
+            return true;
+    return false;
+}
+
+/* ---- collecting ---- */
+
+static int collect_one(struct mu__held *held, struct mu__references *references)
+{
+    uint64_t key = (uint64_t)(uintptr_t)held;
+    int rv;
+
+    if (held == NULL)
+        return -MU_EINVALID;
+    if (mu__map_get(&references->places, key) != NULL)
+        return 0;
+    if (references->count == references->capacity) {
+        size_t capacity = references->capacity * 2 + 8;
+
+        if (!mu__grow_array((void **)&references->held, capacity,
+                            sizeof(struct mu__held *)))
+            return -MU_ENOMEM;
+        references->capacity = capacity;
+    }
+    rv = mu__map_set(&references->places, key, (void *)(references->count + 1));
+    if (rv == 0)
+        references->held[references->count++] = held;
+    return rv;
+}
+
+int mu__references_collect(const mu_value *value, struct mu__references *references)
+{
+    const struct mu__container *container = (const struct mu__container *)value;
+    int rv = 0;
+
+    if (value->type == MU_VALUE_REFERENCE)
+        return collect_one(mu__reference_held(value), references);
+    if (!is_container(value))
+        return 0;
+    for (uint32_t i = 0; rv == 0 && i < container->count; i++)
+        rv = mu__references_collect(container->items[i], references);
+    return rv;
+}
+
+void mu__references_done(struct mu__references *references)
+{
+    mu__free_array(references->held);
+    mu__map_done(&references->places);
+}
+
+/* ---- replacing ---- */
+
+static mu_value *replace_items(const mu_value *value, mu__substitute_fn substitute,
+                               void *arg)
+{
+    const struct mu__container *container = (const struct mu__container *)value;
+    bool is_map = value->type == MU_VALUE_MAP;
+    mu_value *copy = is_map ? mu_value_map() : mu_value_list();
+
+    for (uint32_t i = 0; copy != NULL && i < container->count; i++) {
+        mu_value *item = mu__references_replace(container->items[i], substitute, arg);
+        int rv = is_map ? mu_value_set(copy, container->keys[i], item)
+                        : mu_value_append(copy, item);
+
+        if (rv != 0) {
+            mu_value_free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+mu_value *mu__references_replace(const mu_value *value, mu__substitute_fn substitute,
+                                 void *arg)
+{
+    if (value->type == MU_VALUE_REFERENCE)
+        return substitute(arg, value);
+    if (!is_container(value) || !mu__has_references(value))
+        return mu_value_ref(value);
+    return replace_items(value, substitute, arg);
+}
