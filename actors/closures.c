@@ -22,7 +22,7 @@ static struct mu__closure *linked(const struct mu__closures *closures, uint32_t 
 int mu__closures_init(struct mu__closures *closures)
 {
     *closures = (struct mu__closures){0};
-    return mu__closures_make_list(closures, MU__LIST_QUEUE);
+    return mu__closures_make_list(closures, MU__LIST_WORKERS);
 }
 
 void mu__closures_done(struct mu__closures *closures)
@@ -172,6 +172,14 @@ struct mu__closure *mu__closures_find(const struct mu__closures *closures, uint6
     return closure;
 }
 
+struct mu__closure *mu__closures_at(const struct mu__closures *closures, uint32_t index)
+{
+    if (index / CHUNK >= closures->chunks_count ||
+        at(closures, index)->list == MU__LIST_NONE)
+        return NULL;
+    return at(closures, index);
+}
+
 void mu__closures_move_last(struct mu__closures *closures, struct mu__closure *closure,
                             uint32_t list)
 {
@@ -191,6 +199,14 @@ void mu__closures_move_first(struct mu__closures *closures, struct mu__closure *
 struct mu__closure *mu__closures_first(const struct mu__closures *closures, uint32_t list)
 {
     return linked(closures, closures->lists[list].first);
+}
+
+struct mu__closure *mu__closures_first_queued(const struct mu__closures *closures)
+{
+    for (uint32_t i = MU__LIST_QUEUES; i < MU__LIST_QUEUES + MU__PRIORITIES; i++)
+        if (closures->lists[i].first != 0)
+            return linked(closures, closures->lists[i].first);
+    return NULL;
 }
 
 struct mu__closure *mu__closures_last(const struct mu__closures *closures, uint32_t list)

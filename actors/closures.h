@@ -1,12 +1,12 @@
-/* The closures that a supervisor holds: one queue, and one list for each worker of what
- * is in flight there. Plain data; knows no messages and no time.
+/* The closures that a supervisor holds, in lists: queues, and what is in flight at each
+ * worker. Plain data; knows no messages and no time.
  *
- * A closure is in exactly one place from add to remove: the queue, or the list of one
- * worker. Its id finds it with one look and is never given to another closure. */
+ * A closure is in exactly one list from add to remove. Its id finds it with one look and
+ * is never given to another closure. */
 #ifndef MU_ACTORS_CLOSURES_H
 #define MU_ACTORS_CLOSURES_H
 
-#include "runtime/message.h"
+#include "actors/messages.h"
 
 struct mu__closure {
     uint32_t next;          /* in its list; index + 1, 0 ends it */
@@ -18,19 +18,52 @@ struct mu__closure {
     uint32_t client;        /* the supervisor's number for who scheduled it */
     uint32_t started_ms;    /* low bits of when the attempt began */
     uint16_t attempt;       /* the present or last one, from 1; 0: not run yet */
-    bool drop_result;
-    bool cancelled;         /* in flight, but nobody wants it run again */
+    uint8_t marks;          /* MU__MARK_... */
+    uint8_t crashes;        /* workers that were lost under it; stays at 255 */
     uint32_t head_offset;   /* of the arguments, in `backing` */
     uint64_t token;         /* the client's */
     struct mu__buf *backing; /* holds the arguments; NULL: there are none */
     uint32_t tail_offset;
     uint32_t head_size;
     uint32_t tail_size;
+    uint32_t more;          /* the supervisor's number for what few have; 0: none */
 };
 
-/* List 0 is the queue; list n belongs to worker n. */
-enum { MU__LIST_QUEUE = 0 };
+enum mu__mark {
+    MU__MARK_DROP_RESULT = 1,   /* its client does not want the result */
+    MU__MARK_CANCELLED = 2,     /* in flight, but nobody wants it run again */
+    MU__MARK_UNWANTED = 4,      /* the same, and its result is not looked at */
+    MU__MARK_RESOLVED = 8       /* its client was answered: a kept result */
+};
+
+/* What list a closure may be in. One queue for each priority; then those that wait for
+ * something, those that only some workers may run now, those whose result is kept; then
+ * two for each worker: in flight there, and queued for it alone. */
+enum mu__list {
+    MU__LIST_QUEUES = 0,
+    MU__LIST_QUEUE = MU__LIST_QUEUES + MU__PRIORITY_USUAL,
+    MU__LIST_HELD = MU__PRIORITIES, /* for a time to pass, or for inputs */
+    MU__LIST_PICKY,                 /* no worker with room may run it */
+    MU__LIST_KEPT,                  /* done; the result is kept */
+    MU__LIST_WORKERS = 16
+};
 #define MU__LIST_NONE UINT32_MAX
+
+static inline uint32_t mu__list_in_flight(uint32_t worker)
+{
+    return MU__LIST_WORKERS + 2 * worker;
+}
+
+static inline uint32_t mu__list_pinned(uint32_t worker)
+{
+    return MU__LIST_WORKERS + 2 * worker + 1;
+}
+
+/* The worker that a list of closures in flight belongs to; 0 for any other list. */
+static inline uint32_t mu__list_worker(uint32_t list)
+{
+    return list > MU__LIST_WORKERS && list % 2 == 0 ? (list - MU__LIST_WORKERS) / 2 : 0;
+}
 
 struct mu__closure_list {
     uint32_t first;     /* index + 1, 0: empty */
@@ -52,7 +85,8 @@ int mu__closures_init(struct mu__closures *closures);
 /* Drops all that is left. */
 void mu__closures_done(struct mu__closures *closures);
 
-/* A new closure at the end of the queue, zeroed but for its place. NULL: no memory. */
+/* A new closure at the end of the usual queue, zeroed but for its place. NULL: no
+ * memory. */
 struct mu__closure *mu__closures_add(struct mu__closures *closures);
 
 /* Takes it out of its list, drops its backing, frees its place. */
@@ -78,6 +112,9 @@ static inline uint64_t mu__closure_id(const struct mu__closure *closure)
 /* NULL when there is no such closure any more. */
 struct mu__closure *mu__closures_find(const struct mu__closures *closures, uint64_t id);
 
+/* The one that lives at an index; NULL when there is none. */
+struct mu__closure *mu__closures_at(const struct mu__closures *closures, uint32_t index);
+
 /* Room for list `list`; lists stay once made. */
 int mu__closures_make_list(struct mu__closures *closures, uint32_t list);
 
@@ -95,6 +132,9 @@ struct mu__closure *mu__closures_last(const struct mu__closures *closures, uint3
 /* The one behind, NULL at the end. */
 struct mu__closure *mu__closures_next(const struct mu__closures *closures,
                                       const struct mu__closure *closure);
+
+/* The first of the most urgent queue that has any; NULL when all are empty. */
+struct mu__closure *mu__closures_first_queued(const struct mu__closures *closures);
 
 uint32_t mu__closures_count(const struct mu__closures *closures, uint32_t list);
 

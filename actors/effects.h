@@ -3,14 +3,18 @@
  * Hears:  EFFECTS_SEND from the worker of this node; EFFECT_WRITTEN from servers; node
  *         news; its timers
  * Says:   EFFECT_WRITE to servers; EFFECTS_SENT to the worker, once for each run
- * Owns:   nothing of a run but the right to read its writes until EFFECTS_SENT
+ * Owns:   of a run, its writes (which it sorts by server), `code` and `failure`, until
+ *         EFFECTS_SENT
  * Fails:  never by itself; a run's `code` says what became of its writes
  *
  * The writes of one run to one server are a batch: the server stages its pieces, and with
  * the last one applies all or none. When a server is lost before it answered, the batch
  * is sent again, from its first piece, once it is back - if the run has an effect number,
- * by which the server knows what it has applied; else the run fails as
- * mu_variable_add does. */
+ * by which the server knows what it has applied, or if the last piece was not sent; else
+ * the run fails as mu_variable_add does.
+ *
+ * A run whose writes are in vain gets `code`, and `failure`: kind MU_ERROR_SERVER, and
+ * the server in `task`. It is the run's to free, and NULL when there was no memory. */
 #ifndef MU_ACTORS_EFFECTS_H
 #define MU_ACTORS_EFFECTS_H
 
@@ -38,12 +42,28 @@ struct mu__effects {
     uint64_t effects_done;
 };
 
-enum { MU__EFFECTS_BYTES_MAX = 64 << 20 };
+enum {
+    MU__EFFECTS_BYTES_MAX = 64 << 20,
+    MU__EFFECT_BYTES_MIN = 64       /* a smaller write counts as so much */
+};
 
-/* Append a write, copying `size` bytes. -MU_EEXHAUSTED, -MU_ENOMEM. */
+/* Append a write, copying `size` bytes; not 0. -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
                     const void *data);
 void mu__effects_clear(struct mu__effects *effects);
+
+/* Take back what was appended since there were `bytes` and `last`. */
+void mu__effects_cut(struct mu__effects *effects, struct mu__effect *last,
+                     uint64_t bytes);
+
+/* What a piece counts for in windows and in bounds of memory, at both ends. */
+static inline uint64_t mu__effect_weight(uint64_t bytes)
+{
+    return bytes + 128;
+}
+
+/* A server tells how much of a batch is there when so much has come since. */
+enum { MU__EFFECTS_TELL_BYTES = 256 << 10 };
 
 struct mu__effects_config {
     uint32_t limit_ms;          /* a batch that is not answered for so long fails its run,

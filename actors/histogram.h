@@ -15,10 +15,12 @@ struct mu__histogram {
     uint64_t buckets[MU__HISTOGRAM_BUCKETS];
 };
 
-/* Zeroed memory is an empty histogram. */
+/* Zeroed memory is an empty histogram. What is below 0, or no number, counts as 0. */
 void mu__histogram_add(struct mu__histogram *histogram, double seconds);
 
-/* A map: count, sum_s, min_s, max_s, mean_s, buckets (a list of maps: up_to_s, count). */
+/* A map: count, sum_s, min_s, max_s, mean_s, buckets (a list of maps: up_to_s, count;
+ * each counts what is above the one before, and the last has nil for its limit). The
+ * caller's; NULL: out of memory. */
 mu_value *mu__histogram_value(const struct mu__histogram *histogram);
 
 #endif

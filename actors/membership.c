@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { LOOKS_MAX = 64 };
+
 void mu__membership_done(struct mu__membership *members)
 {
     free(members->workers);
@@ -43,11 +45,17 @@ static void leave_list(struct mu__membership *members, struct mu__member_worker 
         members->workers[worker->next].prev = worker->prev;
 }
 
+bool mu__membership_has_room(const struct mu__member_worker *worker)
+{
+    return worker->present && worker->holds == 0 && worker->load < worker->window &&
+           worker->load_bytes <= MU__WORKER_BYTES_MAX;
+}
+
 static void join_list(struct mu__membership *members, struct mu__member_worker *worker)
 {
     uint32_t first;
 
-    if (worker->load >= worker->window || worker->load_bytes > MU__WORKER_BYTES_MAX)
+    if (!mu__membership_has_room(worker))
         return;
     first = members->loads[worker->load];
     worker->waiting = true;
@@ -70,6 +78,41 @@ uint32_t mu__membership_pick(struct mu__membership *members)
         members->lowest++;
     }
     return 0;
+}
+
+uint32_t mu__membership_pick_fitting(const struct mu__membership *members,
+                                     bool (*fits)(const struct mu__member_worker *worker,
+                                                  const void *arg),
+                                     const void *arg)
+{
+    unsigned left = LOOKS_MAX;
+
+    for (uint32_t load = members->lowest; load < members->loads_size; load++) {
+        uint32_t number = members->loads[load];
+
+        for (; number != 0 && left > 0; left--) {
+            if (fits(&members->workers[number], arg))
+                return number;
+            number = members->workers[number].next;
+        }
+    }
+    return 0;
+}
+
+void mu__membership_hold(struct mu__membership *members, uint32_t number, unsigned hold)
+{
+    leave_list(members, &members->workers[number]);
+    members->workers[number].holds |= (uint8_t)hold;
+}
+
+void mu__membership_release(struct mu__membership *members, uint32_t number,
+                            unsigned hold)
+{
+    struct mu__member_worker *worker = &members->workers[number];
+
+    leave_list(members, worker);
+    worker->holds &= (uint8_t)~hold;
+    join_list(members, worker);
 }
 
 void mu__membership_load(struct mu__membership *members, uint32_t number, uint64_t bytes)
@@ -96,15 +139,24 @@ void mu__membership_unload(struct mu__membership *members, uint32_t number,
 
 /* ---- joining and leaving ---- */
 
-static uint32_t free_number(struct mu__membership *members)
+/* The number of one that is away and has this index; else one that nobody has. */
+static uint32_t free_number(struct mu__membership *members, uint32_t index)
 {
     struct mu__member_worker *workers;
+    uint32_t unknown = 0;
     uint32_t number;
     uint32_t size;
 
-    for (uint32_t i = 1; i < members->workers_size; i++)
-        if (!members->workers[i].present)
+    for (uint32_t i = 1; i < members->workers_size; i++) {
+        const struct mu__member_worker *worker = &members->workers[i];
+
+        if (worker->known && !worker->present && worker->index == index)
             return i;
+        if (!worker->known && unknown == 0)
+            unknown = i;
+    }
+    if (unknown != 0)
+        return unknown;
     number = members->workers_size == 0 ? 1 : members->workers_size;
     size = members->workers_size == 0 ? 8 : members->workers_size * 2;
     workers = realloc(members->workers, size * sizeof *workers);
@@ -136,12 +188,13 @@ static bool make_loads(struct mu__membership *members, uint32_t window)
 uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint32_t index,
                             uint32_t threads, uint32_t window)
 {
-    uint32_t number = free_number(members);
+    uint32_t number = free_number(members, index);
 
     assert(window > 0 && window <= MU__WINDOW_MAX);
     if (number == 0 || !make_loads(members, window))
         return 0;
     members->workers[number] = (struct mu__member_worker){
+        .known = true,
         .present = true,
         .number = number,
         .node = node,
@@ -152,6 +205,39 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint3
     members->count++;
     join_list(members, &members->workers[number]);
     return number;
+}
+
+uint32_t mu__membership_know(struct mu__membership *members, uint32_t index)
+{
+    uint32_t number;
+
+    for (uint32_t i = 1; i < members->workers_size; i++)
+        if (members->workers[i].known && members->workers[i].index == index)
+            return i;
+    number = free_number(members, index);
+    if (number != 0)
+        members->workers[number] =
+            (struct mu__member_worker){.known = true, .number = number, .index = index};
+    return number;
+}
+
+void mu__membership_forget(struct mu__membership *members, uint32_t number)
+{
+    assert(!members->workers[number].present);
+    members->workers[number].known = false;
+}
+
+void mu__membership_set_window(struct mu__membership *members, uint32_t number,
+                               uint32_t window)
+{
+    struct mu__member_worker *worker = &members->workers[number];
+
+    assert(window > 0 && window <= MU__WINDOW_MAX);
+    if (!make_loads(members, window))
+        return;
+    leave_list(members, worker);
+    worker->window = window;
+    join_list(members, worker);
 }
 
 void mu__membership_remove(struct mu__membership *members, uint32_t number)

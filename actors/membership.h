@@ -1,8 +1,9 @@
 /* The workers that a supervisor knows, ordered by load, so that the least loaded one with
  * room is found with one look. Plain data.
  *
- * A worker has a number from 1 on, which is also the number of its list of closures.
- * Numbers of workers that have gone are used again. */
+ * A worker has a number from 1 on, by which its lists of closures are found. One that is
+ * lost keeps its number, and takes it up again when it comes back under the same task
+ * index, until it is forgotten: then another one may get it. */
 #ifndef MU_ACTORS_MEMBERSHIP_H
 #define MU_ACTORS_MEMBERSHIP_H
 
@@ -12,9 +13,19 @@
 
 enum { MU__WINDOW_MAX = 65536 };
 
+/* Why a worker that is present gets nothing. */
+enum mu__hold {
+    MU__HOLD_START = 1,     /* it joined a moment ago: staggered start */
+    MU__HOLD_BUILD = 2,     /* its per-worker values are being built */
+    MU__HOLD_DRAIN = 4,     /* it is about to leave */
+    MU__HOLD_ALONE = 8      /* kept free for one closure */
+};
+
 struct mu__member_worker {
+    bool known;             /* the number is taken; by one that may be away */
     bool present;
     bool waiting;           /* in the list of its load: it has room */
+    uint8_t holds;          /* enum mu__hold */
     uint32_t number;
     uint32_t node;
     uint32_t index;         /* task index */
@@ -45,13 +56,20 @@ enum { MU__WORKER_BYTES_MAX = 32 << 20 };
 /* Zeroed memory is an empty membership. */
 void mu__membership_done(struct mu__membership *members);
 
-/* A worker joins, idle. Returns its number, 0 when out of memory. */
+/* The number of the worker with a task index, known from now on, if it was not; 0 when
+ * out of memory. */
+uint32_t mu__membership_know(struct mu__membership *members, uint32_t index);
+
+/* One that is away is not expected back: its number may be given to another. */
+void mu__membership_forget(struct mu__membership *members, uint32_t number);
+
+/* A worker joins, idle, without holds. Returns its number, 0 when out of memory. */
 uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint32_t index,
                             uint32_t threads, uint32_t window);
 
 void mu__membership_remove(struct mu__membership *members, uint32_t number);
 
-/* NULL when nobody plays that node or number. */
+/* NULL when nobody who is present plays that node or number. */
 struct mu__member_worker *mu__membership_by_node(const struct mu__membership *members,
                                                  uint32_t node);
 struct mu__member_worker *mu__membership_get(const struct mu__membership *members,
@@ -59,6 +77,24 @@ struct mu__member_worker *mu__membership_get(const struct mu__membership *member
 
 /* The number of the least loaded worker with room, 0 when there is none. */
 uint32_t mu__membership_pick(struct mu__membership *members);
+
+/* The same among the first 64 with room that `fits` says yes to, in order of load. */
+uint32_t mu__membership_pick_fitting(const struct mu__membership *members,
+                                     bool (*fits)(const struct mu__member_worker *worker,
+                                                  const void *arg),
+                                     const void *arg);
+
+/* Whether a worker may get one more. */
+bool mu__membership_has_room(const struct mu__member_worker *worker);
+
+/* Set or take away a reason to give it nothing. */
+void mu__membership_hold(struct mu__membership *members, uint32_t number, unsigned hold);
+void mu__membership_release(struct mu__membership *members, uint32_t number,
+                            unsigned hold);
+
+/* Another window, of at most MU__WINDOW_MAX; the old one stays when out of memory. */
+void mu__membership_set_window(struct mu__membership *members, uint32_t number,
+                               uint32_t window);
 
 /* A closure of `bytes` was given to, or came back from, a worker. */
 void mu__membership_load(struct mu__membership *members, uint32_t number, uint64_t bytes);

@@ -189,11 +189,13 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
 #define MU__CANCEL_ALL_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)
 
-/* With `closure` or `name`: why that closure has not run, instead of the status. */
+/* With `closure`, `name`, or `place`, which is the asker's own token of a closure that it
+ * scheduled: why that closure has not run, instead of the status. */
 #define MU__STATUS_GET_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u64, closure, 0)                                         \
-    F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)
+    F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)                         \
+    F(S, OPTIONAL, u64, place, 0)
 
 #define MU__STATUS_FIELDS(F, S)                                             \
     F(S, REQUIRED, u64, token, 0)                                           \
@@ -264,9 +266,10 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
     F(S, REQUIRED, u64, origin, 0)                                          \
     F(S, REQUIRED, u64, epoch, 0)
 
-/* One piece of what a run writes to one server. Pieces of `batch` are staged until the
- * one with `last` has come; then all are applied, or none of them: because `effect`, if
- * it is not 0, was applied before. All numbers below `effects_done` are finished with. */
+/* One piece of what a run writes to one server, after `before` others. Pieces of `batch`
+ * are staged until the one with `last` has come; then all are applied, or none of them:
+ * because `effect`, if it is not 0, was applied before. All numbers below `effects_done`
+ * are finished with. Operation MU__WRITE_ABANDON forgets the batch, without answer. */
 #define MU__EFFECT_WRITE_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, batch, 0)                                           \
@@ -279,14 +282,18 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
     F(S, OPTIONAL, u64, effect, 0)                                          \
     F(S, OPTIONAL, u64, effects_done, 0)                                    \
     F(S, OPTIONAL, f64, rate, 0)                                            \
-    F(S, OPTIONAL, f64, momentum, 0)
+    F(S, OPTIONAL, f64, momentum, 0)                                        \
+    F(S, OPTIONAL, u32, before, 0)
 
-/* Answers the last piece, or one that ended its batch with an error. */
+/* Answers the last piece, or one that ended its batch: with an error, or because it was
+ * applied before. With `again` nothing was applied, and the batch may be sent again.
+ * With `staged` the batch goes on: so much of it is there, by weight (effects.h). */
 #define MU__EFFECT_WRITTEN_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
     F(S, OPTIONAL, flag, again, 0)                                          \
-    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
+    F(S, OPTIONAL, u64, staged, 0)
 
 /* From a worker to the effects actor of its node, and back: `run` has writes to send. */
 #define MU__EFFECTS_SEND_FIELDS(F, S)                                       \

@@ -1,14 +1,21 @@
 #include "actors/ps.h"
 
+#include "actors/applied.h"
+#include "actors/effects.h"
 #include "actors/keep.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "actors/staging.h"
 #include "actors/variable_store.h"
+
+#include <inttypes.h>
 
 /* What it hears. */
 static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -18,6 +25,8 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_OPEN, on_open},
     {MU__VAR_READ, on_read},
     {MU__VAR_WRITE, on_write},
+    {MU__EFFECT_WRITE, on_effect_write},
+    {MU__FENCE, on_fence},
     {MU__STATUS_GET, on_status_get},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
@@ -25,8 +34,13 @@ static const struct mu__handler handlers[] = {
 };
 
 /* What it remembers. */
+enum { CHIEFS_MAX = 16 };
+
 struct ps {
     struct mu__store *store;
+    struct mu__staging staging;
+    struct mu__applied applied;
+    uint32_t chiefs[CHIEFS_MAX];    /* nodes that are up; 0: none */
 };
 
 /* ---- Answers ---- */
@@ -168,25 +182,204 @@ static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     answer_opens(ctx, ps);
 }
 
+/* ---- Writes of runs ---- */
+
+/* What an EFFECT_WRITE is answered with. */
+struct outcome {
+    bool is_none;           /* not yet: its batch goes on */
+    bool again;
+    uint64_t staged;
+    mu_error error;
+};
+
+static struct mu__staging_piece piece_of(const struct mu__msg *msg,
+                                         const struct mu__effect_write *body)
+{
+    return (struct mu__staging_piece){
+        .batch = body->batch,
+        .origin = body->origin,
+        .effect = body->effect,
+        .before = body->before,
+        .write = {
+            .id = body->variable,
+            .operation = body->operation,
+            .offset = body->offset,
+            .data = body->data,
+            .rate = body->rate,
+            .momentum = body->momentum,
+            .writer = msg->from,
+        },
+    };
+}
+
+/* Whether an effect is to be applied; if not, the outcome says why. */
+static bool is_wanted(struct ps *ps, const struct mu__effect_write *body,
+                      struct outcome *outcome)
+{
+    const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
+
+    if (id.effect == 0)
+        return true;
+    switch (mu__applied_check(&ps->applied, &id)) {
+    case MU__APPLIED_NOT:
+        return true;
+    case MU__APPLIED_UNFENCED:
+        outcome->again = true;
+        return false;
+    case MU__APPLIED_FORMER:
+        (void)mu_error_set(&outcome->error, -MU_EABORTED,
+                           "it was asked for by a supervisor of a former life");
+        return false;
+    case MU__APPLIED_BEFORE:
+        break;
+    }
+    return false;
+}
+
+/* All of a batch, or nothing of it: whatever can fail comes before the first write. */
+static void apply_batch(struct ps *ps, const struct mu__store_write *first,
+                        uint64_t effect, struct outcome *outcome)
+{
+    int rv = mu__store_check_batch(ps->store, first, &outcome->error);
+
+    if (rv != 0)
+        return;
+    if (effect != 0)
+        rv = mu__applied_note(&ps->applied, effect);
+    if (rv != 0) {
+        (void)mu_error_set(&outcome->error, rv,
+                           "effect %" PRIu64 " cannot be noted: all below %" PRIu64
+                           " are finished with", effect, ps->applied.window.base);
+        outcome->again = true;
+        return;
+    }
+    mu__store_apply_batch(ps->store, first);
+}
+
+/* Staged until the last piece comes. What is refused for lack of room may find some
+ * later, unless its batch takes all there is. */
+static void stage(struct ps *ps, const struct mu__staging_piece *piece, bool last,
+                  struct outcome *outcome)
+{
+    struct mu__staged staged;
+    int rv = mu__staging_add(&ps->staging, piece, &outcome->error, &staged);
+    uint32_t node = piece->write.writer.node;
+
+    if (rv != 0) {
+        outcome->again = rv == -MU_EEXHAUSTED && ps->staging.batches > 0;
+        return;
+    }
+    if (last) {
+        apply_batch(ps, staged.first, piece->effect, outcome);
+        mu__staging_drop(&ps->staging, node, piece->batch);
+        return;
+    }
+    outcome->is_none = staged.fresh < MU__EFFECTS_TELL_BYTES;
+    outcome->staged = staged.bytes;
+    if (!outcome->is_none)
+        mu__staging_told(&ps->staging, node, piece->batch);
+}
+
+static void answer_effect(struct mu__ctx *ctx, const struct mu__msg *msg, uint64_t token,
+                          const struct outcome *outcome)
+{
+    struct mu__msg *reply = mu__msg_new(ctx, MU__EFFECT_WRITTEN);
+
+    if (reply != NULL) {
+        struct mu__effect_written *body = mu__body(reply);
+
+        body->token = token;
+        body->code = code_to_send(outcome->error.code);
+        body->message = words_of(outcome->error.code, outcome->error.message);
+        body->again = outcome->again;
+        body->staged = outcome->staged;
+    }
+    answer(ctx, msg->from, reply);
+}
+
+static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__effect_write *body = mu__body(msg);
+    const struct mu__staging_piece piece = piece_of(msg, body);
+    struct outcome outcome;
+
+    outcome.is_none = false;
+    outcome.again = false;
+    outcome.staged = 0;
+    outcome.error.code = 0;
+    if (body->operation == MU__WRITE_ABANDON) {
+        mu__staging_drop(&ps->staging, msg->from.node, body->batch);
+        return;
+    }
+    if (!is_wanted(ps, body, &outcome))
+        mu__staging_drop(&ps->staging, msg->from.node, body->batch);
+    else if (body->last && body->before == 0)
+        apply_batch(ps, &piece.write, body->effect, &outcome);
+    else
+        stage(ps, &piece, body->last, &outcome);
+    if (!outcome.is_none)
+        answer_effect(ctx, msg, body->token, &outcome);
+}
+
+static bool is_chief(const struct ps *ps, uint32_t node)
+{
+    for (size_t i = 0; i < CHIEFS_MAX; i++)
+        if (ps->chiefs[i] == node && node != 0)
+            return true;
+    return false;
+}
+
+static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__fence *body = mu__body(msg);
+
+    if (!is_chief(ps, msg->from.node)) {
+        mu__log(ctx, MU__LOG_WARN, "a fence from node %" PRIu32
+                ", which is no chief: ignored", msg->from.node);
+        return;
+    }
+    if (!mu__applied_fence(&ps->applied, body->origin, body->epoch))
+        return;
+    mu__staging_drop_others(&ps->staging, body->origin);
+    mu__log(ctx, MU__LOG_DEBUG, "effects are those of supervisor %" PRIx64
+            " from now on", body->origin);
+}
+
 /* ---- Nodes ---- */
+
+static void note_chief(struct ps *ps, uint32_t was, uint32_t is)
+{
+    for (size_t i = 0; i < CHIEFS_MAX; i++)
+        if (ps->chiefs[i] == was) {
+            ps->chiefs[i] = is;
+            return;
+        }
+}
 
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
     const struct mu__node_down *body = mu__body(msg);
 
+    note_chief(ps, body->node, 0);
+    mu__staging_drop_node(&ps->staging, body->node);
     mu__store_node_down(ps->store, body->node);
     answer_opens(ctx, ps);
 }
 
-/* Who comes, and who cannot be reached, is no concern of a server that only answers. */
+/* Of those who come, only a chief may fence. */
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
+    const struct mu__node_up *body = mu__body(msg);
+
     (void)ctx;
-    (void)state;
-    (void)msg;
+    if (mu__view_is(body->type, "chief"))
+        note_chief(state, 0, body->node);
 }
 
+/* Who cannot be reached is no concern of a server that only answers. */
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     (void)ctx;
@@ -334,6 +527,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
                               mu__random(ctx));
     if (ps->store == NULL)
         return -MU_ENOMEM;
+    mu__staging_init(&ps->staging, &mu__staging_limits_default);
     rv = mu__watch_nodes(ctx);
     if (rv != 0)
         mu__store_free(ps->store);
@@ -345,6 +539,8 @@ static void done(struct mu__ctx *ctx, void *state)
     struct ps *ps = state;
 
     (void)ctx;
+    mu__staging_done(&ps->staging);
+    mu__applied_done(&ps->applied);
     mu__store_free(ps->store);
 }
 

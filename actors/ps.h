@@ -1,7 +1,11 @@
-/* A parameter server: a thin actor over the variables it holds (variable_store.h).
+/* A parameter server: a thin actor over the variables it holds (variable_store.h), the
+ * batches that have not come to their end (staging.h), and what it knows of effects that
+ * are applied once (applied.h).
  *
- * Hears:  VAR_OPEN, VAR_READ, VAR_WRITE and STATUS_GET from any node; node news
- * Says:   VAR_OPENED (perhaps later: see the store), VAR_DATA, VAR_WRITTEN, STATUS
+ * Hears:  VAR_OPEN, VAR_READ, VAR_WRITE, EFFECT_WRITE and STATUS_GET from any node; FENCE
+ *         from a chief that is up; node news
+ * Says:   VAR_OPENED (perhaps later: see the store), VAR_DATA, VAR_WRITTEN,
+ *         EFFECT_WRITTEN, STATUS
  * Owns:   the variables
  * Fails:  never by itself; a request it cannot serve is answered with an error */
 #ifndef MU_ACTORS_PS_H

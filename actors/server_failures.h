@@ -1,14 +1,21 @@
 /* Reports that a parameter server fails, counted for each server by itself.
  *
  * The first `ignored` reports are taken for passing; the next one is not. A report of
- * someone who reported the same server less than `same_ms` ago is the same trouble told
- * twice, and does not count. Reports are forgotten after `decay_ms`. Plain data. */
+ * someone whose last report of the same server that counted is less than `same_ms` old is
+ * the same trouble told twice, and does not count. Reports are forgotten after
+ * `decay_ms`. Plain data.
+ *
+ * Memory: at most MU__SERVER_FAILURES_SERVERS_MAX servers, the longest silent one gives
+ * way; for each at most `ignored` reports of 16 bytes. Without memory for a report it is
+ * forgotten at once. */
 #ifndef MU_ACTORS_SERVER_FAILURES_H
 #define MU_ACTORS_SERVER_FAILURES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum { MU__SERVER_FAILURES_SERVERS_MAX = 1024 };
 
 struct mu__server_failures_options {
     uint32_t ignored;       /* 0: none */

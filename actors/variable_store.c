@@ -798,6 +798,12 @@ static int zero(struct mu__store *store, struct variable *v,
     return 0;
 }
 
+static int refuse_unready(const struct variable *v, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "variable %s has no initial content yet", v->name);
+}
+
 static int refuse_dtype(const struct variable *v, const char *what, mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_EINVALID, "variable %s is %s, which %s", v->name,
@@ -826,19 +832,25 @@ static int sgd(struct mu__store *store, struct variable *v,
     return 0;
 }
 
+static int need_velocity(struct mu__store *store, struct variable *v,
+                         mu_error *ret_error)
+{
+    if (v->velocity != NULL)
+        return 0;
+    return get_memory(store, v->bytes, ret_error, &v->velocity);
+}
+
 static int momentum(struct mu__store *store, struct variable *v,
                     const struct mu__store_write *write, mu_error *ret_error)
 {
     const struct mu__momentum how = {write->rate, write->momentum};
+    int rv;
 
     if (!mu__optimizer_learns((int)v->shape.dtype))
         return refuse_dtype(v, "takes no gradients", ret_error);
-    if (v->velocity == NULL) {
-        int rv = get_memory(store, v->bytes, ret_error, &v->velocity);
-
-        if (rv != 0)
-            return rv;
-    }
+    rv = need_velocity(store, v, ret_error);
+    if (rv != 0)
+        return rv;
     mu__optimizer_momentum((int)v->shape.dtype, v->data + write->offset,
                            v->velocity + write->offset, write->data.data,
                            write->data.size, &how);
@@ -855,8 +867,7 @@ static int commit(struct mu__store *store, struct variable *v,
         make_ready(store, v);
     if (v->stage == READY)
         return 0;
-    return mu_error_set(ret_error, -MU_EPRECONDITION,
-                        "variable %s has no initial content yet", v->name);
+    return refuse_unready(v, ret_error);
 }
 
 static const struct operation {
@@ -902,8 +913,7 @@ static int write_initial(struct mu__store *store, struct variable *v,
 
     if (v->stage != MAKING || !same_asker(&writer, &v->creator) ||
         (write->operation != MU__WRITE_ASSIGN && !is_zero))
-        return mu_error_set(ret_error, -MU_EPRECONDITION,
-                            "variable %s has no initial content yet", v->name);
+        return refuse_unready(v, ret_error);
     if (!is_zero && write->offset != v->received)
         return mu_error_set(ret_error, -MU_EABORTED,
                             "piece at %" PRIu64 " of variable %s: expected %" PRIu64,
@@ -957,6 +967,14 @@ static void abandon(struct mu__store *store, const struct mu__store_write *write
         free_transfer(store, link);
 }
 
+static void count_write(struct variable *v, const struct mu__store_write *write)
+{
+    v->writes++;
+    v->bytes_written += write->data.size;
+    if (write->data.size == 0 || write->offset + write->data.size == v->bytes)
+        v->version++;
+}
+
 static int apply(struct mu__store *store, struct variable *v,
                  const struct mu__store_write *write, mu_error *ret_error)
 {
@@ -965,13 +983,9 @@ static int apply(struct mu__store *store, struct variable *v,
                  ? operation->run(store, v, write, ret_error)
                  : write_initial(store, v, write, ret_error);
 
-    if (rv != 0 || !operation->changes)
-        return rv;
-    v->writes++;
-    v->bytes_written += write->data.size;
-    if (write->data.size == 0 || write->offset + write->data.size == v->bytes)
-        v->version++;
-    return 0;
+    if (rv == 0 && operation->changes)
+        count_write(v, write);
+    return rv;
 }
 
 int mu__store_write(struct mu__store *store, const struct mu__store_write *write,
@@ -993,6 +1007,71 @@ int mu__store_write(struct mu__store *store, const struct mu__store_write *write
     if (rv == 0)
         *ret_version = v->version;
     return rv;
+}
+
+/* ---- Batches ---- */
+
+/* What a write of a batch needs of its variable. */
+static int check_fit(struct mu__store *store, struct variable *v,
+                     const struct mu__store_write *write, mu_error *ret_error)
+{
+    int dtype = (int)v->shape.dtype;
+
+    switch (write->operation) {
+    case MU__WRITE_ASSIGN:
+        return 0;
+    case MU__WRITE_ADD:
+        return mu__optimizer_adds(dtype) ? 0
+                                         : refuse_dtype(v, "does not add", ret_error);
+    case MU__WRITE_SGD:
+    case MU__WRITE_MOMENTUM:
+        if (!mu__optimizer_learns(dtype))
+            return refuse_dtype(v, "takes no gradients", ret_error);
+        return write->operation == MU__WRITE_SGD ? 0 : need_velocity(store, v, ret_error);
+    default:
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "write operation %" PRIu32 " is not for batches",
+                            write->operation);
+    }
+}
+
+int mu__store_check_batch(struct mu__store *store, const struct mu__store_write *first,
+                          mu_error *ret_error)
+{
+    for (const struct mu__store_write *write = first; write != NULL;
+         write = write->next) {
+        struct variable *v = find_by_id(store, write->id, ret_error);
+        int rv;
+
+        if (v == NULL)
+            return -MU_ENOTFOUND;
+        rv = check_write(v, write, ret_error);
+        if (rv == 0 && v->stage != READY)
+            rv = refuse_unready(v, ret_error);
+        if (rv == 0)
+            rv = check_fit(store, v, write, ret_error);
+        if (rv != 0)
+            return rv;
+    }
+    return 0;
+}
+
+void mu__store_apply_batch(struct mu__store *store, const struct mu__store_write *first)
+{
+    for (const struct mu__store_write *write = first; write != NULL;
+         write = write->next) {
+        struct variable *v = mu__map_get(&store->by_id, write->id);
+        int rv = 0;
+
+        assert(v != NULL && v->stage == READY);
+        if (write->operation == MU__WRITE_ASSIGN)
+            memcpy(v->data + write->offset, write->data.data, write->data.size);
+        else
+            rv = operations[write->operation].run(store, v, write, NULL);
+        assert(rv == 0);
+        (void)rv;
+        count_write(v, write);
+    }
 }
 
 /* ---- The rest ---- */

@@ -111,6 +111,7 @@ struct mu__store_write {
     double rate;
     double momentum;
     mu__pid writer;
+    const struct mu__store_write *next;     /* of a batch; NULL: none follows */
 };
 
 /* Apply a write. The version counts the writes that reached the end of the shard.
@@ -120,6 +121,16 @@ struct mu__store_write {
  * -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__store_write(struct mu__store *store, const struct mu__store_write *request,
                     mu_error *ret_error, uint64_t *ret_version);
+
+/* Whether all writes of a batch could be applied now: ASSIGN (of a part too, which
+ * becomes visible at once), ADD, SGD, MOMENTUM. Gets the memory that they need. Errors
+ * are those of mu__store_write. */
+int mu__store_check_batch(struct mu__store *store, const struct mu__store_write *first,
+                          mu_error *ret_error);
+
+/* Apply them all, in their order. To be called right after the check has returned 0; so
+ * it cannot fail. */
+void mu__store_apply_batch(struct mu__store *store, const struct mu__store_write *first);
 
 /* Forget what a lost node has begun or waits for. */
 void mu__store_node_down(struct mu__store *store, uint32_t node);

@@ -122,8 +122,11 @@ static void print_wrapped(const char *text, int column)
     (void)printf("\n");
 }
 
-static void print_flag(const struct cmd_flag_spec *spec)
+static void print_flag(enum cmd_flag flag)
 {
+    const struct cmd_flag_spec *spec = &cmd_flags[flag];
+    char number[CMD_INITIAL_BYTES];
+    const char *initial = cmd_initial(flag, number, sizeof number);
     char letter[8] = "";
     char head[64];
     char text[400];
@@ -138,9 +141,8 @@ static void print_flag(const struct cmd_flag_spec *spec)
         (void)printf("%s\n%*s", head, HELP_COLUMN, "");
     (void)snprintf(text, sizeof text, "%s%s%s (%s%s%s)",
                    spec->kind == CMD_CHOICE ? spec->choices : "",
-                   spec->kind == CMD_CHOICE ? ": " : "", spec->help, spec->variable,
-                   spec->initial == NULL ? "" : "; default ",
-                   spec->initial == NULL ? "" : spec->initial);
+                   spec->kind == CMD_CHOICE ? ": " : "", spec->help,
+                   cmd_variable(flag), initial[0] == '\0' ? "" : "; default ", initial);
     print_wrapped(text, HELP_COLUMN);
 }
 
@@ -151,7 +153,7 @@ static void help_verb(const struct cmd_verb *verb)
                  verb->name, verb->summary, verb->name, verb->text);
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++)
         if ((cmd_flags[flag].verbs & verb->bit) != 0)
-            print_flag(&cmd_flags[flag]);
+            print_flag((enum cmd_flag)flag);
     (void)printf("\nThe command line wins over variables, which win over TF_CONFIG.\n");
     (void)printf("\nexamples:\n%s", verb->examples);
 }
@@ -190,12 +192,13 @@ static void help_flags(void)
                  "| ---- | -------- | ------- | ----- | ------- |\n");
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
         const struct cmd_flag_spec *spec = &cmd_flags[flag];
+        char number[CMD_INITIAL_BYTES];
         const char *comma = "";
 
         (void)printf("| `--%s ", spec->name);
         print_cell(spec->kind == CMD_CHOICE ? spec->choices : spec->word);
-        (void)printf("` | `%s` | %s | ", spec->variable,
-                     spec->initial == NULL ? "" : spec->initial);
+        (void)printf("` | `%s` | %s | ", cmd_variable((enum cmd_flag)flag),
+                     cmd_initial((enum cmd_flag)flag, number, sizeof number));
         for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
             if ((spec->verbs & verb->bit) == 0)
                 continue;

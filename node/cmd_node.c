@@ -156,18 +156,12 @@ static mu_node_options options_of(struct task *task)
     mu_node_options options;
 
     mu_node_options_init(&options);
+    cmd_node_options(o, &options);
     options.cluster = task->spec.cluster;
-    options.cluster_name = cmd_text(o, CMD_FLAG_CLUSTER_NAME);
     options.task_type = task->spec.type;
     options.task_index = task->spec.index;
     options.bind_address = cmd_text(o, CMD_FLAG_BIND);
     options.advertise_address = cmd_text(o, CMD_FLAG_ADVERTISE);
-    options.threads = cmd_number(o, CMD_FLAG_THREADS);
-    options.window = cmd_number(o, CMD_FLAG_WINDOW);
-    options.queue_max = cmd_number(o, CMD_FLAG_QUEUE_MAX);
-    options.attempts_max = cmd_number(o, CMD_FLAG_ATTEMPTS_MAX);
-    options.heartbeat_ms = cmd_number(o, CMD_FLAG_HEARTBEAT_MS);
-    options.silence_ms = cmd_number(o, CMD_FLAG_SILENCE_MS);
     options.log = cmd_log_line;
     options.log_user = &task->log;
     options.log_level = task->log.level;
@@ -290,6 +284,14 @@ static void end_job(struct task *task, int rv, const mu_error *why)
         cmd_log_say(&task->log, MU_LOG_WARN, task->name, "%s", error.message);
 }
 
+/* A chief whose program needs a server that is away, and whom somebody would start again,
+ * leaves the others as they are. */
+static bool wants_restart(const struct task *task, int rv)
+{
+    return rv == -MU_EUNAVAILABLE && strcmp(task->spec.type, "chief") == 0 &&
+           task->options->values[CMD_FLAG_RESTART_EXIT_CODE].source != CMD_FROM_DEFAULT;
+}
+
 static int work(struct task *task)
 {
     mu_error error = {0};
@@ -312,6 +314,8 @@ static int work(struct task *task)
     if (rv != 0)
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s",
                     error.message[0] == '\0' ? mu_strerror(rv) : error.message);
+    if (wants_restart(task, rv))
+        return (int)cmd_number(task->options, CMD_FLAG_RESTART_EXIT_CODE);
     if (strcmp(task->spec.type, "chief") == 0)
         end_job(task, rv, &error);
     return rv == 0 ? CMD_FINE : CMD_FAILED;

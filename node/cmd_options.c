@@ -4,13 +4,13 @@
 #include "resolver/text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORIGIN_BYTES = 64 };
-
 #define NODES (CMD_NODE | CMD_RUN)
+#define OPTION(name) &mu__options[MU__OPTION_##name]
 
 const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_CLUSTER] = {
@@ -35,8 +35,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .help = "the task's index, beside --type",
     },
     [CMD_FLAG_CLUSTER_NAME] = {
-        .name = "cluster-name", .variable = "MUSTER_CLUSTER_NAME", .kind = CMD_TEXT,
-        .verbs = NODES | CMD_STATUS, .word = "NAME", .initial = "muster",
+        .name = "cluster-name", .option = OPTION(CLUSTER_NAME), .kind = CMD_TEXT,
+        .verbs = NODES | CMD_STATUS, .word = "NAME",
         .help = "nodes of a cluster with another name are refused",
     },
     [CMD_FLAG_BIND] = {
@@ -51,34 +51,118 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .help = "where the others reach this task, if that is not its own address",
     },
     [CMD_FLAG_THREADS] = {
-        .name = "threads", .variable = "MUSTER_THREADS", .kind = CMD_NUMBER,
-        .verbs = NODES, .word = "N", .initial = "1", .low = 1, .high = 1024,
+        .name = "threads", .option = OPTION(THREADS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N",
         .help = "functions that a worker runs at the same time",
     },
     [CMD_FLAG_WINDOW] = {
-        .name = "window", .variable = "MUSTER_WINDOW", .kind = CMD_NUMBER,
-        .verbs = NODES, .word = "N", .initial = "0", .high = 65536,
-        .help = "chief: closures given to one worker at a time; 0: twice its threads, at "
-                "least 4",
+        .name = "window", .option = OPTION(WINDOW), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N",
+        .help = "chief: closures given to one worker at a time; 0: as many as keep it "
+                "busy, by the time that functions take",
     },
     [CMD_FLAG_QUEUE_MAX] = {
-        .name = "queue-max", .variable = "MUSTER_QUEUE_MAX", .kind = CMD_NUMBER,
-        .verbs = NODES, .word = "N", .initial = "262144", .low = 1, .high = 1U << 28,
+        .name = "queue-max", .option = OPTION(QUEUE_MAX), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N",
         .help = "closures scheduled and not resolved before scheduling blocks",
     },
+    [CMD_FLAG_QUEUE_BYTES_MAX] = {
+        .name = "queue-bytes-max", .option = OPTION(QUEUE_BYTES_MAX), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N",
+        .help = "bytes of their arguments before scheduling blocks",
+    },
     [CMD_FLAG_ATTEMPTS_MAX] = {
-        .name = "attempts-max", .variable = "MUSTER_ATTEMPTS_MAX", .kind = CMD_NUMBER,
-        .verbs = NODES, .word = "N", .initial = "10", .low = 1, .high = 65534,
+        .name = "attempts-max", .option = OPTION(ATTEMPTS_MAX), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N",
         .help = "chief: workers that may die under one closure before it is given up",
     },
+    [CMD_FLAG_RETRIES_MAX] = {
+        .name = "retries-max", .option = OPTION(RETRIES_MAX), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N",
+        .help = "chief: runs of one closure, whatever ended them, before it is "
+                "given up",
+    },
+    [CMD_FLAG_RECOVERY_MS] = {
+        .name = "recovery-ms", .option = OPTION(RECOVERY_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "chief: a worker that does not come back for so long is an "
+                "error; 0: never",
+    },
+    [CMD_FLAG_START_DELAY_MS] = {
+        .name = "start-delay-ms", .option = OPTION(START_DELAY_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "chief: worker i gets its first closure i times this after it "
+                "joined",
+    },
+    [CMD_FLAG_START_DELAY_MAX_MS] = {
+        .name = "start-delay-max-ms", .option = OPTION(START_DELAY_MAX_MS),
+        .kind = CMD_NUMBER, .verbs = NODES, .word = "MS",
+        .help = "chief: the longest such delay; 0: no cap",
+    },
+    [CMD_FLAG_SERVER_FAILURES] = {
+        .name = "server-failures", .option = OPTION(SERVER_FAILURES), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N",
+        .help = "chief: reports of a failing parameter server that are taken "
+                "for passing",
+    },
+    [CMD_FLAG_SERVER_FAILURES_MS] = {
+        .name = "server-failures-ms", .option = OPTION(SERVER_FAILURES_MS),
+        .kind = CMD_NUMBER, .verbs = NODES, .word = "MS",
+        .help = "chief: for how long such a report counts",
+    },
+    [CMD_FLAG_TIMEOUTS] = {
+        .name = "timeouts", .option = OPTION(TIMEOUTS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N",
+        .help = "chief: results that say deadline exceeded and are retried",
+    },
+    [CMD_FLAG_UNKNOWN_IS_WORKER] = {
+        .name = "unknown-is-worker", .option = OPTION(UNKNOWN_IS_WORKER),
+        .kind = CMD_NUMBER, .verbs = NODES, .word = "0|1",
+        .help = "chief: whether a result that says unknown error counts as the "
+                "worker's failure, so that the closure runs elsewhere",
+    },
+    [CMD_FLAG_BACKUP_PERCENT] = {
+        .name = "backup-percent", .option = OPTION(BACKUP_PERCENT), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N",
+        .help = "chief: an idle worker runs a closure too when it takes longer "
+                "than so many percent of its function's mean run time; 0: never",
+    },
+    [CMD_FLAG_WATCHDOG_MS] = {
+        .name = "watchdog-ms", .option = OPTION(WATCHDOG_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "chief: no closure finishing for so long, while some are under "
+                "way, is logged; 0: off",
+    },
+    [CMD_FLAG_MEASURE] = {
+        .name = "measure", .option = OPTION(MEASURE), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "0|1",
+        .help = "whether timers are collected for the status",
+    },
+    [CMD_FLAG_JOURNAL] = {
+        .name = "journal", .option = OPTION(JOURNAL), .kind = CMD_TEXT,
+        .verbs = NODES, .word = "FILE",
+        .help = "chief: file that keeps named closures over a restart of the "
+                "chief",
+    },
+    [CMD_FLAG_JOURNAL_SYNC] = {
+        .name = "journal-sync", .option = OPTION(JOURNAL_SYNC), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "0|1",
+        .help = "whether the journal survives a power cut, too",
+    },
+    [CMD_FLAG_RESTART_EXIT_CODE] = {
+        .name = "restart-exit-code", .option = OPTION(RESTART_EXIT_CODE),
+        .kind = CMD_NUMBER, .verbs = NODES, .word = "N",
+        .help = "chief: how it ends when its program ends with unavailable, to "
+                "be started again; the other tasks are then left as they are",
+    },
     [CMD_FLAG_HEARTBEAT_MS] = {
-        .name = "heartbeat-ms", .variable = "MUSTER_HEARTBEAT_MS", .kind = CMD_NUMBER,
-        .verbs = NODES, .word = "MS", .initial = "1000", .low = 10, .high = 3600000,
+        .name = "heartbeat-ms", .option = OPTION(HEARTBEAT_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
         .help = "how often a silent link says that it lives",
     },
     [CMD_FLAG_SILENCE_MS] = {
-        .name = "silence-ms", .variable = "MUSTER_SILENCE_MS", .kind = CMD_NUMBER,
-        .verbs = NODES, .word = "MS", .initial = "5000", .low = 20, .high = 7200000,
+        .name = "silence-ms", .option = OPTION(SILENCE_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
         .help = "a task not heard for so long is lost; at least twice --heartbeat-ms",
     },
     [CMD_FLAG_PLUGIN] = {
@@ -187,23 +271,58 @@ const char *cmd_text(const struct cmd_options *options, enum cmd_flag flag)
 
 unsigned cmd_number(const struct cmd_options *options, enum cmd_flag flag)
 {
-    return options->values[flag].number;
+    return (unsigned)options->values[flag].number;
+}
+
+const char *cmd_variable(enum cmd_flag flag)
+{
+    const struct cmd_flag_spec *spec = &cmd_flags[flag];
+
+    return spec->option == NULL ? spec->variable : spec->option->variable;
+}
+
+const char *cmd_initial(enum cmd_flag flag, char *out, size_t size)
+{
+    const struct cmd_flag_spec *spec = &cmd_flags[flag];
+
+    if (spec->option == NULL)
+        return spec->initial == NULL ? "" : spec->initial;
+    if (spec->option->initial_words != NULL)
+        return spec->option->initial_words;
+    if (spec->option->kind == MU__OPTION_TEXT)
+        return "";
+    (void)snprintf(out, size, "%" PRIu64, spec->option->initial);
+    return out;
+}
+
+void cmd_node_options(const struct cmd_options *options, mu_node_options *node_options)
+{
+    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
+        const struct cmd_value *value = &options->values[flag];
+        const struct mu__option_value given = {
+            .text = value->text,
+            .number = value->number,
+        };
+
+        if (cmd_flags[flag].option != NULL && value->source != CMD_FROM_DEFAULT)
+            mu__option_store(cmd_flags[flag].option, &given, node_options);
+    }
 }
 
 const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,
                        size_t size)
 {
-    bool variable = options->values[flag].source == CMD_FROM_VARIABLE;
+    const char *variable = options->values[flag].variable;
 
-    (void)snprintf(out, size, "%s%s", variable ? "" : "--",
-                   variable ? cmd_flags[flag].variable : cmd_flags[flag].name);
+    (void)snprintf(out, size, "%s%s", variable == NULL ? "--" : "",
+                   variable == NULL ? cmd_flags[flag].name : variable);
     return out;
 }
 
 static int refuse(const struct cmd_options *options, enum cmd_flag flag,
                   const char *expected, mu_error *error)
 {
-    char origin[ORIGIN_BYTES];
+    char origin[CMD_ORIGIN_BYTES];
     char got[MU__QUOTE_BYTES];
     const char *text = options->values[flag].text;
 
@@ -282,8 +401,24 @@ static int read_list(struct cmd_value *value)
     return rv;
 }
 
+/* An option of the node, as the command line says it. */
+static int read_option(struct cmd_options *options, enum cmd_flag flag, mu_error *error)
+{
+    struct cmd_value *value = &options->values[flag];
+    struct mu__option_value read = {0};
+    char origin[CMD_ORIGIN_BYTES];
+    int rv = mu__option_read(cmd_flags[flag].option,
+                             cmd_origin(options, flag, origin, sizeof origin),
+                             value->text, error, &read);
+
+    value->number = read.number;
+    return rv;
+}
+
 static int read_value(struct cmd_options *options, enum cmd_flag flag, mu_error *error)
 {
+    if (cmd_flags[flag].option != NULL)
+        return read_option(options, flag, error);
     switch (cmd_flags[flag].kind) {
     case CMD_NUMBER:
         return read_number(options, flag, error);
@@ -305,28 +440,61 @@ static void drop_items(struct cmd_value *value)
 
 /* ---- the environment, then the command line ---- */
 
+/* Of an option of the node. */
+static int read_rest_option(const struct mu__option *option, struct cmd_value *value,
+                            mu_error *error)
+{
+    struct mu__option_value found;
+    int rv = mu__option_environment(option, error, &found);
+
+    if (rv != 0)
+        return rv;
+    *value = found.text == NULL
+                 ? (struct cmd_value){
+                       .text = option->initial_words,
+                       .number = option->initial,
+                   }
+                 : (struct cmd_value){
+                       .source = CMD_FROM_VARIABLE,
+                       .text = found.text,
+                       .variable = found.origin,
+                       .number = found.number,
+                   };
+    return 0;
+}
+
+static int read_rest_flag(struct cmd_options *options, enum cmd_flag flag,
+                          mu_error *error)
+{
+    const struct cmd_flag_spec *spec = &cmd_flags[flag];
+    struct cmd_value *value = &options->values[flag];
+    const char *text;
+
+    if (spec->option != NULL)
+        return read_rest_option(spec->option, value, error);
+    text = getenv(spec->variable);
+    *value = (struct cmd_value){.text = spec->initial};
+    if (text != NULL && text[0] != '\0')
+        *value = (struct cmd_value){
+            .source = CMD_FROM_VARIABLE,
+            .text = text,
+            .variable = spec->variable,
+        };
+    if (value->text == NULL)
+        return 0;
+    if (spec->kind == CMD_LIST && read_list(value) != 0)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    return read_value(options, flag, error);
+}
+
 static int read_rest(struct cmd_options *options, mu_error *error)
 {
     int rv = 0;
 
-    for (int flag = 0; rv == 0 && flag < CMD_FLAGS_COUNT; flag++) {
-        struct cmd_value *value = &options->values[flag];
-        const char *text;
-
-        if ((cmd_flags[flag].verbs & options->verb) == 0 ||
-            value->source == CMD_FROM_LINE)
-            continue;
-        text = getenv(cmd_flags[flag].variable);
-        if (text != NULL && text[0] != '\0')
-            *value = (struct cmd_value){.source = CMD_FROM_VARIABLE, .text = text};
-        else
-            *value = (struct cmd_value){.text = cmd_flags[flag].initial};
-        if (value->text != NULL && cmd_flags[flag].kind == CMD_LIST &&
-            read_list(value) != 0)
-            rv = mu_error_set(error, -MU_ENOMEM, "out of memory");
-        else if (value->text != NULL)
-            rv = read_value(options, (enum cmd_flag)flag, error);
-    }
+    for (int flag = 0; rv == 0 && flag < CMD_FLAGS_COUNT; flag++)
+        if ((cmd_flags[flag].verbs & options->verb) != 0 &&
+            options->values[flag].source != CMD_FROM_LINE)
+            rv = read_rest_flag(options, (enum cmd_flag)flag, error);
     return rv;
 }
 

@@ -1,10 +1,11 @@
 /* The flags of all verbs, from one table: parsing, help and the manual's table come from
  * it. A value comes from the command line, else from the flag's environment variable (an
- * empty one counts as absent), else it is the default. */
+ * empty one counts as absent), else it is the default. Flags that are options of the node
+ * have their variables, ranges and defaults from the table in environment.c. */
 #ifndef MU_NODE_CMD_OPTIONS_H
 #define MU_NODE_CMD_OPTIONS_H
 
-#include "muster/error.h"
+#include "node/environment.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +21,22 @@ enum cmd_flag {
     CMD_FLAG_THREADS,
     CMD_FLAG_WINDOW,
     CMD_FLAG_QUEUE_MAX,
+    CMD_FLAG_QUEUE_BYTES_MAX,
     CMD_FLAG_ATTEMPTS_MAX,
+    CMD_FLAG_RETRIES_MAX,
+    CMD_FLAG_RECOVERY_MS,
+    CMD_FLAG_START_DELAY_MS,
+    CMD_FLAG_START_DELAY_MAX_MS,
+    CMD_FLAG_SERVER_FAILURES,
+    CMD_FLAG_SERVER_FAILURES_MS,
+    CMD_FLAG_TIMEOUTS,
+    CMD_FLAG_UNKNOWN_IS_WORKER,
+    CMD_FLAG_BACKUP_PERCENT,
+    CMD_FLAG_WATCHDOG_MS,
+    CMD_FLAG_MEASURE,
+    CMD_FLAG_JOURNAL,
+    CMD_FLAG_JOURNAL_SYNC,
+    CMD_FLAG_RESTART_EXIT_CODE,
     CMD_FLAG_HEARTBEAT_MS,
     CMD_FLAG_SILENCE_MS,
     CMD_FLAG_PLUGIN,
@@ -53,6 +69,7 @@ enum cmd_kind {
 
 struct cmd_flag_spec {
     const char *name;       /* without the dashes */
+    const struct mu__option *option;    /* NULL: what it says is said here instead */
     const char *variable;
     char letter;            /* "-o" for 'o', or 0 */
     enum cmd_kind kind;
@@ -69,10 +86,13 @@ extern const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT];
 
 enum cmd_source { CMD_FROM_DEFAULT, CMD_FROM_VARIABLE, CMD_FROM_LINE };
 
+enum { CMD_ORIGIN_BYTES = 64, CMD_INITIAL_BYTES = 32 };
+
 struct cmd_value {
     enum cmd_source source;
     const char *text;       /* NULL: none. Borrowed from argv, environ or the table */
-    unsigned number;        /* of a number, or which of the choices */
+    const char *variable;   /* that it comes from; NULL: from none */
+    uint64_t number;        /* of a number, or which of the choices */
     char **items;           /* of a list */
     size_t items_count;
 };
@@ -92,6 +112,13 @@ void cmd_options_done(struct cmd_options *options);
 
 const char *cmd_text(const struct cmd_options *options, enum cmd_flag flag);
 unsigned cmd_number(const struct cmd_options *options, enum cmd_flag flag);
+
+/* The flag's own variable, and its default as text ("": none). */
+const char *cmd_variable(enum cmd_flag flag);
+const char *cmd_initial(enum cmd_flag flag, char *out, size_t size);
+
+/* Put all that are options of a node where they belong. */
+void cmd_node_options(const struct cmd_options *options, mu_node_options *node_options);
 
 /* How a person gave the value: "--threads" or "MUSTER_THREADS". */
 const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,

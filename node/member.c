@@ -1,5 +1,6 @@
 #include "node/member.h"
 
+#include "actors/effects.h"
 #include "actors/job.h"
 #include "actors/messages.h"
 #include "actors/ps.h"
@@ -192,6 +193,8 @@ static int spawn_actors(struct mu__member *member,
         rv = spawn(member, &mu__client, MU__CLIENT, &client);
     if (rv == 0)
         rv = spawn_variables(member, config);
+    if (rv == 0)
+        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, NULL);
     if (rv == 0)
         rv = spawn(member, &mu__job, MU__JOB, NULL);
     return rv;

@@ -11,6 +11,7 @@
 #include "actors/job.h"
 #include "actors/messages.h"
 #include "node/coordinator.h"
+#include "node/environment.h"
 #include "resolver/cluster.h"
 
 #include "muster.h"
@@ -24,11 +25,7 @@
 enum {
     LEAVE_MS = 500,         /* for peers to hang up */
     CLOSING_STEP_MS = 5,
-    THREADS_DEFAULT = 1,
-    QUEUE_DEFAULT = 262144,
-    ATTEMPTS_DEFAULT = 10,
-    HEARTBEAT_DEFAULT_MS = 1000,
-    SILENCE_DEFAULT_MS = 5000,
+    WORKERS_PER_TIMEOUT = 10,   /* of -MU_EDEADLINE results that are retried */
     LOG_TEXT_BYTES = 1536
 };
 
@@ -93,6 +90,7 @@ static void node_free(mu_node *node)
 {
     free_lists(node);
     free(node->orphan);
+    free(node->journal);
     mu_cluster_free(node->cluster);
     uv_mutex_destroy(&node->lock);
     free(node);
@@ -253,45 +251,9 @@ static void on_stop(uv_async_t *async)
 
 /* ---- birth ---- */
 
-void mu_node_options_init(mu_node_options *options)
-{
-    *options = (mu_node_options){
-        .cluster_name = "muster",
-        .threads = THREADS_DEFAULT,
-        .queue_max = QUEUE_DEFAULT,
-        .attempts_max = ATTEMPTS_DEFAULT,
-        .heartbeat_ms = HEARTBEAT_DEFAULT_MS,
-        .silence_ms = SILENCE_DEFAULT_MS,
-        .log_level = MU_LOG_INFO,
-    };
-}
-
-static int check_number(const char *name, unsigned number, unsigned low, unsigned high,
-                        mu_error *ret_error)
-{
-    if (number >= low && number <= high)
-        return 0;
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "option %s is %u, expected a number from %u to %u", name, number,
-                        low, high);
-}
-
 static int check_options(const mu_node_options *o, mu_error *ret_error)
 {
-    const struct {
-        const char *name;
-        unsigned number;
-        unsigned low;
-        unsigned high;
-    } numbers[] = {
-        {"threads", o->threads, 1, 1024},
-        {"window", o->window, 0, 65536},
-        {"queue_max", o->queue_max, 1, 1U << 28},
-        {"attempts_max", o->attempts_max, 1, 65534},
-        {"heartbeat_ms", o->heartbeat_ms, 10, 3600000},
-        {"silence_ms", o->silence_ms, 20, 7200000},
-    };
-    int rv = 0;
+    int rv;
 
     if (o->cluster == NULL || o->task_type == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -301,9 +263,10 @@ static int check_options(const mu_node_options *o, mu_error *ret_error)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a cluster name has 1 to 63 bytes, got \"%.80s\"",
                             o->cluster_name == NULL ? "" : o->cluster_name);
-    for (size_t i = 0; rv == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
-        rv = check_number(numbers[i].name, numbers[i].number, numbers[i].low,
-                          numbers[i].high, ret_error);
+    if (o->journal != NULL && o->journal[0] == '\0')
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "option journal is \"\", expected a file's path or NULL");
+    rv = mu__options_check(o, ret_error);
     if (rv == 0 && o->silence_ms < 2 * o->heartbeat_ms)
         rv = mu_error_set(ret_error, -MU_EINVALID,
                           "option silence_ms is %u, expected at least twice "
@@ -346,6 +309,14 @@ static void set_address(mu_node *node, const mu_node_options *o)
     (void)snprintf(node->address, sizeof node->address, "%s", url);
 }
 
+static uint32_t timeouts_of(const mu_node_options *o)
+{
+    return o->timeouts != MU_TIMEOUTS_OF_WORKERS
+               ? o->timeouts
+               : (uint32_t)mu_cluster_task_count(o->cluster, "worker") /
+                     WORKERS_PER_TIMEOUT;
+}
+
 static int start_member(mu_node *node, const mu_node_options *o, mu_error *ret_error)
 {
     const struct mu__member_config config = {
@@ -358,6 +329,20 @@ static int start_member(mu_node *node, const mu_node_options *o, mu_error *ret_e
         .window = o->window,
         .queue_max = o->queue_max,
         .attempts_max = o->attempts_max,
+        .supervisor = {
+            .queue_bytes_max = o->queue_bytes_max,
+            .retries_max = o->retries_max,
+            .recovery_ms = o->recovery_ms,
+            .start_delay_ms = o->start_delay_ms,
+            .start_delay_max_ms = o->start_delay_max_ms,
+            .server_failures = o->server_failures,
+            .server_failures_ms = o->server_failures_ms,
+            .timeouts = timeouts_of(o),
+            .unknown_is_worker = o->unknown_is_worker != 0,
+            .backup_percent = o->backup_percent,
+            .watchdog_ms = o->watchdog_ms,
+            .measure = o->measure != 0,
+        },
         .heartbeat_ms = o->heartbeat_ms,
         .silence_ms = o->silence_ms,
         .node = node,
@@ -439,8 +424,12 @@ static mu_node *node_new(const mu_node_options *o)
     if (node == NULL)
         return NULL;
     node->cluster = mu_cluster_copy(o->cluster);
-    if (node->cluster == NULL || uv_mutex_init(&node->lock) != 0) {
+    node->journal = o->journal == NULL ? NULL : strdup(o->journal);
+    node->journal_sync = o->journal_sync != 0;
+    if (node->cluster == NULL || (o->journal != NULL && node->journal == NULL) ||
+        uv_mutex_init(&node->lock) != 0) {
         mu_cluster_free(node->cluster);
+        free(node->journal);
         free(node);
         return NULL;
     }

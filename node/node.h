@@ -76,6 +76,8 @@ struct mu_node {
     unsigned queue_max;
     size_t ps_count;
     mu_cluster *cluster;
+    char *journal;                  /* its file, NULL: none */
+    bool journal_sync;
     char address[280];
 };
 

@@ -1,7 +1,6 @@
 /* The public calls about variables: checks, then one call to the variables actor. */
-#include "muster/variable.h"
+#include "node/variable.h"
 
-#include "actors/messages.h"
 #include "actors/optimizer.h"
 #include "actors/variables.h"
 #include "node/node.h"
@@ -11,15 +10,6 @@
 
 /* Variables up to this many bytes have one shard, unless asked otherwise. */
 enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
-
-/* Unchanged once opened: any thread reads it. */
-struct mu_variable {
-    mu_node *node;              /* held: see mu__node_ref */
-    uint32_t servers_count;
-    struct mu__shape shape;
-    char name[MU__VARIABLE_NAME_MAX + 1];
-    uint64_t ids[];             /* one for each shard */
-};
 
 /* ---- Opening ---- */
 
@@ -150,6 +140,20 @@ static int check_dtype(const mu_variable *variable, bool fits, const char *what,
                         variable->name, mu_dtype_name((int)variable->shape.dtype), what);
 }
 
+int mu__variable_check(const mu_variable *variable, int operation, const void *buffer,
+                       size_t bytes, mu_error *ret_error)
+{
+    int dtype = (int)variable->shape.dtype;
+    int rv = check_bytes(variable, buffer, bytes, ret_error);
+
+    if (rv == 0 && operation == MU__VARIABLE_ADD)
+        rv = check_dtype(variable, mu__optimizer_adds(dtype), "does not add", ret_error);
+    if (rv == 0 && operation == MU__VARIABLE_APPLY)
+        rv = check_dtype(variable, mu__optimizer_learns(dtype), "takes no gradients",
+                         ret_error);
+    return rv;
+}
+
 /* ---- The public calls ---- */
 
 int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_ms,
@@ -200,7 +204,7 @@ int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes, int64_t 
                      mu_error *ret_error)
 {
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_READ, limit_ms);
-    int rv = check_bytes(variable, buffer, bytes, ret_error);
+    int rv = mu__variable_check(variable, MU__VARIABLE_READ, buffer, bytes, ret_error);
 
     if (rv != 0)
         return rv;
@@ -223,7 +227,7 @@ int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
                        int64_t limit_ms, mu_error *ret_error)
 {
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_ASSIGN, limit_ms);
-    int rv = check_bytes(variable, buffer, bytes, ret_error);
+    int rv = mu__variable_check(variable, MU__VARIABLE_ASSIGN, buffer, bytes, ret_error);
 
     if (rv != 0)
         return rv;
@@ -235,11 +239,8 @@ int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
                     int64_t limit_ms, mu_error *ret_error)
 {
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_ADD, limit_ms);
-    int rv = check_bytes(variable, delta, bytes, ret_error);
+    int rv = mu__variable_check(variable, MU__VARIABLE_ADD, delta, bytes, ret_error);
 
-    if (rv == 0)
-        rv = check_dtype(variable, mu__optimizer_adds((int)variable->shape.dtype),
-                         "does not add", ret_error);
     if (rv != 0)
         return rv;
     call.source = delta;
@@ -251,11 +252,8 @@ int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
                       mu_error *ret_error)
 {
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_APPLY, limit_ms);
-    int rv = check_bytes(variable, gradient, bytes, ret_error);
+    int rv = mu__variable_check(variable, MU__VARIABLE_APPLY, gradient, bytes, ret_error);
 
-    if (rv == 0)
-        rv = check_dtype(variable, mu__optimizer_learns((int)variable->shape.dtype),
-                         "takes no gradients", ret_error);
     if (rv != 0)
         return rv;
     call.source = gradient;

@@ -11,21 +11,25 @@
 
 struct mu__storage {
     const struct mu__storage_ops *ops;
+    const char *name;       /* for messages: the path; lives as long as the storage */
 };
 
 struct mu__storage_ops {
-    /* The whole content; NULL in *ret_content when there is no file yet, or it is empty.
-     * The caller drops the buffer. */
+    /* What a process that starts now would find; NULL in *ret_content when there is no
+     * file yet, or it is empty. The caller drops the buffer. */
     int (*load)(struct mu__storage *storage, mu_error *ret_error,
                 struct mu__buf **ret_content);
 
-    /* Add bytes at the end. They survive the process from the next flush on. */
+    /* Add bytes at the end. They survive the process from the next flush on; before it,
+     * a crash leaves any first part of them. After a failure none of them was taken. */
     int (*append)(struct mu__storage *storage, const void *data, size_t size,
                   mu_error *ret_error);
+
+    /* After a failure what was appended is kept and waits for the next flush. */
     int (*flush)(struct mu__storage *storage, mu_error *ret_error);
 
-    /* Replace the whole content: after a crash at any time there is the old or the new
-     * one. */
+    /* Replace the whole content, and what was appended to it: after a crash at any time
+     * there is the old or the new one. A failure leaves everything as it was. */
     int (*replace)(struct mu__storage *storage, const void *data, size_t size,
                    mu_error *ret_error);
 };

@@ -1061,6 +1061,123 @@ static void test_replaced(void **state)
     assert_true(read_first(store, opened.id) == 0);
 }
 
+/* ---- Batches ---- */
+
+static struct mu__store_write in_batch(uint64_t id, uint32_t operation,
+                                       const float content[4])
+{
+    return (struct mu__store_write){.id = id, .operation = operation, .rate = 0.5,
+                                    .momentum = 0.5, .data = {content, 16},
+                                    .writer = pid(BOB)};
+}
+
+static int check_batch(struct mu__store *store, const struct mu__store_write *first)
+{
+    mu_error error = {.code = 0};
+    int rv = mu__store_check_batch(store, first, &error);
+
+    assert_int_equal(error.code, rv);
+    return rv;
+}
+
+/* In their order, each on what the one before has left. */
+static void test_batch_is_applied(void **state)
+{
+    struct mu__store *store = *state;
+    const float content[4] = {8, 1, 2, 3};
+    uint64_t v = make(store, "v");
+    uint64_t w = make(store, "w");
+    struct mu__store_write writes[5] = {
+        in_batch(v, MU__WRITE_ASSIGN, content), in_batch(v, MU__WRITE_ADD, content),
+        in_batch(w, MU__WRITE_SGD, content), in_batch(v, MU__WRITE_SGD, content),
+        in_batch(w, MU__WRITE_MOMENTUM, content)};
+
+    for (int i = 0; i < 4; i++)
+        writes[i].next = &writes[i + 1];
+    writes[4].offset = 48;
+    assert_int_equal(check_batch(store, writes), 0);
+    assert_true(read_first(store, v) == 0);
+    mu__store_apply_batch(store, writes);
+    assert_true(read_first(store, v) == 12);
+    assert_true(read_first(store, w) == -4);
+    assert_int_equal(totals_of(store).transfers, 0);
+    assert_int_equal(totals_of(store).bytes, 3 * 64);
+}
+
+/* What makes the second write, and with it the batch, impossible. */
+static const struct batch_row {
+    int rv;
+    uint32_t operation;
+    uint64_t offset;
+    uint32_t size;
+} batch_rows[] = {
+    {0, MU__WRITE_ADD, 0, 16},
+    {0, MU__WRITE_ASSIGN, 48, 16},
+    {-MU_EINVALID, 0, 0, 16},
+    {-MU_EINVALID, MU__WRITE_ZERO, 0, 0},
+    {-MU_EINVALID, MU__WRITE_ZERO, 0, 16},
+    {-MU_EINVALID, MU__WRITE_COMMIT, 0, 0},
+    {-MU_EINVALID, MU__WRITE_ABANDON, 0, 0},
+    {-MU_EINVALID, 8, 0, 16},
+    {-MU_EINVALID, UINT32_MAX, 0, 16},
+    {-MU_EINVALID, MU__WRITE_ADD, 0, 0},
+    {-MU_EINVALID, MU__WRITE_ADD, 0, 15},
+    {-MU_EINVALID, MU__WRITE_ADD, 2, 16},
+    {-MU_ERANGE, MU__WRITE_ADD, 52, 16},
+    {-MU_ERANGE, MU__WRITE_ASSIGN, 68, 16},
+    {-MU_ERANGE, MU__WRITE_SGD, UINT64_MAX - 3, 16},
+};
+
+static void test_batch_is_refused(void **state)
+{
+    struct mu__store *store = *state;
+    const float content[4] = {8, 1, 2, 3};
+    uint64_t id = make(store, "v");
+    struct mu__store_write second = in_batch(id, MU__WRITE_ADD, content);
+    struct mu__store_write first = in_batch(id, MU__WRITE_ADD, content);
+
+    first.next = &second;
+    for (size_t i = 0; i < sizeof batch_rows / sizeof batch_rows[0]; i++) {
+        second.operation = batch_rows[i].operation;
+        second.offset = batch_rows[i].offset;
+        second.data.size = batch_rows[i].size;
+        if (check_batch(store, &first) != batch_rows[i].rv)
+            fail_msg("row %zu", i);
+        assert_true(read_first(store, id) == 0);
+    }
+    second = in_batch(id + 1, MU__WRITE_ADD, content);
+    assert_int_equal(check_batch(store, &first), -MU_ENOTFOUND);
+}
+
+/* No content yet, no memory for a velocity, a dtype that neither adds nor learns. */
+static void test_batch_needs(void **state)
+{
+    struct mu__store *store = *state;
+    struct mu__store_open made = open_of("v", ALICE, 1);
+    struct mu__store_open flags = open_of("b", ALICE, 2);
+    struct mu__store_open large = open_of("l", ALICE, 3);
+    const float content[4] = {1};
+    struct mu__store_write write = in_batch(opens(store, &made).id, MU__WRITE_ASSIGN,
+                                            content);
+
+    assert_int_equal(check_batch(store, &write), -MU_EPRECONDITION);
+    flags.shape = (struct mu__shape){MU_BOOL, 1, {64}, 1};
+    write.id = opens(store, &flags).id;
+    zero_it(store, write.id, ALICE, 2);
+    assert_int_equal(check_batch(store, &write), 0);
+    write.operation = MU__WRITE_ADD;
+    assert_int_equal(check_batch(store, &write), -MU_EINVALID);
+    write.operation = MU__WRITE_SGD;
+    assert_int_equal(check_batch(store, &write), -MU_EINVALID);
+    large.shape = (struct mu__shape){MU_F32, 1, {512}, 1};
+    large.bytes = 2048;
+    write.id = opens(store, &large).id;
+    zero_it(store, write.id, ALICE, 3);
+    assert_int_equal(check_batch(store, &write), 0);
+    write.operation = MU__WRITE_MOMENTUM;
+    assert_int_equal(check_batch(store, &write), -MU_EEXHAUSTED);
+}
+
 /* Thousands of names: found again, and each its own. */
 static void test_many(void **state)
 {
@@ -1123,6 +1240,9 @@ int main(void)
         WITH_STORE(test_orphan),
         WITH_STORE(test_orphan_is_waited_for),
         WITH_STORE(test_replaced),
+        WITH_STORE(test_batch_is_applied),
+        WITH_STORE(test_batch_is_refused),
+        WITH_STORE(test_batch_needs),
         cmocka_unit_test(test_many),
     };
 

@@ -25,6 +25,9 @@ enum mu_log_level { MU_LOG_ERROR, MU_LOG_WARN, MU_LOG_INFO, MU_LOG_DEBUG };
 typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *who,
                           const char *line);
 
+/* A tenth of the workers that the cluster has, rounded down: none below ten. */
+#define MU_TIMEOUTS_OF_WORKERS ((unsigned)-1)
+
 typedef struct mu_node_options {
     const mu_cluster *cluster;  /* copied; required */
     const char *cluster_name;   /* nodes of another name are refused; default "muster" */
@@ -36,8 +39,9 @@ typedef struct mu_node_options {
                                    address in the cluster, or else where it listens */
     struct uv_loop_s *loop;     /* run here; default NULL: a loop thread of its own */
     unsigned threads;           /* executor threads; default 1 */
-    unsigned window;            /* chief: closures given to one worker at a time; 0: twice
-                                   the worker's executor threads, at least 4 */
+    unsigned window;            /* chief: closures given to one worker at a time; 0, the
+                                   default: as many as keep it busy, by the time that
+                                   functions take */
     unsigned queue_max;         /* chief, client: closures scheduled and not resolved
                                    before schedule blocks; default 262144 */
     unsigned attempts_max;      /* chief: workers that may die under one closure before
@@ -56,7 +60,7 @@ typedef struct mu_node_options {
                                    default 3, 0: none */
     unsigned server_failures_ms; /* chief: for how long a report counts; default 600000 */
     unsigned timeouts;          /* chief: -MU_EDEADLINE results that are retried; default
-                                   a tenth of the workers */
+                                   MU_TIMEOUTS_OF_WORKERS */
     unsigned unknown_is_worker; /* chief: 1: a function's -MU_EUNKNOWN counts as the
                                    worker's failure, and the closure runs elsewhere */
     unsigned backup_percent;    /* chief: an idle worker runs a closure too when it takes
@@ -79,13 +83,16 @@ typedef struct mu_node_options {
 MU_EXPORT void mu_node_options_init(mu_node_options *options);
 
 /* Take over what the environment says, MUSTER_... before TensorFlow's names: queue_max,
- * start_delay_ms, server_failures and so on; docs/environment.md has the table. A
- * variable that is no number gives -MU_EINVALID, naming it. */
+ * start_delay_ms, server_failures and so on; docs/environment.md has the table. An empty
+ * variable counts as absent. One that is no whole number, or out of its range, gives
+ * -MU_EINVALID, naming it, its text and what was expected; `options` is then as before.
+ * Texts (cluster_name, journal) point into the environment. */
 MU_EXPORT int mu_node_options_environment(mu_node_options *options, mu_error *ret_error);
 
 /* The exit code by which a cluster manager knows that the chief wants to be restarted: if
- * `error` says that a parameter server is unavailable and MUSTER_RESTART_EXIT_CODE (or
- * TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE) is set, that code; else -1. */
+ * `error` says that a parameter server is unavailable (-MU_EUNAVAILABLE, MU_ERROR_SERVER)
+ * and MUSTER_RESTART_EXIT_CODE (or TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE) is set to a
+ * number of 0 to 255, that code; else -1. */
 MU_EXPORT int mu_restart_exit_code(const mu_error *error);
 
 /* Start a node: checks the options, binds, starts its threads, begins to connect.

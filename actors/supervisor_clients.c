@@ -1,0 +1,481 @@
+/* Who schedules, and a closure's way from SCHEDULE into its queue. */
+#include "actors/supervisor_inner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLACES_FIRST = 256, PLACES_MAX = 1 << 24, RUN_LIMIT_MAX_MS = 0x7fffffff };
+
+/* ---- Clients ---- */
+
+static bool client_is(const struct client *client, mu__pid pid)
+{
+    return client->present && mu__pid_equal(client->pid, pid);
+}
+
+static struct client *client_new(struct supervisor *s, mu__pid pid)
+{
+    struct client *client;
+    uint32_t i;
+
+    for (i = 0; i < s->clients_count; i++)
+        if (!s->clients[i].present && s->clients[i].closures == 0)
+            break;
+    if (i == CLIENTS_MAX)
+        return NULL;
+    if (i == s->clients_count && !mu__grow_array((void **)&s->clients, i + 1,
+                                                 sizeof *s->clients))
+        return NULL;
+    if (i == s->clients_count)
+        s->clients[s->clients_count++] = (struct client){.closures = 0};
+    client = &s->clients[i];
+    *client = (struct client){
+        .pid = pid,
+        .present = true,
+        .places = client->places,
+        .places_count = client->places_count,
+    };
+    return client;
+}
+
+struct client *mu__sup_client(struct supervisor *s, mu__pid pid)
+{
+    if (s->client_last < s->clients_count && client_is(&s->clients[s->client_last], pid))
+        return &s->clients[s->client_last];
+    for (uint32_t i = 0; i < s->clients_count; i++)
+        if (client_is(&s->clients[i], pid)) {
+            s->client_last = i;
+            return &s->clients[i];
+        }
+    return client_new(s, pid);
+}
+
+bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    return s->clients[closure->client].present ||
+           (closure->marks & MU__MARK_RESOLVED) != 0 ||
+           (more != NULL && more->number != 0);
+}
+
+/* ---- Walking over all that wait ---- */
+
+typedef void (*visit_fn)(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure);
+
+static void visit_list(struct mu__ctx *ctx, struct supervisor *s, uint32_t list,
+                       uint32_t client, visit_fn visit)
+{
+    struct mu__closure *closure = mu__closures_first(&s->closures, list);
+
+    while (closure != NULL) {
+        struct mu__closure *next = mu__closures_next(&s->closures, closure);
+
+        if (closure->client == client && (closure->marks & MU__MARK_RESOLVED) == 0)
+            visit(ctx, s, closure);
+        closure = next;
+    }
+}
+
+/* Every closure of a client that is not in flight. `visit` may remove it. */
+static void visit_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t client,
+                          visit_fn visit)
+{
+    for (uint32_t list = MU__LIST_QUEUES; list <= MU__LIST_PICKY; list++)
+        visit_list(ctx, s, list, client, visit);
+    for (uint32_t i = 1; i < s->stations_size; i++)
+        visit_list(ctx, s, mu__list_pinned(i), client, visit);
+}
+
+static void visit_in_flight(struct mu__ctx *ctx, struct supervisor *s, uint32_t client,
+                            visit_fn visit)
+{
+    for (uint32_t i = 1; i < s->stations_size; i++)
+        visit_list(ctx, s, mu__list_in_flight(i), client, visit);
+}
+
+/* Those of the journal go on for nobody. */
+static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    if (more != NULL && more->number != 0) {
+        s->clients[closure->client].closures--;
+        closure->client = 0;
+        s->clients[0].closures++;
+    } else if (mu__list_worker(closure->list) == 0) {
+        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER, "");
+    }
+}
+
+/* Nobody waits for these any more; what is in flight ends when its worker answers. */
+void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
+                           struct client *client)
+{
+    uint32_t number = (uint32_t)(client - s->clients);
+
+    client->present = false;
+    visit_waiting(ctx, s, number, forget);
+    visit_in_flight(ctx, s, number, forget);
+    mu__sup_inputs_client_lost(ctx, s, client->pid);
+}
+
+void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
+                   const char *task, const char *words)
+{
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        struct mu__msg *msg =
+            s->clients[i].present ? mu__msg_new(ctx, MU__FAULT) : NULL;
+        struct mu__fault *body;
+        size_t size = strlen(task) + strlen(words);
+
+        if (msg == NULL)
+            continue;
+        msg->backing = mu__buf_new(size);
+        if (msg->backing == NULL) {
+            mu__msg_free(ctx, msg);
+            continue;
+        }
+        body = mu__body(msg);
+        body->code = (uint32_t)-code;
+        body->error_kind = kind;
+        body->task = mu__view_str(task);
+        body->message = mu__view_str(words);
+        (void)mu__pack_view(mu__pack_view(msg->backing->data, &body->task),
+                            &body->message);
+        (void)mu__send(ctx, s->clients[i].pid, msg);
+    }
+}
+
+/* ---- What few closures have ---- */
+
+struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index)
+{
+    return index / MORES_CHUNK < s->mores_chunks
+               ? &s->mores[index / MORES_CHUNK][index % MORES_CHUNK]
+               : NULL;
+}
+
+struct more *mu__sup_more(const struct supervisor *s, const struct mu__closure *closure)
+{
+    return closure->more == 0 ? NULL : mu__sup_more_at(s, closure->more - 1);
+}
+
+static bool add_chunk(struct supervisor *s)
+{
+    uint32_t first = s->mores_chunks * MORES_CHUNK;
+    struct more *chunk = NULL;
+
+    if (!mu__grow_array((void **)&s->mores, s->mores_chunks + 1, sizeof *s->mores) ||
+        !mu__grow_array((void **)&chunk, MORES_CHUNK, sizeof *chunk))
+        return false;
+    s->mores[s->mores_chunks++] = chunk;
+    for (uint32_t i = 0; i < MORES_CHUNK; i++)
+        chunk[i] = (struct more){
+            .index = first + i,
+            .next_free = i + 1 < MORES_CHUNK ? first + i + 2 : s->mores_free,
+        };
+    s->mores_free = first + 1;
+    return true;
+}
+
+struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure)
+{
+    struct more *more;
+
+    if (closure->more != 0)
+        return mu__sup_more(s, closure);
+    if (s->mores_free == 0 && !add_chunk(s))
+        return NULL;
+    more = mu__sup_more_at(s, s->mores_free - 1);
+    s->mores_free = more->next_free;
+    *more = (struct more){
+        .index = more->index,
+        .closure = mu__closure_id(closure),
+        .priority = MU__PRIORITY_USUAL,
+    };
+    closure->more = more->index + 1;
+    return more;
+}
+
+void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure)
+{
+    struct more *more = mu__sup_more(s, closure);
+
+    if (more == NULL)
+        return;
+    mu__timer_cancel(ctx, more->timer);
+    mu__sup_drop_inputs(ctx, s, more);
+    mu__free_array(more->name);
+    *more = (struct more){.index = more->index, .next_free = s->mores_free};
+    s->mores_free = more->index + 1;
+    closure->more = 0;
+}
+
+/* ---- Scheduling ---- */
+
+/* Arguments stay where they came from, unless that is much larger than they are: one
+ * small closure must not keep a whole frame of them alive. */
+static bool keep_args(struct mu__closure *closure, struct mu__msg *msg,
+                      const struct mu__packed *args)
+{
+    uint64_t size = (uint64_t)args->head_size + args->tail_size;
+    struct mu__packed copied;
+    struct mu__buf *copy;
+
+    if (msg->backing != NULL && msg->backing->capacity <= 2 * size + COPY_SLACK_BYTES) {
+        mu__closure_set_args(closure, args, msg->backing);
+        return true;
+    }
+    if (size == 0)
+        return true;
+    copy = mu__pack_copy(args, &copied);
+    if (copy == NULL)
+        return false;
+    mu__closure_set_args(closure, &copied, copy);
+    mu__buf_unref(copy);
+    return true;
+}
+
+/* So that a client can name a closure by its token. Tokens of clients are small and are
+ * used again; one that is not cannot be cancelled. */
+static void note_place(struct client *client, const struct mu__closure *closure)
+{
+    uint32_t count = client->places_count == 0 ? PLACES_FIRST : client->places_count;
+
+    if (closure->token == 0 || closure->token > PLACES_MAX)
+        return;
+    while (count < closure->token)
+        count *= 2;
+    if (count != client->places_count) {
+        if (!mu__grow_array((void **)&client->places, count, sizeof *client->places))
+            return;
+        memset(client->places + client->places_count, 0,
+               (count - client->places_count) * sizeof *client->places);
+        client->places_count = count;
+    }
+    client->places[closure->token - 1] = closure->index + 1;
+}
+
+void mu__sup_adopt(struct supervisor *s, struct client *client,
+                   struct mu__closure *closure, uint64_t token)
+{
+    closure->client = (uint32_t)(client - s->clients);
+    closure->token = token;
+    client->closures++;
+    client->scheduled++;
+    note_place(client, closure);
+}
+
+static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
+                                   struct mu__msg *msg)
+{
+    struct mu__schedule *body = mu__body(msg);
+    uint64_t size = (uint64_t)body->args.head_size + body->args.tail_size;
+    uint32_t function = mu__names_number(&s->functions, body->function);
+    uint32_t count =
+        s->closures.count - mu__closures_count(&s->closures, MU__LIST_KEPT);
+    struct mu__closure *closure;
+
+    if (function == MU__NAME_NONE || count >= s->config.queue_max ||
+        (count > 0 && s->args_bytes + size > s->config.queue_bytes_max))
+        return NULL;
+    closure = mu__closures_add(&s->closures);
+    if (closure == NULL)
+        return NULL;
+    if (!keep_args(closure, msg, &body->args)) {
+        mu__closures_remove(&s->closures, closure);
+        return NULL;
+    }
+    s->args_bytes += size;
+    s->scheduled++;
+    closure->function = function;
+    closure->marks = body->drop_result ? MU__MARK_DROP_RESULT : 0;
+    mu__sup_adopt(s, client, closure, body->token);
+    return closure;
+}
+
+static void answer_exhausted(struct mu__ctx *ctx, struct mu__msg *msg)
+{
+    struct mu__schedule *asked = mu__body(msg);
+    struct mu__msg *answer = mu__msg_new(ctx, MU__RESOLVED);
+    struct mu__resolved *body;
+
+    if (answer == NULL)
+        return;
+    body = mu__body(answer);
+    body->token = asked->token;
+    body->code = MU_EEXHAUSTED;
+    body->error_kind = MU_ERROR_LIMIT;
+    body->message = mu__view_str("the chief holds as many closures as it may");
+    (void)mu__send(ctx, msg->from, answer);
+}
+
+static bool has_options(const struct mu__schedule *body)
+{
+    return (body->flags | body->priority | body->attempts_max | body->worker |
+            body->not_worker | body->name.size | body->inputs.size) != 0 ||
+           (body->deadline_ms | body->run_limit_ms) != 0;
+}
+
+static char *copy_name(struct mu__view name)
+{
+    char *copy = NULL;
+
+    if (mu__grow_array((void **)&copy, name.size + 1, 1))
+        mu__view_copy(name, copy, name.size + 1);
+    return copy;
+}
+
+static int take_options(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure, const struct mu__schedule *body,
+                        mu_error *ret_error)
+{
+    struct more *more = mu__sup_need_more(s, closure);
+
+    if (more == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    more->flags = body->flags;
+    more->priority = body->priority == 0 ? MU__PRIORITY_USUAL
+                                         : (uint8_t)(body->priority - 1);
+    more->attempts_max = body->attempts_max;
+    more->worker = body->worker;
+    more->not_worker = body->not_worker;
+    more->run_limit_ms = body->run_limit_ms < RUN_LIMIT_MAX_MS ? body->run_limit_ms
+                                                               : RUN_LIMIT_MAX_MS;
+    if (body->deadline_ms != 0)
+        more->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
+    if (body->name.size > 0) {
+        more->name = copy_name(body->name);
+        if (more->name == NULL)
+            return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    if (more->name != NULL && s->journal != NULL) {
+        int rv = mu__sup_journal_scheduled(ctx, s, closure, ret_error);
+
+        if (rv != 0)
+            return rv;
+    }
+    return mu__sup_take_inputs(ctx, s, closure, body->inputs, ret_error);
+}
+
+/* Into its queue, unless it waits for inputs. */
+static void begin(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                  const struct mu__schedule *body)
+{
+    struct more *more;
+    mu_error error;
+
+    if (take_options(ctx, s, closure, body, &error) != 0) {
+        mu__sup_resolve_words(ctx, s, closure, error.code, (uint32_t)error.kind,
+                              error.message);
+        return;
+    }
+    more = mu__sup_more(s, closure);
+    if (more->deadline_ms != 0)
+        mu__sup_arm(ctx, s, closure);
+    if (more->inputs_missing > 0)
+        mu__sup_hold(s, closure);
+    else
+        mu__sup_queue_last(ctx, s, closure);
+}
+
+void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__schedule *body = mu__body(msg);
+    struct client *client = mu__sup_client(s, msg->from);
+    struct mu__closure *closure;
+
+    if (client != NULL && body->name.size > 0 && s->journal != NULL &&
+        mu__sup_journal_known(ctx, s, client, body))
+        return;
+    closure = client == NULL ? NULL : enqueue(s, client, msg);
+    if (closure == NULL) {
+        answer_exhausted(ctx, msg);
+        return;
+    }
+    if (s->watchdog_timer == 0)
+        mu__sup_watchdog_watch(ctx, s);
+    if (has_options(body))
+        begin(ctx, s, closure, body);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Cancelling ---- */
+
+static void cancel_waiting(struct mu__ctx *ctx, struct supervisor *s,
+                           struct mu__closure *closure)
+{
+    mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+                          "cancelled before it ran, after another closure's error");
+}
+
+static void ask_to_stop(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, mu__list_worker(closure->list));
+
+    if ((closure->marks & MU__MARK_CANCELLED) != 0)
+        return;
+    closure->marks |= MU__MARK_CANCELLED;
+    if (worker != NULL)
+        mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
+                            closure->attempt);
+    worker = more == NULL ? NULL : mu__membership_get(&s->members, more->backup_worker);
+    if (worker != NULL)
+        mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
+                            more->backup_attempt);
+}
+
+void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct client *client = mu__sup_client(s, msg->from);
+    uint32_t number;
+
+    if (client == NULL)
+        return;
+    number = (uint32_t)(client - s->clients);
+    visit_waiting(ctx, s, number, cancel_waiting);
+    visit_in_flight(ctx, s, number, ask_to_stop);
+}
+
+struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
+                                       uint64_t token)
+{
+    const struct client *client = mu__sup_client(s, pid);
+    struct mu__closure *closure;
+
+    if (client == NULL || token == 0 || token > client->places_count ||
+        client->places[token - 1] == 0)
+        return NULL;
+    closure = mu__closures_at(&s->closures, client->places[token - 1] - 1);
+    return closure != NULL && closure->token == token &&
+                   &s->clients[closure->client] == client &&
+                   (closure->marks & MU__MARK_RESOLVED) == 0
+               ? closure
+               : NULL;
+}
+
+void mu__sup_on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__cancel_closure *body = mu__body(msg);
+    struct mu__closure *closure = mu__sup_closure_at(s, msg->from, body->token);
+
+    if (closure == NULL)
+        return;
+    if (mu__list_worker(closure->list) != 0) {
+        ask_to_stop(ctx, s, closure);
+        closure->marks |= MU__MARK_UNWANTED;
+        return;
+    }
+    mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+                          "cancelled before it ran");
+}

@@ -1,0 +1,356 @@
+/* Which closure goes to which worker.
+ *
+ * Most closures are plain: the first of the most urgent queue goes to the least loaded
+ * worker with room. A closure that may not run everywhere, and finds no worker, steps
+ * aside into the list of the picky ones, which are tried first from then on. One that is
+ * for one worker alone waits in a list of that worker.
+ *
+ * A suspect has been in flight at several workers that were lost. It runs with nothing
+ * beside it, so that it can be told from what died with it: one worker at a time is kept
+ * free for it. */
+#include "actors/supervisor_inner.h"
+
+#include <stdio.h>
+
+enum {
+    PICKY_LOOKS = 8,            /* picky closures that are tried in one go */
+    EFFECTS_OUT_MAX = MU__ID_WINDOW_SPAN_MAX - (1 << 17),
+    EFFECTS_WAIT_MS = 20,
+    WINDOW_TIME_US = 4000,      /* work that a worker may have in its window */
+    WINDOW_LARGE = 1024
+};
+
+/* ---- Queues ---- */
+
+uint32_t mu__sup_home(struct supervisor *s, const struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    uint32_t number;
+
+    if (more == NULL)
+        return MU__LIST_QUEUE;
+    if (more->worker == 0)
+        return MU__LIST_QUEUES + more->priority;
+    number = mu__membership_know(&s->members, more->worker - 1);
+    if (number == 0 || !mu__sup_need_station(s, number))
+        return MU__LIST_NONE;
+    return mu__list_pinned(number);
+}
+
+static void after_queueing(struct mu__ctx *ctx, struct supervisor *s, uint32_t list)
+{
+    uint32_t number = list > MU__LIST_WORKERS ? (list - MU__LIST_WORKERS) / 2 : 0;
+
+    if (number == 0)
+        return;
+    if (mu__membership_get(&s->members, number) == NULL)
+        mu__sup_await_worker(ctx, s, number);
+    else
+        mu__sup_dispatch_pinned(ctx, s, number);
+}
+
+static uint32_t home_or_usual(struct supervisor *s, const struct mu__closure *closure)
+{
+    uint32_t list = mu__sup_home(s, closure);
+
+    return list == MU__LIST_NONE ? MU__LIST_QUEUE : list;
+}
+
+void mu__sup_queue_first(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure)
+{
+    uint32_t list = home_or_usual(s, closure);
+
+    mu__closures_move_first(&s->closures, closure, list);
+    after_queueing(ctx, s, list);
+}
+
+void mu__sup_queue_last(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure)
+{
+    uint32_t list = home_or_usual(s, closure);
+
+    mu__closures_move_last(&s->closures, closure, list);
+    after_queueing(ctx, s, list);
+}
+
+void mu__sup_hold(struct supervisor *s, struct mu__closure *closure)
+{
+    mu__closures_move_last(&s->closures, closure, MU__LIST_HELD);
+}
+
+/* ---- Messages ---- */
+
+static void name_effect(const struct supervisor *s, const struct more *more,
+                        struct mu__run *body)
+{
+    body->flags = more->flags;
+    body->name = mu__view_str(more->name == NULL ? "" : more->name);
+    if (more->name == NULL)
+        body->name = (struct mu__view){NULL, 0};
+    if (more->inputs_count > 0)
+        body->inputs = (struct mu__view){more->inputs, 8 * more->inputs_count};
+    if (more->effect != 0) {
+        body->origin = s->origin;
+        body->effect = more->effect;
+        body->effects_done = s->effects.base;
+    }
+}
+
+int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
+                     const struct mu__member_worker *worker,
+                     const struct mu__closure *closure, uint32_t attempt)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    struct mu__msg *msg = mu__msg_new(ctx, MU__RUN);
+    struct mu__run *body;
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    body = mu__body(msg);
+    body->closure = mu__closure_id(closure);
+    body->attempt = attempt;
+    body->function = mu__names_view(&s->functions, closure->function);
+    body->args = mu__closure_args(closure);
+    if (more != NULL)
+        name_effect(s, more, body);
+    if (closure->backing != NULL)
+        msg->backing = mu__buf_ref(closure->backing);
+    return mu__send(ctx, (mu__pid){worker->node, MU__WORKER}, msg);
+}
+
+void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
+                         uint32_t attempt)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__CANCEL);
+    struct mu__cancel *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->closure = closure;
+    body->attempt = attempt;
+    (void)mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
+}
+
+/* ---- Giving out ---- */
+
+/* The number under which servers know its effects. False: so many are out that it must
+ * wait for the oldest to be done. */
+static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
+                          struct mu__closure *closure, struct more *more)
+{
+    if ((more->flags & MU__CLOSURE_ONCE) == 0 || more->effect != 0)
+        return true;
+    if (s->effect_last < s->effects.base + EFFECTS_OUT_MAX) {
+        if (!mu__sup_journal_reserve(ctx, s))
+            return true;
+        more->effect = ++s->effect_last;
+        return true;
+    }
+    more->held_until_ms = mu__now_ms(ctx) + EFFECTS_WAIT_MS;
+    mu__sup_hold(s, closure);
+    mu__sup_arm(ctx, s, closure);
+    return false;
+}
+
+/* What is to be done before a closure with `more` can go to a worker. False: it waits
+ * elsewhere now. */
+static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
+                    struct mu__closure *closure, struct mu__member_worker *worker)
+{
+    struct more *more = mu__sup_more(s, closure);
+
+    if (!number_effect(ctx, s, closure, more))
+        return false;
+    if (s->journal_dirty)
+        mu__sup_journal_secure(ctx, s);
+    return more->inputs_count == 0 ||
+           mu__sup_bring_inputs(ctx, s, closure, worker) == 0;
+}
+
+/* Backups have numbers too. */
+static uint16_t next_attempt(const struct more *more, const struct mu__closure *closure)
+{
+    uint32_t last = more != NULL && more->backup_attempt > closure->attempt
+                        ? more->backup_attempt
+                        : closure->attempt;
+
+    return (uint16_t)(last + 1);
+}
+
+/* False when the news that this worker has gone is on its way. */
+static bool give(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                 uint32_t number)
+{
+    struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    if (closure->more != 0 && !prepare(ctx, s, closure, worker))
+        return true;
+    closure->attempt = next_attempt(mu__sup_more(s, closure), closure);
+    closure->started_ms = (uint32_t)mu__now_ms(ctx);
+    mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
+    mu__membership_load(&s->members, number, mu__closure_bytes(closure));
+    if (mu__sup_send_run(ctx, s, worker, closure, closure->attempt) != 0) {
+        mu__membership_unload(&s->members, number, mu__closure_bytes(closure));
+        closure->attempt--;
+        mu__closures_move_first(&s->closures, closure, home_or_usual(s, closure));
+        return false;
+    }
+    if (closure->more != 0)
+        mu__sup_arm(ctx, s, closure);
+    if (s->config.backup_percent != 0 && s->backup_timer == 0)
+        mu__sup_backup_watch(ctx, s);
+    return true;
+}
+
+static bool is_suspect(const struct mu__closure *closure)
+{
+    return closure->crashes >= SUSPECT_CRASHES;
+}
+
+static bool suits(const struct mu__member_worker *worker, const void *arg)
+{
+    return worker->index + 1 != ((const struct more *)arg)->not_worker;
+}
+
+/* A worker that has nothing to do and gets nothing else; 0 while there is none. */
+static uint32_t pick_alone(struct supervisor *s)
+{
+    const struct mu__member_worker *worker;
+
+    if (s->reserved == 0) {
+        s->reserved = mu__membership_pick(&s->members);
+        if (s->reserved == 0)
+            return 0;
+        mu__membership_hold(&s->members, s->reserved, MU__HOLD_ALONE);
+    }
+    worker = mu__membership_get(&s->members, s->reserved);
+    return worker != NULL && worker->load == 0 && worker->holds == MU__HOLD_ALONE
+               ? s->reserved
+               : 0;
+}
+
+static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    const struct mu__member_worker *near;
+
+    if (is_suspect(closure))
+        return pick_alone(s);
+    near = mu__membership_get(&s->members, mu__sup_inputs_worker(s, more));
+    if (near != NULL && mu__membership_has_room(near) && suits(near, more))
+        return near->number;
+    return more->not_worker == 0 ? mu__membership_pick(&s->members)
+                                 : mu__membership_pick_fitting(&s->members, suits, more);
+}
+
+static void try_picky(struct mu__ctx *ctx, struct supervisor *s)
+{
+    struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_PICKY);
+
+    for (unsigned i = 0; closure != NULL && i < PICKY_LOOKS; i++) {
+        struct mu__closure *next = mu__closures_next(&s->closures, closure);
+        uint32_t number = pick_for(s, closure);
+
+        if (number != 0 && !give(ctx, s, closure, number))
+            return;
+        if (number == 0)
+            mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
+        closure = next;
+    }
+}
+
+/* True when the worker that was kept free is not needed for it any more. */
+static bool release_unused(struct supervisor *s)
+{
+    uint32_t number = s->reserved;
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    if (number == 0 || (worker != NULL && worker->load > 0))
+        return false;
+    s->reserved = 0;
+    if (worker != NULL)
+        mu__membership_release(&s->members, number, MU__HOLD_ALONE);
+    return worker != NULL;
+}
+
+static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
+{
+    struct mu__closure *closure;
+
+    while ((closure = mu__closures_first_queued(&s->closures)) != NULL) {
+        uint32_t number = mu__membership_pick(&s->members);
+
+        if (number == 0)
+            return;
+        if (closure->more != 0 || is_suspect(closure)) {
+            number = pick_for(s, closure);
+            if (number == 0) {
+                mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
+                continue;
+            }
+        }
+        if (!give(ctx, s, closure, number))
+            return;
+    }
+}
+
+void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
+{
+    do {
+        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0)
+            try_picky(ctx, s);
+        give_queued(ctx, s);
+    } while (s->reserved != 0 && release_unused(s));
+}
+
+void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    struct mu__closure *closure;
+
+    while (worker != NULL && mu__membership_has_room(worker) &&
+           (closure = mu__closures_first(&s->closures, mu__list_pinned(number))) != NULL)
+        if (!give(ctx, s, closure, number))
+            return;
+}
+
+void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                    uint64_t bytes)
+{
+    mu__membership_unload(&s->members, number, bytes);
+    if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0)
+        mu__sup_dispatch_pinned(ctx, s, number);
+    mu__sup_leave_if_idle(ctx, s, number);
+}
+
+/* ---- Windows ---- */
+
+/* Closures that a worker gets ahead hide the way to it and back. So many that its threads
+ * have some milliseconds of work: more would only wait there, behind a long one perhaps,
+ * while another worker is free. A window grows at most twofold with each result. */
+void mu__sup_adapt_window(struct supervisor *s, struct mu__member_worker *worker,
+                          uint32_t took_ms)
+{
+    struct station *station = &s->stations[worker->number];
+    uint32_t threads = worker->threads == 0 ? 1 : worker->threads;
+    uint32_t beside = worker->load == 0 ? 1 : worker->load;
+    uint64_t one_us = beside <= threads ? (uint64_t)took_ms * 1000
+                                        : (uint64_t)took_ms * 1000 * threads / beside;
+    uint64_t window;
+
+    station->estimate_us = (7 * station->estimate_us + one_us + 7) / 8;
+    window = threads + (uint64_t)WINDOW_TIME_US * threads / (station->estimate_us + 4);
+    if (window > 2 * (uint64_t)worker->window)
+        window = 2 * (uint64_t)worker->window;
+    if (window > WINDOW_LARGE)
+        window = WINDOW_LARGE;
+    if (window < threads)
+        window = threads;
+    /* Small changes are not worth a new list. */
+    if (window > worker->window + worker->window / 4 || window == threads ||
+        window < worker->window - worker->window / 4)
+        if (window != worker->window)
+            mu__membership_set_window(&s->members, worker->number, (uint32_t)window);
+}

@@ -1,0 +1,263 @@
+/* Why a closure has not run, and a word in the log when nothing moves. */
+#include "actors/supervisor_inner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WATCHDOG_LOOKS = 10, SHOWN_MAX = 4 };
+
+/* ---- What is missing ---- */
+
+mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
+{
+    mu_value *list = mu_value_list();
+    char task[MU__TASK_NAME_MAX + 1];
+
+    for (uint32_t i = 1; i < s->members.workers_size && i < s->stations_size; i++) {
+        const struct mu__member_worker *worker = &s->members.workers[i];
+        mu_value *map;
+
+        if (!worker->known || worker->present)
+            continue;
+        map = mu_value_map();
+        mu__sup_worker_task(task, sizeof task, worker->index);
+        (void)mu_value_set(map, "task", mu_value_string(task));
+        (void)mu_value_set(map, "for_ms",
+                           mu_value_int((int64_t)(now_ms - s->stations[i].lost_ms)));
+        (void)mu_value_append(list, map);
+    }
+    return list;
+}
+
+/* "no worker is up; missing since 1200 ms: /job:worker/task:1" */
+static void say_workers(const struct supervisor *s, uint64_t now_ms, char *out,
+                        size_t size)
+{
+    size_t used;
+    unsigned shown = 0;
+
+    if (s->members.count == 0)
+        (void)snprintf(out, size, "no worker is up");
+    else
+        (void)snprintf(out, size, "none of %" PRIu32 " workers has room",
+                       s->members.count);
+    for (uint32_t i = 1; i < s->members.workers_size && i < s->stations_size; i++) {
+        const struct mu__member_worker *worker = &s->members.workers[i];
+
+        used = strlen(out);
+        if (worker->known && !worker->present && shown++ < SHOWN_MAX)
+            (void)snprintf(out + used, size - used,
+                           "; /job:worker/task:%" PRIu32 " is missing for %" PRIu64
+                           " ms", worker->index, now_ms - s->stations[i].lost_ms);
+    }
+}
+
+/* ---- One closure ---- */
+
+static const struct mu__member_worker *pinned_to(const struct supervisor *s,
+                                                 const struct mu__closure *closure)
+{
+    uint32_t number = (closure->list - MU__LIST_WORKERS) / 2;
+
+    return &s->members.workers[number];
+}
+
+static uint32_t place_in_queue(const struct supervisor *s,
+                               const struct mu__closure *closure)
+{
+    uint32_t place = 0;
+    const struct mu__closure *at = mu__closures_first(&s->closures, closure->list);
+
+    for (; at != NULL && at != closure; at = mu__closures_next(&s->closures, at))
+        place++;
+    for (uint32_t list = MU__LIST_QUEUES; list < closure->list; list++)
+        place += mu__closures_count(&s->closures, list);
+    return place;
+}
+
+static void say_wait(const struct supervisor *s, const struct mu__closure *closure,
+                     uint64_t now_ms, char *out, size_t size)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    char workers[192];
+
+    say_workers(s, now_ms, workers, sizeof workers);
+    if (mu__list_worker(closure->list) != 0)
+        (void)snprintf(out, size, "for its function to return");
+    else if (closure->list == MU__LIST_KEPT)
+        (void)snprintf(out, size, "for nothing: it is done, and its result is kept");
+    else if (closure->list == MU__LIST_HELD && more->inputs_missing > 0)
+        (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
+                       more->inputs_missing, more->inputs_count);
+    else if (closure->list == MU__LIST_HELD)
+        (void)snprintf(out, size, "%" PRIu64 " ms more before it is tried again (%s on "
+                       "%s)", more->held_until_ms > now_ms ? more->held_until_ms - now_ms
+                                                           : 0,
+                       mu_strerror((int)more->failed_code),
+                       more->failed_task[0] == '\0' ? "its worker" : more->failed_task);
+    else if (closure->list == MU__LIST_PICKY && closure->crashes >= SUSPECT_CRASHES)
+        (void)snprintf(out, size, "for a worker of its own, since %u workers were lost "
+                       "under it", closure->crashes);
+    else if (closure->list == MU__LIST_PICKY)
+        (void)snprintf(out, size, "for another worker than /job:worker/task:%" PRIu32,
+                       more->not_worker - 1);
+    else if (closure->list > MU__LIST_WORKERS)
+        (void)snprintf(out, size, "for /job:worker/task:%" PRIu32 ", which is %s",
+                       pinned_to(s, closure)->index,
+                       pinned_to(s, closure)->present ? "busy" : "missing");
+    else
+        (void)snprintf(out, size, "for a worker, behind %" PRIu32 " others: %s",
+                       place_in_queue(s, closure), workers);
+}
+
+static const char *state_of(const struct mu__closure *closure)
+{
+    if (mu__list_worker(closure->list) != 0)
+        return "running";
+    if (closure->list == MU__LIST_KEPT)
+        return "done";
+    return closure->list == MU__LIST_HELD ? "held" : "queued";
+}
+
+static mu_value *explanation(const struct supervisor *s,
+                             const struct mu__closure *closure, uint64_t now_ms)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, mu__list_worker(closure->list));
+    mu_value *map = mu_value_map();
+    char text[384];
+
+    (void)mu_value_set(map, "closure", mu_value_int((int64_t)mu__closure_id(closure)));
+    (void)mu_value_set(map, "name", mu_value_string(more == NULL || more->name == NULL
+                                                        ? ""
+                                                        : more->name));
+    mu__view_copy(mu__names_view(&s->functions, closure->function), text, sizeof text);
+    (void)mu_value_set(map, "function", mu_value_string(text));
+    (void)mu_value_set(map, "state", mu_value_string(state_of(closure)));
+    (void)mu_value_set(map, "attempt", mu_value_int(closure->attempt));
+    (void)mu_value_set(map, "crashes", mu_value_int(closure->crashes));
+    text[0] = '\0';
+    if (worker != NULL)
+        mu__sup_worker_task(text, sizeof text, worker->index);
+    (void)mu_value_set(map, "task", mu_value_string(text));
+    (void)mu_value_set(map, "for_ms",
+                       mu_value_int(worker == NULL ? 0
+                                                   : (uint32_t)now_ms -
+                                                         closure->started_ms));
+    say_wait(s, closure, now_ms, text, sizeof text);
+    (void)mu_value_set(map, "waits_for", mu_value_string(text));
+    return map;
+}
+
+static const struct mu__closure *closure_named(const struct supervisor *s,
+                                               struct mu__view name)
+{
+    for (uint32_t i = 0; i < s->mores_chunks * MORES_CHUNK; i++) {
+        const struct more *more = mu__sup_more_at(s, i);
+
+        if (more->closure != 0 && more->name != NULL && mu__view_is(name, more->name))
+            return mu__closures_find(&s->closures, more->closure);
+    }
+    return NULL;
+}
+
+/* By its number, as the status shows it, or by the client's token for it. */
+static const struct mu__closure *closure_asked(struct supervisor *s,
+                                               const struct mu__msg *msg,
+                                               const struct mu__status_get *body)
+{
+    if (body->name.size > 0)
+        return closure_named(s, body->name);
+    if (body->place != 0)
+        return mu__sup_closure_at(s, msg->from, body->place);
+    return mu__closures_find(&s->closures, body->closure);
+}
+
+void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg)
+{
+    const struct mu__status_get *asked = mu__body(msg);
+    const struct mu__closure *closure = closure_asked(s, msg, asked);
+    struct mu__msg *reply = mu__msg_new(ctx, MU__STATUS);
+    mu_value *map = closure == NULL ? mu_value_map()
+                                    : explanation(s, closure, mu__now_ms(ctx));
+
+    if (closure == NULL) {
+        (void)mu_value_set(map, "state", mu_value_string("unknown"));
+        (void)mu_value_set(map, "waits_for",
+                           mu_value_string("for nothing: the chief has no such closure "
+                                           "(it may be resolved)"));
+    }
+    if (reply != NULL) {
+        struct mu__status *body = mu__body(reply);
+
+        body->token = asked->token;
+        reply->backing = mu__pack_value(map, &body->status);
+    }
+    mu_value_free(map);
+    (void)mu__send(ctx, msg->from, reply);
+}
+
+/* ---- Watchdog ---- */
+
+static void say_in_flight(const struct supervisor *s, uint32_t now_ms, char *out,
+                          size_t size)
+{
+    unsigned shown = 0;
+
+    out[0] = '\0';
+    for (uint32_t i = 1; i < s->stations_size && shown < SHOWN_MAX; i++) {
+        const struct mu__closure *closure =
+            mu__closures_first(&s->closures, mu__list_in_flight(i));
+        struct mu__view name;
+        size_t used = strlen(out);
+
+        if (closure == NULL)
+            continue;
+        name = mu__names_view(&s->functions, closure->function);
+        (void)snprintf(out + used, size - used,
+                       "; closure %" PRIu64 " \"%.*s\" on /job:worker/task:%" PRIu32
+                       " for %" PRIu32 " ms", mu__closure_id(closure), (int)name.size,
+                       (const char *)name.data, s->members.workers[i].index,
+                       now_ms - closure->started_ms);
+        shown++;
+    }
+}
+
+void mu__sup_watchdog_watch(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint64_t tick_ms = s->config.watchdog_ms / WATCHDOG_LOOKS;
+
+    if (s->config.watchdog_ms == 0)
+        return;
+    s->progress_ms = mu__now_ms(ctx);
+    s->watchdog_timer = mu__timer_set(ctx, tick_ms == 0 ? 1 : tick_ms,
+                                      timer_token(TIMER_WATCHDOG, 0));
+}
+
+void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t still_ms = now_ms - s->progress_ms;
+    uint64_t progress_ms = s->progress_ms;
+    uint32_t waiting = mu__sup_waiting(s);
+    uint32_t running = mu__sup_in_flight(s);
+    char in_flight[384];
+    char workers[256];
+
+    s->watchdog_timer = 0;
+    if (waiting == 0 && running == 0)
+        return;
+    mu__sup_watchdog_watch(ctx, s);
+    s->progress_ms = progress_ms;
+    if (still_ms < s->config.watchdog_ms)
+        return;
+    s->progress_ms = now_ms;
+    s->stalls++;
+    say_in_flight(s, (uint32_t)now_ms, in_flight, sizeof in_flight);
+    say_workers(s, now_ms, workers, sizeof workers);
+    mu__log(ctx, MU__LOG_WARN, "no closure was resolved for %" PRIu64 " ms; %" PRIu32
+            " are queued, %" PRIu32 " in flight%s; %s", still_ms, waiting, running,
+            in_flight, workers);
+}

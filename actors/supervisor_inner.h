@@ -1,0 +1,452 @@
+/* What the supervisor is made of; for actors/supervisor*.c only.
+ *
+ *     supervisor.c            its handlers: who says what to it
+ *     supervisor_clients.c    who schedules; a closure from SCHEDULE to its queue
+ *     supervisor_dispatch.c   which closure goes to which worker
+ *     supervisor_retry.c      what becomes of an attempt: result, retry, limit, backup
+ *     supervisor_workers.c    workers that come, are lost, are waited for, leave
+ *     supervisor_inputs.c     kept results and per-worker values
+ *     supervisor_journal.c    named closures over a restart
+ *     supervisor_status.c     what it tells about itself
+ *     supervisor_explain.c    why a closure has not run; a word when nothing moves */
+#ifndef MU_ACTORS_SUPERVISOR_INNER_H
+#define MU_ACTORS_SUPERVISOR_INNER_H
+
+#include "actors/closures.h"
+#include "actors/histogram.h"
+#include "actors/id_window.h"
+#include "actors/journal.h"
+#include "actors/membership.h"
+#include "actors/messages.h"
+#include "actors/names.h"
+#include "actors/packing.h"
+#include "actors/server_failures.h"
+#include "actors/supervisor.h"
+#include "runtime/map.h"
+
+enum {
+    CLIENTS_MAX = 4096,
+    METRICS_MAX = 256,
+    QUESTIONS_MAX = 64,         /* status questions under way */
+    COPY_SLACK_BYTES = 512,
+    SUSPECT_CRASHES = 2,        /* after so many a closure runs with nothing beside it */
+    MORES_CHUNK = 256,
+    SAME_TROUBLE_MS = 1000      /* one reporter's words about a server count once in it */
+};
+
+/* Who schedules. A place is used again when its client has gone and none of its closures
+ * is left. */
+struct client {
+    mu__pid pid;
+    bool present;
+    uint32_t closures;
+    uint64_t scheduled;
+    uint32_t *places;           /* by token - 1: index + 1 of the closure */
+    uint32_t places_count;
+};
+
+/* The names stand in metric_names, in the same order. */
+struct metric {
+    double number;
+    uint64_t step;
+    uint64_t at_ms;
+};
+
+/* Someone who wants the status, and what the servers have answered so far. */
+struct question {
+    bool open;
+    mu__pid asker;
+    uint64_t token;
+    uint64_t number;
+    uint64_t timer;
+    uint32_t missing;
+    mu_value *variables;
+};
+
+/* Every node that is up. */
+struct peer {
+    uint32_t node;
+    uint32_t index;
+    uint64_t since_ms;
+    char type[16];
+    char address[256];
+};
+
+/* An attempt that nobody waits for, but that a worker has not answered: it takes one of
+ * its places until then. */
+struct orphan {
+    uint64_t closure;
+    uint32_t attempt;
+    uint64_t bytes;
+};
+
+/* What there is to know about a worker besides its membership; by the same number. */
+struct station {
+    uint64_t timer;             /* present: staggered start; away: limit of recovery */
+    uint64_t lost_ms;           /* away: since when */
+    uint64_t estimate_us;       /* of the time that a function takes here */
+    uint32_t builds_left;       /* per-worker values it has not answered for, of */
+    uint64_t builds_end;        /* those up to here: its closures wait for them */
+    struct orphan *orphans;
+    uint32_t orphans_count;
+    uint32_t orphans_size;
+    bool drained_by_itself;
+    mu__pid drain_asker;        /* with a token: who waits for it to leave */
+    uint64_t drain_token;       /* 0: nobody */
+};
+
+/* What few closures have. */
+struct more {
+    uint32_t index;
+    uint32_t next_free;         /* index + 1; 0 ends it */
+    uint64_t closure;           /* its id; 0: free */
+    uint64_t timer;             /* for the next of the times below; 0: none */
+    uint64_t deadline_ms;       /* our clock; 0: none */
+    uint64_t run_limit_ms;      /* of one attempt; 0: none */
+    uint64_t held_until_ms;     /* our clock; 0: not held for a time */
+    uint64_t effect;            /* 0: none yet */
+    uint64_t number;            /* in the journal; 0: not there */
+    uint64_t *inputs;
+    uint32_t inputs_count;
+    uint32_t inputs_missing;    /* held until they are there */
+    uint32_t flags;             /* enum mu__closure_flag */
+    uint32_t attempts_max;      /* 0: the cluster's */
+    uint32_t worker;            /* wanted: task index + 1 */
+    uint32_t not_worker;
+    uint32_t backup_worker;     /* number; 0: there is no backup attempt */
+    uint32_t backup_attempt;
+    uint32_t backup_started_ms;
+    uint8_t priority;
+    char *name;                 /* NULL: none */
+    uint32_t failed_code;       /* why it was tried again last, for those who ask */
+    char failed_task[MU__TASK_NAME_MAX + 1];
+};
+
+/* How long a function takes, for stragglers. By its number. */
+struct function_time {
+    uint32_t count;
+    double mean_ms;
+};
+
+struct kept;
+struct per_worker;
+struct named;
+
+struct supervisor {
+    struct mu__supervisor_config config;
+    struct mu__closures closures;
+    struct mu__membership members;
+    struct mu__names functions;
+    struct mu__names metric_names;
+    struct client *clients;
+    uint32_t clients_count;
+    uint32_t client_last;       /* most closures in a row come from one client */
+    struct peer *peers;
+    uint32_t peers_count;
+    uint32_t peers_size;
+    struct station *stations;
+    uint32_t stations_size;
+    struct more **mores;        /* chunks that never move */
+    uint32_t mores_chunks;
+    uint32_t mores_free;        /* index + 1 */
+    struct metric metrics[METRICS_MAX];
+    uint32_t metrics_count;
+    struct question questions[QUESTIONS_MAX];
+    uint64_t question_next;
+
+    uint64_t args_bytes;        /* of closures that are not done */
+    uint32_t reserved;          /* number of the worker kept free for a suspect; 0 */
+    uint32_t pinned;            /* closures in lists for one worker alone */
+    struct mu__server_failures *server_failures;
+    struct mu__server_failures *timeouts;
+    struct function_time *times;
+    uint32_t times_size;
+    uint64_t backup_timer;
+    uint64_t *backups;          /* closures with a backup attempt */
+    uint32_t backups_count;
+    uint32_t backups_size;
+    uint64_t watchdog_timer;
+    uint64_t progress_ms;       /* when a closure was resolved last, or began to wait */
+
+    uint64_t origin;            /* by which servers know whose effects they apply */
+    uint64_t epoch;
+    uint64_t effect_last;
+    struct mu__id_window effects;
+
+    struct mu__map kept;            /* number -> struct kept */
+    struct mu__map per_worker;      /* number -> struct per_worker */
+    struct per_worker *per_worker_first;    /* in the order in which they were made */
+    struct per_worker *per_worker_last;
+    uint64_t per_worker_next;
+    struct kept *leaving;           /* those that go, while one does */
+    bool is_dropping;
+
+    struct mu__journal *journal;
+    struct named **named;           /* by name: a table of chains */
+    uint32_t named_size;
+    uint32_t named_count;
+    uint64_t number_next;
+    struct mu__map numbers;         /* number in the journal -> struct named */
+    uint64_t effects_end;           /* numbers of effects below are reserved there */
+    bool journal_dirty;             /* something was appended, and not flushed */
+    bool journal_failed;            /* its clients were told */
+
+    uint64_t scheduled;
+    uint64_t finished;
+    uint64_t failed;
+    uint64_t cancelled;
+    uint64_t retried;
+    uint64_t forgotten;         /* of clients that went away */
+    uint64_t stale;             /* results of attempts that nobody waits for */
+    uint64_t workers_lost;
+    uint64_t backups_run;
+    uint64_t stuck;
+    uint64_t stalls;
+    struct mu__histogram execution;
+    struct mu__histogram recovery;
+};
+
+/* What timers are for; the upper byte of their token. */
+enum timer_purpose {
+    TIMER_QUESTION,     /* rest: the question's number */
+    TIMER_CLOSURE,      /* rest: index of its `more` */
+    TIMER_STATION,      /* rest: number of the worker */
+    TIMER_WATCHDOG,
+    TIMER_BACKUP
+};
+
+static inline uint64_t timer_token(enum timer_purpose purpose, uint64_t rest)
+{
+    return (uint64_t)purpose << 56 | rest;
+}
+
+/* What a closure came to. Strings may be empty; `result` borrows from `backing`. */
+struct outcome {
+    int code;           /* negative, or 0 */
+    uint32_t kind;      /* enum mu_error_kind */
+    struct mu__packed result;
+    struct mu__buf *backing;
+    struct mu__view message;
+    struct mu__view task;
+    struct mu__view detail;
+    bool kept;
+};
+
+/* ---- supervisor.c ---- */
+
+/* The closure ends here, whatever becomes of the answer. */
+void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
+                     struct mu__closure *closure, const struct outcome *outcome);
+
+/* The same with the supervisor's own words. */
+void mu__sup_resolve_words(struct mu__ctx *ctx, struct supervisor *s,
+                           struct mu__closure *closure, int code, uint32_t kind,
+                           const char *words);
+
+/* NULL when it is none. */
+struct peer *mu__sup_peer(const struct supervisor *s, uint32_t node);
+
+/* ---- supervisor_clients.c ---- */
+
+struct client *mu__sup_client(struct supervisor *s, mu__pid pid);
+void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
+                           struct client *client);
+void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* The closure that a client knows by a token; NULL when there is none (any more). */
+struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
+                                       uint64_t token);
+
+/* A closure that nobody waited for is this client's from now on. */
+void mu__sup_adopt(struct supervisor *s, struct client *client,
+                   struct mu__closure *closure, uint64_t token);
+
+/* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
+struct more *mu__sup_more(const struct supervisor *s, const struct mu__closure *closure);
+struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure);
+struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index);
+void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure);
+
+/* Whether anybody wants it to be run. */
+bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *closure);
+
+/* Tell every client of an error that is of no closure. */
+void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
+                   const char *task, const char *words);
+
+/* ---- supervisor_dispatch.c ---- */
+
+/* Give out closures while there are any and a worker has room. */
+void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s);
+
+/* The worker with that number may have got room: for those that wait for it alone. */
+void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* The queue where a closure belongs; MU__LIST_NONE: out of memory. */
+uint32_t mu__sup_home(struct supervisor *s, const struct mu__closure *closure);
+
+/* Put a closure to the front or the end of its queue. */
+void mu__sup_queue_first(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure);
+void mu__sup_queue_last(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure);
+
+/* Move to a list where nobody takes it from by himself. */
+void mu__sup_hold(struct supervisor *s, struct mu__closure *closure);
+
+/* A place at a worker is free again. */
+void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                    uint64_t bytes);
+
+int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
+                     const struct mu__member_worker *worker,
+                     const struct mu__closure *closure, uint32_t attempt);
+void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
+                         uint32_t attempt);
+
+/* The window that suits what a worker's functions take. */
+void mu__sup_adapt_window(struct supervisor *s, struct mu__member_worker *worker,
+                          uint32_t took_ms);
+
+/* ---- supervisor_retry.c ---- */
+
+void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* A closure whose worker was lost: cancelled, given up, or back to the front. */
+void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure, uint32_t index);
+
+/* The next of a closure's times: to be called when one of them has changed. */
+void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure);
+void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s, struct more *more);
+
+/* Backup attempts: one was lost with its worker; the tick; begin ticking if need be. */
+void mu__sup_backups_lost(struct supervisor *s, uint32_t number);
+void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s);
+void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s);
+
+/* Nobody waits for what is under way of a closure: ask its workers to stop. */
+void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
+                     struct mu__closure *closure);
+
+/* ---- supervisor_workers.c ---- */
+
+void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__member_worker *worker);
+void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* "/job:worker/task:1" */
+void mu__sup_worker_task(char *out, size_t size, uint32_t index);
+
+/* Room for what is known of workers up to a number; false when out of memory. */
+bool mu__sup_need_station(struct supervisor *s, uint32_t number);
+
+/* A worker that is away is waited for from now on, if it was not. */
+void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* One that is to leave has nothing left: let it. */
+void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
+                          const char *words);
+void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t node);
+
+/* ---- supervisor_inputs.c ---- */
+
+void mu__sup_on_per_worker_make(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* A worker has built a per-worker value, or failed to. */
+void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__msg *msg);
+
+/* Let a worker that has joined build what there is; how many it has to answer for. */
+uint32_t mu__sup_build_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* A new closure that names inputs. 0, or why it cannot run (with words). */
+int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure, struct mu__view inputs,
+                        mu_error *ret_error);
+void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s, struct more *more);
+
+/* Before a closure with inputs goes to a worker: 0 when all of them are there or on their
+ * way; -MU_EAGAIN when it must wait for some, and was put where those wait. */
+int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure, struct mu__member_worker *worker);
+
+/* The worker that has most of a closure's inputs; 0: no preference. */
+uint32_t mu__sup_inputs_worker(const struct supervisor *s, const struct more *more);
+
+/* The result of a closure stays on a worker. False when out of memory. */
+bool mu__sup_keep(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                  uint32_t number);
+
+/* A kept result is being computed again, and this closure is its: it has come (code 0) or
+ * cannot. True when it was one, and has been seen to. */
+bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure, const struct outcome *outcome,
+                        uint32_t number);
+void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s,
+                                mu__pid client);
+void mu__sup_inputs_done(struct supervisor *s);
+mu_value *mu__sup_inputs_value(const struct supervisor *s);
+
+/* ---- supervisor_journal.c ---- */
+
+int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s);
+void mu__sup_journal_close(struct supervisor *s);
+
+/* A closure with a name is being scheduled. True when it was seen to: answered because it
+ * has finished, or joined with the one that is under way. */
+bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
+                           struct client *client, const struct mu__schedule *body);
+
+/* Write a new closure down; 0, or why it cannot be (with words). */
+int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
+                              struct mu__closure *closure, mu_error *ret_error);
+
+/* What was appended survives from here on; complains when it does not. */
+void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
+
+/* One more number of an effect may be given out. */
+bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
+
+/* A closure of the journal is resolved: write that down, answer those who joined it. */
+void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
+                              struct mu__closure *closure, const struct outcome *outcome);
+void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* ---- supervisor_status.c ---- */
+
+void mu__sup_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_question_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number);
+
+uint32_t mu__sup_in_flight(const struct supervisor *s);
+uint32_t mu__sup_waiting(const struct supervisor *s);
+
+/* A closure in flight, as the status shows it. */
+mu_value *mu__sup_running_value(const struct supervisor *s,
+                                const struct mu__closure *closure, uint64_t now_ms);
+
+/* ---- supervisor_explain.c ---- */
+
+/* Answer a STATUS_GET that asks about one closure. */
+void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg);
+
+/* The workers that were there and are away. */
+mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms);
+
+/* The tick; begin ticking if need be. */
+void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s);
+void mu__sup_watchdog_watch(struct mu__ctx *ctx, struct supervisor *s);
+
+#endif

@@ -1,0 +1,650 @@
+/* Named closures over a restart of the chief.
+ *
+ * The journal says of each named closure that it was scheduled, and that it has finished
+ * (with its result) or is gone. What it says is read when the chief starts: closures that
+ * have not finished are queued again, for nobody at first; when the program schedules a
+ * name again it gets the result that is there, or joins the closure that is under way.
+ *
+ * What was appended is flushed before a RUN of it can leave, and before its client hears
+ * of its end. Numbers of effects are reserved in blocks, so that none is given twice. */
+#include "actors/supervisor_inner.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMED_FIRST = 1024, EFFECTS_BLOCK = 1 << 16, BODY_MAX = 256 };
+
+/* Someone who scheduled a name that was under way for another. */
+struct joined {
+    struct joined *next;
+    mu__pid pid;
+    uint64_t token;
+};
+
+struct named {
+    struct named *next;
+    uint64_t number;
+    uint64_t closure;           /* its id; 0: it has finished */
+    uint32_t function;
+    uint32_t hash;
+    struct mu__buf *backing;    /* of the result; NULL: nil */
+    struct mu__packed result;
+    struct joined *joined;
+    uint32_t name_size;
+    char name[MU__CLOSURE_NAME_MAX + 1];
+};
+
+/* ---- Names ---- */
+
+static struct named *named_find(const struct supervisor *s, struct mu__view name)
+{
+    uint32_t hash = mu__view_hash(name);
+    struct named *at = s->named_size == 0 ? NULL : s->named[hash % s->named_size];
+
+    while (at != NULL && (at->hash != hash || !mu__view_is(name, at->name)))
+        at = at->next;
+    return at;
+}
+
+static struct named *named_numbered(const struct supervisor *s, uint64_t number)
+{
+    return mu__map_get(&s->numbers, number);
+}
+
+static void link_named(struct supervisor *s, struct named *named)
+{
+    struct named **bucket = &s->named[named->hash % s->named_size];
+
+    named->next = *bucket;
+    *bucket = named;
+}
+
+static bool grow_named(struct supervisor *s)
+{
+    uint32_t size = s->named_size == 0 ? NAMED_FIRST : s->named_size * 2;
+    struct named **old = s->named;
+    uint32_t old_size = s->named_size;
+    struct named **table = NULL;
+
+    if (!mu__grow_array((void **)&table, size, sizeof(struct named *)))
+        return false;
+    for (uint32_t i = 0; i < size; i++)
+        table[i] = NULL;
+    s->named = table;
+    s->named_size = size;
+    for (uint32_t i = 0; i < old_size; i++)
+        while (old[i] != NULL) {
+            struct named *named = old[i];
+
+            old[i] = named->next;
+            link_named(s, named);
+        }
+    mu__free_array(old);
+    return true;
+}
+
+static struct named *named_new(struct supervisor *s, struct mu__view name,
+                               uint64_t number)
+{
+    struct named *named = NULL;
+
+    if (s->named_count >= s->named_size && !grow_named(s))
+        return NULL;
+    if (!mu__grow_array((void **)&named, 1, sizeof *named))
+        return NULL;
+    *named = (struct named){
+        .number = number,
+        .hash = mu__view_hash(name),
+        .name_size = name.size,
+    };
+    mu__view_copy(name, named->name, sizeof named->name);
+    if (mu__map_set(&s->numbers, number, named) != 0) {
+        mu__free_array(named);
+        return NULL;
+    }
+    link_named(s, named);
+    s->named_count++;
+    return named;
+}
+
+static void named_free(struct named *named)
+{
+    while (named->joined != NULL) {
+        struct joined *next = named->joined->next;
+
+        mu__free_array(named->joined);
+        named->joined = next;
+    }
+    mu__buf_unref(named->backing);
+    mu__free_array(named);
+}
+
+static void named_remove(struct supervisor *s, struct named *named)
+{
+    struct named **at = &s->named[named->hash % s->named_size];
+
+    while (*at != named)
+        at = &(*at)->next;
+    *at = named->next;
+    s->named_count--;
+    (void)mu__map_remove(&s->numbers, named->number);
+    named_free(named);
+}
+
+/* ---- Writing ---- */
+
+/* One record; `body` is of the kind's type. */
+static int append(struct supervisor *s, uint16_t kind, const void *body, size_t size,
+                  mu_error *ret_error)
+{
+    alignas(struct mu__msg) unsigned char memory[sizeof(struct mu__msg) + BODY_MAX] = {0};
+    struct mu__msg *msg = (void *)memory;
+
+    assert(size <= BODY_MAX);
+    msg->kind = kind;
+    memcpy(msg->body, body, size);
+    s->journal_dirty = true;
+    return mu__journal_append(s->journal, msg, ret_error);
+}
+
+static int flush(struct supervisor *s, mu_error *ret_error)
+{
+    if (!s->journal_dirty)
+        return 0;
+    s->journal_dirty = false;
+    return mu__journal_flush(s->journal, ret_error);
+}
+
+static int write_begin(struct supervisor *s, mu_error *ret_error)
+{
+    struct mu__journal_begin record = {
+        .origin = s->origin,
+        .epoch = s->epoch,
+        .effect_next = s->effects_end,
+    };
+
+    return append(s, MU__JOURNAL_BEGIN, &record, sizeof record, ret_error);
+}
+
+/* Of one that has finished only the name counts. */
+static int write_scheduled(struct supervisor *s, const struct named *named,
+                           mu_error *ret_error)
+{
+    const struct mu__closure *closure = mu__closures_find(&s->closures, named->closure);
+    struct mu__journal_scheduled record = {
+        .number = named->number,
+        .name = {named->name, named->name_size},
+        .function = mu__names_view(&s->functions, named->function),
+    };
+
+    if (closure != NULL) {
+        const struct more *more = mu__sup_more(s, closure);
+
+        record.args = mu__closure_args(closure);
+        record.effect = more->effect;
+        record.flags = more->flags;
+        record.priority = more->priority + 1U;
+        record.run_limit_ms = more->run_limit_ms;
+        record.attempts_max = more->attempts_max;
+        record.worker = more->worker;
+        record.not_worker = more->not_worker;
+    }
+    return append(s, MU__JOURNAL_SCHEDULED, &record, sizeof record, ret_error);
+}
+
+static int write_finished(struct supervisor *s, const struct named *named,
+                          mu_error *ret_error)
+{
+    struct mu__journal_finished record = {
+        .number = named->number,
+        .result = named->result,
+    };
+
+    return append(s, MU__JOURNAL_FINISHED, &record, sizeof record, ret_error);
+}
+
+static int write_gone(struct supervisor *s, uint64_t number, mu_error *ret_error)
+{
+    struct mu__journal_gone record = {.number = number};
+
+    return append(s, MU__JOURNAL_GONE, &record, sizeof record, ret_error);
+}
+
+/* Only what counts now. */
+static int rewrite(struct supervisor *s, mu_error *ret_error)
+{
+    int rv;
+
+    mu__journal_rewrite_begin(s->journal);
+    rv = write_begin(s, ret_error);
+    for (uint32_t i = 0; rv == 0 && i < s->named_size; i++)
+        for (const struct named *at = s->named[i]; rv == 0 && at != NULL; at = at->next) {
+            rv = write_scheduled(s, at, ret_error);
+            if (rv == 0 && at->closure == 0)
+                rv = write_finished(s, at, ret_error);
+        }
+    if (rv == 0)
+        rv = mu__journal_rewrite_commit(s->journal, ret_error);
+    s->journal_dirty = false;
+    return rv;
+}
+
+/* A chief that cannot write goes on, and says so. */
+static void complain(struct mu__ctx *ctx, struct supervisor *s, const mu_error *error)
+{
+    char words[MU__ERROR_TEXT_MAX + 1];
+
+    (void)snprintf(words, sizeof words, "the journal cannot be written: %.400s; after a "
+                   "restart closures may run again", error->message);
+    mu__log(ctx, MU__LOG_ERROR, "%s", words);
+    if (!s->journal_failed)
+        mu__sup_fault(ctx, s, -MU_EDATALOSS, MU_ERROR_CHIEF, "/job:chief/task:0", words);
+    s->journal_failed = true;
+}
+
+void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
+{
+    mu_error error;
+
+    if (flush(s, &error) != 0)
+        complain(ctx, s, &error);
+}
+
+bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s)
+{
+    mu_error error;
+
+    if (s->journal == NULL || s->effect_last + 1 < s->effects_end)
+        return true;
+    s->effects_end = s->effect_last + EFFECTS_BLOCK;
+    if (write_begin(s, &error) == 0 && flush(s, &error) == 0)
+        return true;
+    complain(ctx, s, &error);
+    return false;
+}
+
+/* ---- Scheduling ---- */
+
+int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
+                              struct mu__closure *closure, mu_error *ret_error)
+{
+    struct more *more = mu__sup_more(s, closure);
+    struct named *named = named_new(s, mu__view_str(more->name), s->number_next + 1);
+    int rv;
+
+    if (named == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    s->number_next++;
+    named->closure = mu__closure_id(closure);
+    named->function = closure->function;
+    if ((more->flags & MU__CLOSURE_ONCE) != 0 && mu__sup_journal_reserve(ctx, s))
+        more->effect = ++s->effect_last;
+    rv = write_scheduled(s, named, ret_error);
+    if (rv != 0) {
+        named_remove(s, named);
+        return rv;
+    }
+    more->number = named->number;
+    return 0;
+}
+
+static void answer_finished(struct mu__ctx *ctx, mu__pid to, uint64_t token,
+                            const struct named *named)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
+
+    if (msg != NULL) {
+        struct mu__resolved *body = mu__body(msg);
+
+        body->token = token;
+        body->attempt = 1;
+        body->result = named->result;
+        if (named->backing != NULL)
+            msg->backing = mu__buf_ref(named->backing);
+    }
+    (void)mu__send(ctx, to, msg);
+}
+
+static void refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
+                   const char *words)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
+
+    if (msg != NULL) {
+        struct mu__resolved *body = mu__body(msg);
+
+        body->token = token;
+        body->code = (uint32_t)-code;
+        body->message = mu__view_str(words);
+    }
+    (void)mu__send(ctx, to, msg);
+}
+
+static void join(struct mu__ctx *ctx, struct supervisor *s, struct client *client,
+                 const struct mu__schedule *body, struct named *named)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, named->closure);
+    struct joined *joined = NULL;
+
+    if (closure->client == 0) {
+        s->clients[0].closures--;
+        mu__sup_adopt(s, client, closure, body->token);
+        if (body->drop_result)
+            closure->marks |= MU__MARK_DROP_RESULT;
+        return;
+    }
+    if (!mu__grow_array((void **)&joined, 1, sizeof *joined)) {
+        refuse(ctx, client->pid, body->token, -MU_ENOMEM, "out of memory");
+        return;
+    }
+    *joined = (struct joined){named->joined, client->pid, body->token};
+    named->joined = joined;
+    s->scheduled++;
+}
+
+bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
+                           struct client *client, const struct mu__schedule *body)
+{
+    struct named *named = named_find(s, body->name);
+    struct mu__view function;
+
+    if (named == NULL)
+        return false;
+    function = mu__names_view(&s->functions, named->function);
+    if (function.size != body->function.size ||
+        memcmp(function.data, body->function.data, function.size) != 0)
+        refuse(ctx, client->pid, body->token, -MU_EEXISTS,
+               "the journal has a closure of that name with another function");
+    else if (named->closure != 0)
+        join(ctx, s, client, body, named);
+    else {
+        s->scheduled++;
+        s->finished++;
+        client->scheduled++;
+        answer_finished(ctx, client->pid, body->token, named);
+    }
+    return true;
+}
+
+/* ---- Resolving ---- */
+
+static void answer_joined(struct mu__ctx *ctx, struct supervisor *s, struct named *named,
+                          const struct outcome *outcome)
+{
+    for (struct joined *at = named->joined; at != NULL; at = at->next) {
+        if (outcome->code == 0) {
+            s->finished++;
+            answer_finished(ctx, at->pid, at->token, named);
+            continue;
+        }
+        if (outcome->code == -MU_ECANCELLED)
+            s->cancelled++;
+        else
+            s->failed++;
+        refuse(ctx, at->pid, at->token, outcome->code,
+               "the closure of that name, which another one had scheduled, failed");
+    }
+}
+
+static bool keep_result(struct named *named, const struct outcome *outcome)
+{
+    if (outcome->result.head_size == 0 && outcome->result.tail_size == 0)
+        return true;
+    named->backing = mu__pack_copy(&outcome->result, &named->result);
+    return named->backing != NULL;
+}
+
+void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
+                              struct mu__closure *closure, const struct outcome *outcome)
+{
+    struct named *named = named_numbered(s, mu__sup_more(s, closure)->number);
+    mu_error error;
+    int rv;
+
+    named->closure = 0;
+    if (outcome->code == 0 && keep_result(named, outcome))
+        rv = write_finished(s, named, &error);
+    else
+        rv = write_gone(s, named->number, &error);
+    if (rv == 0)
+        rv = flush(s, &error);
+    if (rv != 0)
+        complain(ctx, s, &error);
+    answer_joined(ctx, s, named, outcome);
+    while (named->joined != NULL) {
+        struct joined *next = named->joined->next;
+
+        mu__free_array(named->joined);
+        named->joined = next;
+    }
+    if (outcome->code != 0)
+        named_remove(s, named);
+}
+
+void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__forget *body = mu__body(msg);
+    mu_error error;
+    int rv;
+
+    for (uint32_t i = 0; i < s->named_size; i++) {
+        struct named *at = s->named[i];
+
+        while (at != NULL) {
+            struct named *next = at->next;
+
+            if (at->closure == 0)
+                named_remove(s, at);
+            at = next;
+        }
+    }
+    rv = s->journal == NULL ? 0 : rewrite(s, &error);
+    mu__sup_answer_drain(ctx, msg->from, body->token, rv, rv == 0 ? "" : error.message);
+}
+
+/* ---- Reading ---- */
+
+static int read_scheduled(struct supervisor *s, const struct mu__journal_scheduled *body)
+{
+    uint32_t function = mu__names_number(&s->functions, body->function);
+    struct named *named = named_new(s, body->name, body->number);
+    struct mu__closure *closure = mu__closures_add(&s->closures);
+    struct more *more = closure == NULL ? NULL : mu__sup_need_more(s, closure);
+    struct mu__packed args;
+    struct mu__buf *backing = NULL;
+
+    if (named == NULL || more == NULL || function == MU__NAME_NONE)
+        return -MU_ENOMEM;
+    if (body->args.head_size > 0) {
+        backing = mu__pack_copy(&body->args, &args);
+        if (backing == NULL)
+            return -MU_ENOMEM;
+        mu__closure_set_args(closure, &args, backing);
+        mu__buf_unref(backing);
+    }
+    if (!mu__grow_array((void **)&more->name, body->name.size + 1, 1))
+        return -MU_ENOMEM;
+    mu__view_copy(body->name, more->name, body->name.size + 1);
+    closure->function = function;
+    s->clients[0].closures++;
+    s->args_bytes += mu__closure_bytes(closure);
+    s->scheduled++;
+    *more = (struct more){
+        .index = more->index,
+        .closure = more->closure,
+        .name = more->name,
+        .number = body->number,
+        .effect = body->effect,
+        .flags = body->flags,
+        .priority = body->priority == 0 ? MU__PRIORITY_USUAL
+                                        : (uint8_t)(body->priority - 1),
+        .run_limit_ms = body->run_limit_ms,
+        .attempts_max = body->attempts_max,
+        .worker = body->worker,
+        .not_worker = body->not_worker,
+    };
+    named->closure = more->closure;
+    named->function = function;
+    if (body->number > s->number_next)
+        s->number_next = body->number;
+    if (body->effect > s->effect_last)
+        s->effect_last = body->effect;
+    return 0;
+}
+
+/* Take the closure of a name out again: it needs no further run. */
+static void unqueue(struct mu__ctx *ctx, struct supervisor *s, struct named *named)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, named->closure);
+
+    named->closure = 0;
+    if (closure == NULL)
+        return;
+    s->args_bytes -= mu__closure_bytes(closure);
+    s->clients[0].closures--;
+    s->scheduled--;
+    mu__sup_drop_more(ctx, s, closure);
+    mu__closures_remove(&s->closures, closure);
+}
+
+struct reading {
+    struct mu__ctx *ctx;
+    struct supervisor *s;
+};
+
+static int read_record(void *owner, struct mu__msg *msg)
+{
+    const struct reading *reading = owner;
+    struct supervisor *s = reading->s;
+    struct named *named;
+
+    switch (msg->kind) {
+    case MU__JOURNAL_BEGIN: {
+        const struct mu__journal_begin *body = mu__body(msg);
+
+        s->origin = body->origin;
+        s->epoch = body->epoch;
+        if (body->effect_next > s->effect_last)
+            s->effect_last = body->effect_next;
+        return 0;
+    }
+    case MU__JOURNAL_SCHEDULED:
+        return read_scheduled(s, mu__body(msg));
+    case MU__JOURNAL_FINISHED: {
+        const struct mu__journal_finished *body = mu__body(msg);
+        const struct outcome outcome = {.result = body->result};
+
+        named = named_numbered(s, body->number);
+        if (named == NULL)
+            return 0;
+        unqueue(reading->ctx, s, named);
+        return keep_result(named, &outcome) ? 0 : -MU_ENOMEM;
+    }
+    case MU__JOURNAL_GONE: {
+        const struct mu__journal_gone *body = mu__body(msg);
+
+        named = named_numbered(s, body->number);
+        if (named == NULL)
+            return 0;
+        unqueue(reading->ctx, s, named);
+        named_remove(s, named);
+        return 0;
+    }
+    default:
+        return 0;
+    }
+}
+
+/* Effects of closures that are still to be run may come; all others have had their
+ * time. */
+static int restore_effects(struct supervisor *s)
+{
+    struct mu__id_window pending;
+    uint64_t lowest = s->effect_last + 1;
+    int rv = 0;
+
+    for (uint32_t i = 0; i < s->mores_chunks * MORES_CHUNK; i++) {
+        const struct more *more = mu__sup_more_at(s, i);
+
+        if (more->closure != 0 && more->effect != 0 && more->effect < lowest)
+            lowest = more->effect;
+    }
+    mu__id_window_init(&pending, lowest);
+    for (uint32_t i = 0; rv == 0 && i < s->mores_chunks * MORES_CHUNK; i++) {
+        const struct more *more = mu__sup_more_at(s, i);
+
+        if (more->closure != 0 && more->effect != 0)
+            rv = mu__id_window_add(&pending, more->effect);
+    }
+    mu__id_window_raise(&s->effects, lowest);
+    for (uint64_t id = lowest; rv == 0 && id <= s->effect_last; id++)
+        if (!mu__id_window_has(&pending, id))
+            rv = mu__id_window_add(&s->effects, id);
+    mu__id_window_done(&pending);
+    return rv;
+}
+
+static void queue_all(struct mu__ctx *ctx, struct supervisor *s)
+{
+    struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);
+    uint32_t left = mu__closures_count(&s->closures, MU__LIST_QUEUE);
+
+    while (left-- > 0) {
+        struct mu__closure *next = mu__closures_next(&s->closures, closure);
+
+        mu__sup_queue_last(ctx, s, closure);
+        closure = next;
+    }
+    if (s->closures.count > 0)
+        mu__sup_watchdog_watch(ctx, s);
+}
+
+int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s)
+{
+    struct reading reading = {ctx, s};
+    mu_error error = {.code = 0};
+    uint64_t cut = 0;
+    int rv;
+
+    if (s->config.journal == NULL)
+        return 0;
+    rv = mu__journal_open(s->config.journal, mu__kernel_schema(ctx->kernel),
+                          mu__kernel_pool(ctx->kernel), read_record, &reading, &error,
+                          &cut, &s->journal);
+    if (rv == 0)
+        rv = restore_effects(s);
+    if (rv == 0) {
+        s->epoch++;
+        s->effects_end = s->effect_last + EFFECTS_BLOCK;
+        rv = rewrite(s, &error);
+    }
+    if (rv != 0) {
+        mu__log(ctx, MU__LOG_ERROR, "the journal: %s", error.message);
+        return rv;
+    }
+    if (cut > 0)
+        mu__log(ctx, MU__LOG_WARN, "the journal ended in the middle of a record: %" PRIu64
+                " bytes were cut off", cut);
+    mu__log(ctx, MU__LOG_INFO, "the journal: %" PRIu32 " named closures, %" PRIu32
+            " of them to be run", s->named_count, s->closures.count);
+    queue_all(ctx, s);
+    return 0;
+}
+
+void mu__sup_journal_close(struct supervisor *s)
+{
+    for (uint32_t i = 0; i < s->named_size; i++)
+        while (s->named[i] != NULL) {
+            struct named *next = s->named[i]->next;
+
+            named_free(s->named[i]);
+            s->named[i] = next;
+        }
+    mu__free_array(s->named);
+    mu__map_done(&s->numbers);
+    mu__journal_close(s->journal);
+}

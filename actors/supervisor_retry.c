@@ -1,0 +1,651 @@
+/* What becomes of an attempt: its result, another attempt, a limit, a backup beside it.
+ *
+ * What to do is decided from the code, the kind and the task of an error. An attempt that
+ * is given up while its worker is alive stays in that worker's account as an orphan until
+ * the worker answers for it: a stuck function takes its thread with it. */
+#include "actors/supervisor_inner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BACKOFF_FIRST_MS = 10,
+    BACKOFF_MAX_MS = 5000,
+    BACKUP_TICK_MS = 50,
+    BACKUP_AFTER_MS = 100,      /* a shorter run is no straggler */
+    BACKUP_SAMPLES = 5,         /* runs of a function before its mean is believed */
+    BACKUPS_MAX = 1024
+};
+
+/* ---- Orphans ---- */
+
+static void orphan(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                   const struct mu__closure *closure, uint32_t attempt)
+{
+    struct station *station = &s->stations[number];
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure), attempt);
+    if (station->orphans_count == station->orphans_size) {
+        uint32_t size = station->orphans_size * 2 + 4;
+
+        if (!mu__grow_array((void **)&station->orphans, size,
+                            sizeof *station->orphans)) {
+            mu__sup_unload(ctx, s, number, mu__closure_bytes(closure));
+            return;
+        }
+        station->orphans_size = size;
+    }
+    station->orphans[station->orphans_count++] = (struct orphan){
+        mu__closure_id(closure), attempt, mu__closure_bytes(closure)};
+}
+
+static bool orphan_answered(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
+                            const struct mu__result *body)
+{
+    const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
+    struct station *station;
+
+    if (worker == NULL)
+        return false;
+    station = &s->stations[worker->number];
+    for (uint32_t i = 0; i < station->orphans_count; i++) {
+        struct orphan was = station->orphans[i];
+
+        if (was.closure != body->closure || was.attempt != body->attempt)
+            continue;
+        station->orphans[i] = station->orphans[--station->orphans_count];
+        mu__sup_unload(ctx, s, worker->number, was.bytes);
+        return true;
+    }
+    return false;
+}
+
+/* ---- Backups: which there are ---- */
+
+static void forget_backup(struct supervisor *s, struct more *more)
+{
+    more->backup_worker = 0;
+    for (uint32_t i = 0; i < s->backups_count; i++)
+        if (s->backups[i] == more->closure) {
+            s->backups[i] = s->backups[--s->backups_count];
+            return;
+        }
+}
+
+/* All attempts of a closure end here: `answered` is the worker that has answered, the
+ * others are not waited for. */
+static void land(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                 uint32_t answered)
+{
+    struct more *more = mu__sup_more(s, closure);
+    uint32_t number = mu__list_worker(closure->list);
+
+    if (more != NULL && more->backup_worker != 0) {
+        uint32_t backup = more->backup_worker;
+
+        forget_backup(s, more);
+        if (backup == answered)
+            mu__sup_unload(ctx, s, backup, mu__closure_bytes(closure));
+        else
+            orphan(ctx, s, backup, closure, more->backup_attempt);
+    }
+    if (number == 0)
+        return;
+    if (number == answered)
+        mu__sup_unload(ctx, s, number, mu__closure_bytes(closure));
+    else
+        orphan(ctx, s, number, closure, closure->attempt);
+}
+
+void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
+                     struct mu__closure *closure)
+{
+    land(ctx, s, closure, 0);
+}
+
+/* ---- Times ---- */
+
+void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
+{
+    struct more *more = mu__sup_more(s, closure);
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t next_ms = more->deadline_ms == 0 ? UINT64_MAX : more->deadline_ms;
+
+    if (more->held_until_ms != 0 && more->held_until_ms < next_ms)
+        next_ms = more->held_until_ms;
+    if (more->run_limit_ms != 0 && mu__list_worker(closure->list) != 0) {
+        uint64_t ran_ms = (uint32_t)((uint32_t)now_ms - closure->started_ms);
+        uint64_t end_ms = now_ms + (ran_ms < more->run_limit_ms
+                                        ? more->run_limit_ms - ran_ms
+                                        : 0);
+
+        if (end_ms < next_ms)
+            next_ms = end_ms;
+    }
+    if (more->timer != 0)
+        mu__timer_cancel(ctx, more->timer);
+    more->timer = 0;
+    if (next_ms != UINT64_MAX)
+        more->timer = mu__timer_set(ctx, next_ms > now_ms ? next_ms - now_ms : 0,
+                                    timer_token(TIMER_CLOSURE, more->index));
+}
+
+static uint64_t backoff_ms(uint32_t tries)
+{
+    uint64_t delay_ms = BACKOFF_FIRST_MS;
+
+    while (tries-- > 0 && delay_ms < BACKOFF_MAX_MS)
+        delay_ms *= 2;
+    return delay_ms < BACKOFF_MAX_MS ? delay_ms : BACKOFF_MAX_MS;
+}
+
+static void hold_for(struct mu__ctx *ctx, struct supervisor *s,
+                     struct mu__closure *closure, uint64_t delay_ms)
+{
+    struct more *more = delay_ms == 0 ? NULL : mu__sup_need_more(s, closure);
+
+    if (more == NULL) {
+        mu__sup_queue_first(ctx, s, closure);
+        return;
+    }
+    more->held_until_ms = mu__now_ms(ctx) + delay_ms;
+    mu__sup_hold(s, closure);
+    mu__sup_arm(ctx, s, closure);
+}
+
+/* ---- Trying again ---- */
+
+static void give_up(struct mu__ctx *ctx, struct supervisor *s,
+                    struct mu__closure *closure, const struct outcome *outcome)
+{
+    char words[MU__ERROR_TEXT_MAX + 1];
+    struct outcome last = *outcome;
+
+    (void)snprintf(words, sizeof words, "%.*s (given up after %u runs)",
+                   (int)outcome->message.size, (const char *)outcome->message.data,
+                   closure->attempt);
+    last.message = mu__view_str(words);
+    mu__sup_resolve(ctx, s, closure, &last);
+}
+
+/* The closure has landed. `outcome` is what it comes to when it may not run again. */
+static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                  const struct outcome *outcome, uint64_t delay_ms)
+{
+    struct more *more = mu__sup_more(s, closure);
+    uint32_t max = more != NULL && more->attempts_max != 0 ? more->attempts_max
+                                                           : s->config.retries_max;
+
+    if ((closure->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
+        !mu__sup_is_wanted(s, closure)) {
+        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+                              "cancelled while it ran");
+        return;
+    }
+    if (closure->attempt >= max) {
+        give_up(ctx, s, closure, outcome);
+        return;
+    }
+    s->retried++;
+    if (more != NULL) {
+        more->failed_code = (uint32_t)-outcome->code;
+        mu__view_copy(outcome->task, more->failed_task, sizeof more->failed_task);
+    }
+    hold_for(ctx, s, closure, delay_ms);
+}
+
+/* A backup attempt goes on as the attempt. */
+static bool promote_backup(struct supervisor *s, struct mu__closure *closure)
+{
+    struct more *more = mu__sup_more(s, closure);
+    uint32_t number;
+
+    if (more == NULL || more->backup_worker == 0)
+        return false;
+    number = more->backup_worker;
+    closure->attempt = (uint16_t)more->backup_attempt;
+    closure->started_ms = more->backup_started_ms;
+    forget_backup(s, more);
+    mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
+    return true;
+}
+
+void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure, uint32_t index)
+{
+    struct mu__view name = mu__names_view(&s->functions, closure->function);
+    char task[MU__TASK_NAME_MAX + 1];
+    char words[256];
+    struct outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
+
+    if (promote_backup(s, closure))
+        return;
+    if (closure->crashes < UINT8_MAX)
+        closure->crashes++;
+    mu__sup_worker_task(task, sizeof task, index);
+    (void)snprintf(words, sizeof words,
+                   "function \"%.*s\" lost its worker %u times, last %s",
+                   (int)name.size, (const char *)name.data, closure->crashes, task);
+    outcome.message = mu__view_str(words);
+    outcome.task = mu__view_str(task);
+    if (closure->crashes >= s->config.attempts_max &&
+        (closure->marks & MU__MARK_CANCELLED) == 0 && mu__sup_is_wanted(s, closure)) {
+        (void)snprintf(words + strlen(words), sizeof words - strlen(words),
+                       "; given up");
+        outcome.message = mu__view_str(words);
+        mu__sup_resolve(ctx, s, closure, &outcome);
+        return;
+    }
+    retry(ctx, s, closure, &outcome,
+          closure->crashes < 2 ? 0 : backoff_ms(closure->crashes - 2U));
+}
+
+/* ---- Results ---- */
+
+/* The closure that a result is of, and the worker that it comes from; NULL when nobody
+ * waits for it. */
+static struct mu__closure *attempt_of(struct supervisor *s, const struct mu__msg *msg,
+                                      const struct mu__result *body, uint32_t *ret_number)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, body->closure);
+    uint32_t number = closure == NULL ? 0 : mu__list_worker(closure->list);
+    const struct mu__member_worker *worker;
+    const struct more *more;
+
+    if (number == 0)
+        return NULL;
+    if (closure->attempt != body->attempt) {
+        more = mu__sup_more(s, closure);
+        if (more == NULL || more->backup_worker == 0 ||
+            more->backup_attempt != body->attempt)
+            return NULL;
+        number = more->backup_worker;
+    }
+    worker = mu__membership_get(&s->members, number);
+    *ret_number = number;
+    return worker != NULL && worker->node == msg->from.node ? closure : NULL;
+}
+
+static bool read_server(struct mu__view task, uint32_t *ret_index)
+{
+    char text[MU__TASK_NAME_MAX + 1];
+    char *end;
+    unsigned long index;
+
+    mu__view_copy(task, text, sizeof text);
+    if (strncmp(text, "/job:ps/task:", 13) != 0)
+        return false;
+    index = strtoul(text + 13, &end, 10);
+    *ret_index = (uint32_t)index;
+    return end != text + 13 && *end == '\0' && index < UINT32_MAX;
+}
+
+enum verdict { FINAL, AGAIN, AGAIN_SOON };
+
+/* Whether an error is the closure's own, or passing trouble of what it ran on. */
+static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
+                          const struct mu__closure *closure,
+                          const struct mu__member_worker *worker,
+                          const struct outcome *outcome)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint32_t server;
+
+    if (outcome->code == 0 || (closure->marks & MU__MARK_CANCELLED) != 0 ||
+        outcome->kind == MU_ERROR_INPUT)
+        return FINAL;
+    if ((outcome->code == -MU_EUNAVAILABLE || outcome->code == -MU_EABORTED) &&
+        read_server(outcome->task, &server)) {
+        if (mu__server_failures_report(s->server_failures, server, worker->index,
+                                       now_ms))
+            return FINAL;
+        mu__log(ctx, MU__LOG_WARN, "/job:worker/task:%" PRIu32 " reports that "
+                "/job:ps/task:%" PRIu32 " fails: taken for passing, %" PRIu32 " of %"
+                PRIu32, worker->index, server,
+                mu__server_failures_count(s->server_failures, server, now_ms),
+                s->config.server_failures);
+        return AGAIN;
+    }
+    if (outcome->code == -MU_EDEADLINE && s->config.timeouts > 0)
+        return mu__server_failures_report(s->timeouts, 0, worker->index, now_ms)
+                   ? FINAL
+                   : AGAIN;
+    if (outcome->code == -MU_EUNKNOWN && s->config.unknown_is_worker)
+        return AGAIN;
+    /* Nobody had asked it to stop: its node is ending, or what it called was. */
+    if (outcome->code == -MU_ECANCELLED)
+        return AGAIN_SOON;
+    return FINAL;
+}
+
+static void note_time(struct supervisor *s, const struct mu__closure *closure,
+                      uint32_t took_ms)
+{
+    struct function_time *time;
+
+    if (s->config.backup_percent == 0)
+        return;
+    if (closure->function >= s->times_size) {
+        uint32_t size = closure->function * 2 + 16;
+
+        if (!mu__grow_array((void **)&s->times, size, sizeof *s->times))
+            return;
+        memset(s->times + s->times_size, 0, (size - s->times_size) * sizeof *s->times);
+        s->times_size = size;
+    }
+    time = &s->times[closure->function];
+    if (time->count < 100)
+        time->count++;
+    time->mean_ms += (took_ms - time->mean_ms) / time->count;
+}
+
+static void note_result(struct mu__ctx *ctx, struct supervisor *s,
+                        const struct mu__closure *closure,
+                        struct mu__member_worker *worker, int code)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    uint32_t started_ms = closure->started_ms;
+    uint32_t took_ms;
+
+    if (more != NULL && more->backup_worker == worker->number)
+        started_ms = more->backup_started_ms;
+    took_ms = (uint32_t)mu__now_ms(ctx) - started_ms;
+    if (code == 0)
+        worker->finished++;
+    else
+        worker->failed++;
+    if (s->config.window == 0)
+        mu__sup_adapt_window(s, worker, took_ms);
+    if (s->config.measure)
+        mu__histogram_add(&s->execution, took_ms / 1000.0);
+    if (code == 0)
+        note_time(s, closure, took_ms);
+}
+
+/* It has landed, and this is what it came to. */
+static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                   struct outcome *outcome, uint32_t number)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    if ((closure->marks & MU__MARK_RESOLVED) != 0) {
+        (void)mu__sup_recomputed(ctx, s, closure, outcome, number);
+        return;
+    }
+    if ((closure->marks & MU__MARK_UNWANTED) != 0) {
+        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+                              "cancelled while it ran");
+        return;
+    }
+    if (outcome->code == 0 && more != NULL && (more->flags & MU__CLOSURE_KEEP) != 0 &&
+        s->clients[closure->client].present) {
+        outcome->kept = mu__sup_keep(ctx, s, closure, number);
+        if (!outcome->kept) {
+            mu__sup_resolve_words(ctx, s, closure, -MU_ENOMEM, MU_ERROR_OTHER,
+                                  "the result could not be kept: out of memory");
+            return;
+        }
+    }
+    mu__sup_resolve(ctx, s, closure, outcome);
+}
+
+static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg,
+                        struct mu__closure *closure, uint32_t number)
+{
+    const struct mu__result *body = mu__body(msg);
+    struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    char task[MU__TASK_NAME_MAX + 1] = "";
+    struct outcome outcome = {
+        .code = -(int)body->code,
+        .kind = body->error_kind == 0 ? MU_ERROR_FUNCTION : body->error_kind,
+        .result = body->result,
+        .backing = msg->backing,
+        .message = body->message,
+        .task = body->origin,
+        .detail = body->detail,
+    };
+    enum verdict verdict;
+
+    if (body->code != 0 && body->origin.size == 0) {
+        mu__sup_worker_task(task, sizeof task, worker->index);
+        outcome.task = mu__view_str(task);
+    }
+    note_result(ctx, s, closure, worker, outcome.code);
+    verdict = judge(ctx, s, closure, worker, &outcome);
+    land(ctx, s, closure, number);
+    if (verdict == FINAL)
+        settle(ctx, s, closure, &outcome, number);
+    else
+        retry(ctx, s, closure, &outcome,
+              verdict == AGAIN_SOON && closure->attempt < 2
+                  ? 0
+                  : backoff_ms(closure->attempt - 1U));
+}
+
+void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__result *body = mu__body(msg);
+    struct mu__closure *closure;
+    uint32_t number = 0;
+
+    if ((body->closure & MU__PER_WORKER_BIT) != 0) {
+        mu__sup_built(ctx, s, msg);
+        return;
+    }
+    closure = attempt_of(s, msg, body, &number);
+    if (closure != NULL)
+        take_result(ctx, s, msg, closure, number);
+    else if (!orphan_answered(ctx, s, msg->from.node, body))
+        s->stale++;
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Limits of closures ---- */
+
+static void say_where(const struct supervisor *s, const struct mu__closure *closure,
+                      uint32_t now_ms, char *out, size_t size)
+{
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, mu__list_worker(closure->list));
+
+    if (worker == NULL)
+        (void)snprintf(out, size, "it has not been given to a worker%s",
+                       closure->attempt == 0 ? "" : " again");
+    else
+        (void)snprintf(out, size, "it runs on /job:worker/task:%" PRIu32 " for %" PRIu32
+                       " ms", worker->index, now_ms - closure->started_ms);
+}
+
+static void expire(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
+{
+    char where[128];
+    char words[256];
+
+    say_where(s, closure, (uint32_t)mu__now_ms(ctx), where, sizeof where);
+    (void)snprintf(words, sizeof words, "the closure's deadline has passed: %s", where);
+    land(ctx, s, closure, 0);
+    mu__sup_resolve_words(ctx, s, closure, -MU_EDEADLINE, MU_ERROR_LIMIT, words);
+}
+
+static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
+                          struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, mu__list_worker(closure->list));
+    char task[MU__TASK_NAME_MAX + 1];
+    char words[256];
+    struct outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
+
+    mu__sup_worker_task(task, sizeof task, worker->index);
+    (void)snprintf(words, sizeof words, "it ran for %" PRIu64 " ms on %s, which is the "
+                   "limit of one run", more->run_limit_ms, task);
+    outcome.message = mu__view_str(words);
+    outcome.task = mu__view_str(task);
+    mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", more->closure, words);
+    s->stuck++;
+    land(ctx, s, closure, 0);
+    retry(ctx, s, closure, &outcome, 0);
+}
+
+static bool is_stuck(struct mu__ctx *ctx, const struct more *more,
+                     const struct mu__closure *closure)
+{
+    return more->run_limit_ms != 0 && mu__list_worker(closure->list) != 0 &&
+           (uint32_t)((uint32_t)mu__now_ms(ctx) - closure->started_ms) >=
+               more->run_limit_ms;
+}
+
+void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s, struct more *more)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, more->closure);
+    uint64_t now_ms = mu__now_ms(ctx);
+    bool is_resolved = (closure->marks & MU__MARK_RESOLVED) != 0;
+
+    more->timer = 0;
+    if (more->deadline_ms != 0 && now_ms >= more->deadline_ms) {
+        more->deadline_ms = 0;
+        if (!is_resolved) {
+            expire(ctx, s, closure);
+            mu__sup_dispatch(ctx, s);
+            return;
+        }
+    }
+    if (more->held_until_ms != 0 && now_ms >= more->held_until_ms) {
+        more->held_until_ms = 0;
+        if (closure->list == MU__LIST_HELD && more->inputs_missing == 0)
+            mu__sup_queue_first(ctx, s, closure);
+    } else if (is_stuck(ctx, more, closure)) {
+        give_up_stuck(ctx, s, closure);
+        mu__sup_dispatch(ctx, s);
+        return;
+    }
+    mu__sup_arm(ctx, s, closure);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Backup attempts ---- */
+
+void mu__sup_backups_lost(struct supervisor *s, uint32_t number)
+{
+    uint32_t i = 0;
+
+    while (i < s->backups_count) {
+        struct mu__closure *closure = mu__closures_find(&s->closures, s->backups[i]);
+        struct more *more = mu__sup_more(s, closure);
+
+        if (more->backup_worker == number)
+            forget_backup(s, more);
+        else
+            i++;
+    }
+}
+
+struct straggler {
+    uint32_t number;            /* where it runs */
+    const struct more *more;
+};
+
+static bool may_help(const struct mu__member_worker *worker, const void *arg)
+{
+    const struct straggler *straggler = arg;
+    uint32_t threads = worker->threads == 0 ? 1 : worker->threads;
+
+    return worker->number != straggler->number && worker->load < threads &&
+           worker->index + 1 != straggler->more->not_worker;
+}
+
+static bool is_straggler(const struct supervisor *s, const struct mu__closure *closure,
+                         uint32_t now_ms)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    uint32_t ran_ms = now_ms - closure->started_ms;
+    const struct function_time *time =
+        closure->function < s->times_size ? &s->times[closure->function] : NULL;
+
+    if (time == NULL || time->count < BACKUP_SAMPLES || ran_ms < BACKUP_AFTER_MS ||
+        ran_ms < time->mean_ms * s->config.backup_percent / 100)
+        return false;
+    return closure->marks == 0 && closure->crashes < SUSPECT_CRASHES &&
+           (more == NULL || (more->backup_worker == 0 && more->worker == 0 &&
+                             more->inputs_count == 0 &&
+                             (more->flags & MU__CLOSURE_NO_BACKUP) == 0));
+}
+
+/* Backups have numbers too, and no two attempts of a closure have the same. */
+static uint32_t last_attempt(const struct mu__closure *closure, const struct more *more)
+{
+    return more->backup_attempt > closure->attempt ? more->backup_attempt
+                                                   : closure->attempt;
+}
+
+static bool list_backup(struct supervisor *s, uint64_t closure)
+{
+    if (s->backups_count == BACKUPS_MAX)
+        return false;
+    if (s->backups_count == s->backups_size) {
+        uint32_t size = s->backups_size * 2 + 16;
+
+        if (!mu__grow_array((void **)&s->backups, size, sizeof *s->backups))
+            return false;
+        s->backups_size = size;
+    }
+    s->backups[s->backups_count++] = closure;
+    return true;
+}
+
+static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure)
+{
+    struct more *more = mu__sup_need_more(s, closure);
+    struct straggler straggler = {mu__list_worker(closure->list), more};
+    uint32_t number = more == NULL ? 0
+                                   : mu__membership_pick_fitting(&s->members, may_help,
+                                                                 &straggler);
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    if (worker == NULL || last_attempt(closure, more) >= s->config.retries_max ||
+        !list_backup(s, more->closure))
+        return;
+    more->backup_worker = number;
+    more->backup_attempt = last_attempt(closure, more) + 1U;
+    more->backup_started_ms = (uint32_t)mu__now_ms(ctx);
+    mu__membership_load(&s->members, number, mu__closure_bytes(closure));
+    if (mu__sup_send_run(ctx, s, worker, closure, more->backup_attempt) != 0) {
+        mu__membership_unload(&s->members, number, mu__closure_bytes(closure));
+        forget_backup(s, more);
+        return;
+    }
+    s->backups_run++;
+    mu__log(ctx, MU__LOG_INFO, "closure %" PRIu64 " takes long: it also runs on "
+            "/job:worker/task:%" PRIu32, more->closure, worker->index);
+}
+
+void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s)
+{
+    s->backup_timer =
+        mu__timer_set(ctx, BACKUP_TICK_MS, timer_token(TIMER_BACKUP, 0));
+}
+
+void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint32_t now_ms = (uint32_t)mu__now_ms(ctx);
+
+    s->backup_timer = 0;
+    if (mu__sup_in_flight(s) == 0)
+        return;
+    for (uint32_t i = 1; i < s->stations_size; i++) {
+        struct mu__closure *closure =
+            mu__closures_first(&s->closures, mu__list_in_flight(i));
+
+        for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
+            if (mu__closures_first_queued(&s->closures) == NULL &&
+                is_straggler(s, closure, now_ms))
+                run_backup(ctx, s, closure);
+    }
+    mu__sup_backup_watch(ctx, s);
+}

@@ -1,0 +1,314 @@
+/* Workers: they come, are lost, are waited for, and leave. Each for itself: nobody's
+ * return waits for another's. */
+#include "actors/supervisor_inner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STATIONS_FIRST = 8 };
+
+void mu__sup_worker_task(char *out, size_t size, uint32_t index)
+{
+    (void)snprintf(out, size, "/job:worker/task:%" PRIu32, index);
+}
+
+bool mu__sup_need_station(struct supervisor *s, uint32_t number)
+{
+    uint32_t size = s->stations_size == 0 ? STATIONS_FIRST : s->stations_size;
+
+    while (size <= number)
+        size *= 2;
+    if (size == s->stations_size)
+        return true;
+    if (mu__closures_make_list(&s->closures, mu__list_pinned(size - 1)) != 0 ||
+        !mu__grow_array((void **)&s->stations, size, sizeof *s->stations))
+        return false;
+    memset(s->stations + s->stations_size, 0,
+           (size - s->stations_size) * sizeof *s->stations);
+    s->stations_size = size;
+    return true;
+}
+
+/* ---- Coming ---- */
+
+static void stop_timer(struct mu__ctx *ctx, struct station *station)
+{
+    if (station->timer != 0)
+        mu__timer_cancel(ctx, station->timer);
+    station->timer = 0;
+}
+
+/* Workers begin one after the other, if that is asked for. */
+static void delay_start(struct mu__ctx *ctx, struct supervisor *s,
+                        const struct mu__member_worker *worker)
+{
+    uint64_t delay_ms = s->config.start_delay_ms * worker->index;
+
+    if (s->config.start_delay_max_ms != 0 && delay_ms > s->config.start_delay_max_ms)
+        delay_ms = s->config.start_delay_max_ms;
+    if (delay_ms == 0)
+        return;
+    mu__membership_hold(&s->members, worker->number, MU__HOLD_START);
+    s->stations[worker->number].timer =
+        mu__timer_set(ctx, delay_ms, timer_token(TIMER_STATION, worker->number));
+}
+
+static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    struct station *station = &s->stations[number];
+    struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    stop_timer(ctx, station);
+    if (station->lost_ms != 0 && s->config.measure)
+        mu__histogram_add(&s->recovery, (double)(now_ms - station->lost_ms) / 1000);
+    station->lost_ms = 0;
+    station->estimate_us = 0;
+    station->orphans_count = 0;
+    station->drained_by_itself = false;
+    worker->since_ms = now_ms;
+    delay_start(ctx, s, worker);
+    station->builds_left = mu__sup_build_all(ctx, s, number);
+    if (station->builds_left > 0)
+        mu__membership_hold(&s->members, number, MU__HOLD_BUILD);
+}
+
+static uint32_t first_window(const struct supervisor *s, uint32_t threads)
+{
+    if (s->config.window != 0)
+        return s->config.window;
+    return threads == 0 ? 1 : threads;
+}
+
+void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__register *body = mu__body(msg);
+    struct peer *peer = mu__sup_peer(s, msg->from.node);
+    uint32_t window = first_window(s, body->threads);
+    uint32_t number;
+
+    if (peer == NULL || strcmp(peer->type, "worker") != 0 ||
+        mu__membership_by_node(&s->members, msg->from.node) != NULL)
+        return;
+    number = mu__membership_add(&s->members, msg->from.node, peer->index, body->threads,
+                                window);
+    if (number == 0 || !mu__sup_need_station(s, number)) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: /job:worker/task:%" PRIu32
+                " gets no closures", peer->index);
+        if (number != 0)
+            mu__membership_remove(&s->members, number);
+        return;
+    }
+    mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
+            " takes closures (%" PRIu32 " threads, window %" PRIu32 ")",
+            peer->index, body->threads, window);
+    settle_in(ctx, s, number);
+    mu__sup_dispatch_pinned(ctx, s, number);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Being lost ---- */
+
+void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    struct station *station = &s->stations[number];
+
+    if (station->lost_ms == 0)
+        station->lost_ms = mu__now_ms(ctx);
+    if (station->timer == 0 && s->config.recovery_ms != 0)
+        station->timer = mu__timer_set(ctx, s->config.recovery_ms,
+                                       timer_token(TIMER_STATION, number));
+}
+
+static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count)
+{
+    if (count == 0)
+        mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
+                " is lost; nothing was in flight", index);
+    else if (count == 1)
+        mu__log(ctx, MU__LOG_WARN, "/job:worker/task:%" PRIu32
+                " is lost with 1 closure in flight: it runs again elsewhere", index);
+    else
+        mu__log(ctx, MU__LOG_WARN, "/job:worker/task:%" PRIu32 " is lost with %" PRIu32
+                " closures in flight: they run again elsewhere", index, count);
+}
+
+/* One that was to leave has done so. */
+static void has_left(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    struct station *station = &s->stations[number];
+
+    if (station->drain_token != 0)
+        mu__sup_answer_drain(ctx, station->drain_asker, station->drain_token, 0, "");
+    station->drain_token = 0;
+}
+
+void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__member_worker *worker)
+{
+    const struct mu__member_worker lost = *worker;
+    uint32_t list = mu__list_in_flight(lost.number);
+    struct station *station = &s->stations[lost.number];
+    struct mu__closure *closure;
+
+    s->workers_lost++;
+    mu__membership_remove(&s->members, lost.number);
+    if (s->reserved == lost.number)
+        s->reserved = 0;
+    stop_timer(ctx, station);
+    station->lost_ms = mu__now_ms(ctx);
+    station->orphans_count = 0;
+    station->builds_left = 0;
+    mu__sup_inputs_lost(ctx, s, lost.number);
+    log_lost(ctx, lost.index, mu__closures_count(&s->closures, list));
+    mu__sup_backups_lost(s, lost.number);
+    /* From the last one on, so that at the queue's front they keep their order. */
+    while ((closure = mu__closures_last(&s->closures, list)) != NULL)
+        mu__sup_take_back(ctx, s, closure, lost.index);
+    if ((lost.holds & MU__HOLD_DRAIN) == 0 ||
+        mu__closures_count(&s->closures, mu__list_pinned(lost.number)) > 0)
+        mu__sup_await_worker(ctx, s, lost.number);
+    if ((lost.holds & MU__HOLD_DRAIN) != 0)
+        has_left(ctx, s, lost.number);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* It was waited for long enough: everybody is told, and what only it may run fails. */
+static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    struct station *station = &s->stations[number];
+    uint32_t list = mu__list_pinned(number);
+    struct mu__closure *closure;
+    char task[MU__TASK_NAME_MAX + 1];
+    char words[256];
+
+    mu__sup_worker_task(task, sizeof task, s->members.workers[number].index);
+    (void)snprintf(words, sizeof words, "%s has not come back within %" PRIu64 " ms",
+                   task, mu__now_ms(ctx) - station->lost_ms);
+    mu__log(ctx, MU__LOG_ERROR, "%s", words);
+    mu__sup_fault(ctx, s, -MU_EUNAVAILABLE, MU_ERROR_WORKER, task, words);
+    (void)snprintf(words, sizeof words, "the closure is for %s alone, which has not come "
+                   "within %" PRIu64 " ms", task, s->config.recovery_ms);
+    while ((closure = mu__closures_first(&s->closures, list)) != NULL)
+        mu__sup_resolve_words(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, words);
+    station->lost_ms = 0;
+    mu__membership_forget(&s->members, number);
+}
+
+void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    s->stations[number].timer = 0;
+    if (mu__membership_get(&s->members, number) == NULL) {
+        not_recovered(ctx, s, number);
+        return;
+    }
+    mu__membership_release(&s->members, number, MU__HOLD_START);
+    mu__sup_dispatch_pinned(ctx, s, number);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Leaving ---- */
+
+void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
+                          const char *words)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__DRAINED);
+
+    if (msg != NULL) {
+        struct mu__drained *body = mu__body(msg);
+
+        body->token = token;
+        body->code = (uint32_t)-code;
+        if (code != 0) {
+            body->message = mu__view_str(words);
+            msg->backing = mu__buf_new(body->message.size);
+            if (msg->backing == NULL)
+                body->message.size = 0;
+            else
+                (void)mu__pack_view(msg->backing->data, &body->message);
+        }
+    }
+    (void)mu__send(ctx, to, msg);
+}
+
+/* It has nothing any more: its job is done, or it leaves by itself. */
+void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    struct station *station = &s->stations[number];
+    struct mu__msg *msg;
+
+    if (worker == NULL || (worker->holds & MU__HOLD_DRAIN) == 0 || worker->load > 0)
+        return;
+    if (station->drained_by_itself) {
+        has_left(ctx, s, number);
+        return;
+    }
+    msg = mu__msg_new(ctx, MU__JOB_DONE);
+    (void)mu__send(ctx, (mu__pid){worker->node, MU__JOB}, msg);
+}
+
+static struct mu__member_worker *worker_to_drain(struct supervisor *s,
+                                                 const struct mu__msg *msg,
+                                                 const struct mu__drain *body)
+{
+    if (body->worker == 0)
+        return mu__membership_by_node(&s->members, msg->from.node);
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        if (worker != NULL && worker->index == body->worker - 1)
+            return worker;
+    }
+    return NULL;
+}
+
+void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__drain *body = mu__body(msg);
+    struct mu__member_worker *worker = worker_to_drain(s, msg, body);
+    struct station *station;
+    char words[128];
+
+    if (worker == NULL && body->worker == 0) {
+        mu__sup_answer_drain(ctx, msg->from, body->token, 0, "");
+        return;
+    }
+    if (worker == NULL) {
+        (void)snprintf(words, sizeof words, "there is no /job:worker/task:%" PRIu32
+                       " that takes closures", body->worker - 1);
+        mu__sup_answer_drain(ctx, msg->from, body->token, -MU_ENOTFOUND, words);
+        return;
+    }
+    station = &s->stations[worker->number];
+    if (station->drain_token != 0) {
+        mu__sup_answer_drain(ctx, msg->from, body->token, -MU_EEXISTS,
+                             "the worker is being drained already");
+        return;
+    }
+    station->drained_by_itself = body->worker == 0;
+    station->drain_asker = msg->from;
+    station->drain_token = body->token;
+    mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32 " finishes %" PRIu32
+            " closures and leaves", worker->index, worker->load);
+    mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
+    mu__sup_leave_if_idle(ctx, s, worker->number);
+}
+
+void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t node)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__FENCE);
+
+    if (msg != NULL) {
+        struct mu__fence *body = mu__body(msg);
+
+        body->origin = s->origin;
+        body->epoch = s->epoch;
+    }
+    if (mu__send(ctx, (mu__pid){node, MU__PS}, msg) != 0)
+        mu__log(ctx, MU__LOG_WARN, "a parameter server was not told whose effects it may "
+                "apply");
+}

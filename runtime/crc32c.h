@@ -1,0 +1,19 @@
+/* CRC-32C (Castagnoli): tells bytes that were written from bytes that were not. */
+#ifndef MU_RUNTIME_CRC32C_H
+#define MU_RUNTIME_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* tables[k][b]: what byte b does to the sum when k zero bytes follow it. */
+struct mu__crc32c {
+    uint32_t tables[8][256];
+};
+
+void mu__crc32c_init(struct mu__crc32c *crc);
+
+/* The sum of `data` behind what has the sum `before`; 0 is the sum of nothing. */
+uint32_t mu__crc32c_add(const struct mu__crc32c *crc, uint32_t before, const void *data,
+                        size_t size);
+
+#endif

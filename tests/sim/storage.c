@@ -1,0 +1,166 @@
+/* A storage in memory, with faults. */
+#include "tests/sim/storage.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const op_names[SIM_STORAGE_OPS] = {"read", "write", "flush",
+                                                      "replace"};
+
+static struct sim_storage *storage_of(struct mu__storage *base)
+{
+    return (struct sim_storage *)base;  /* the base is its first member */
+}
+
+/* Before each operation. *ret_happens: it has its effect, whatever is returned. */
+static int begin(struct sim_storage *s, enum sim_storage_op op, mu_error *error,
+                 bool *ret_happens)
+{
+    struct sim_storage_fault *fault = &s->faults[op];
+
+    s->counts[op]++;
+    *ret_happens = false;
+    if (!s->dead && s->dies && s->lives_for-- == 0) {
+        s->dead = true;
+        *ret_happens = sim_chance(&s->random, 50);
+    }
+    if (s->dead)
+        return mu_error_set(error, -MU_ECLOSED, "%s: cannot %s it: the process is dead",
+                            s->base.name, op_names[op]);
+    if (fault->times > 0) {
+        fault->times--;
+        return mu_error_set(error, fault->code, "%s: cannot %s it: %s", s->base.name,
+                            op_names[op], mu_strerror(fault->code));
+    }
+    *ret_happens = true;
+    return 0;
+}
+
+static void add(struct sim_storage *s, const void *data, size_t size)
+{
+    if (s->size + size > s->capacity) {
+        s->capacity = 2 * (s->size + size);
+        s->content = realloc(s->content, s->capacity);
+        assert(s->content != NULL);
+    }
+    if (size > 0)
+        memcpy(s->content + s->size, data, size);
+    s->size += size;
+}
+
+void sim_storage_set(struct sim_storage *s, const void *data, size_t size)
+{
+    s->size = 0;
+    add(s, data, size);
+    s->flushed = size;
+}
+
+/* ---- The door ---- */
+
+static int sim_load(struct mu__storage *base, mu_error *ret_error,
+                    struct mu__buf **ret_content)
+{
+    struct sim_storage *s = storage_of(base);
+    struct mu__buf *content;
+    bool happens;
+    int rv = begin(s, SIM_STORAGE_LOAD, ret_error, &happens);
+
+    *ret_content = NULL;
+    if (rv != 0 || s->flushed == 0)
+        return rv;
+    content = mu__buf_new(s->flushed);
+    assert(content != NULL);
+    memcpy(content->data, s->content, s->flushed);
+    content->size = (uint32_t)s->flushed;
+    *ret_content = content;
+    return 0;
+}
+
+static int sim_append(struct mu__storage *base, const void *data, size_t size,
+                      mu_error *ret_error)
+{
+    struct sim_storage *s = storage_of(base);
+    bool happens;
+    int rv = begin(s, SIM_STORAGE_APPEND, ret_error, &happens);
+
+    if (happens)
+        add(s, data, size);
+    return rv;
+}
+
+static int sim_flush(struct mu__storage *base, mu_error *ret_error)
+{
+    struct sim_storage *s = storage_of(base);
+    bool happens;
+    int rv = begin(s, SIM_STORAGE_FLUSH, ret_error, &happens);
+
+    if (happens)
+        s->flushed = s->size;
+    return rv;
+}
+
+static int sim_replace(struct mu__storage *base, const void *data, size_t size,
+                       mu_error *ret_error)
+{
+    struct sim_storage *s = storage_of(base);
+    bool happens;
+    int rv = begin(s, SIM_STORAGE_REPLACE, ret_error, &happens);
+
+    if (happens)
+        sim_storage_set(s, data, size);
+    return rv;
+}
+
+static const struct mu__storage_ops sim_storage_ops = {
+    .load = sim_load,
+    .append = sim_append,
+    .flush = sim_flush,
+    .replace = sim_replace,
+};
+
+/* ---- Its life ---- */
+
+struct sim_storage *sim_storage_new(const char *name, uint64_t seed)
+{
+    struct sim_storage *s = calloc(1, sizeof *s);
+
+    assert(s != NULL);
+    s->base = (struct mu__storage){&sim_storage_ops, name};
+    s->random = sim_stream(seed, UINT64_C(0x53544F52));
+    return s;
+}
+
+void sim_storage_free(struct sim_storage *storage)
+{
+    if (storage == NULL)
+        return;
+    free(storage->content);
+    free(storage);
+}
+
+void sim_storage_crash(struct sim_storage *s)
+{
+    size_t pending = s->size - s->flushed;
+
+    if (pending > 0 && !sim_chance(&s->random, 30))
+        pending = sim_chance(&s->random, 40)
+            ? 0 : (size_t)sim_between(&s->random, 0, pending);
+    s->size = s->flushed += pending;
+    memset(s->faults, 0, sizeof s->faults);
+    s->dies = s->dead = false;
+}
+
+void sim_storage_fail(struct sim_storage *storage, enum sim_storage_op op, unsigned times,
+                      int code)
+{
+    assert(times == 0 || code < 0);
+    storage->faults[op] = (struct sim_storage_fault){times, code};
+}
+
+void sim_storage_die_after(struct sim_storage *storage, unsigned operations)
+{
+    storage->dies = true;
+    storage->dead = false;
+    storage->lives_for = operations;
+}

@@ -1,0 +1,61 @@
+/* The other storage: bytes in memory that belong to no process.
+ *
+ * It outlives the process that writes to it; whoever takes the process away calls
+ * sim_storage_crash. Then what was flushed is there, and of what was appended since any
+ * first part, drawn from the seed. A test may let operations fail, or the process die in
+ * the middle of one. */
+#ifndef MU_TESTS_SIM_STORAGE_H
+#define MU_TESTS_SIM_STORAGE_H
+
+#include "runtime/storage.h"
+#include "tests/sim/random.h"
+
+enum sim_storage_op {
+    SIM_STORAGE_LOAD,
+    SIM_STORAGE_APPEND,
+    SIM_STORAGE_FLUSH,
+    SIM_STORAGE_REPLACE,
+    SIM_STORAGE_OPS
+};
+
+struct sim_storage_fault {
+    unsigned times;     /* 0: none */
+    int code;
+};
+
+struct sim_storage {
+    struct mu__storage base;
+    struct sim_random random;
+    uint8_t *content;
+    size_t size;                /* what was appended included */
+    size_t flushed;             /* the part of it that survives */
+    size_t capacity;
+    struct sim_storage_fault faults[SIM_STORAGE_OPS];
+    uint64_t counts[SIM_STORAGE_OPS];   /* operations that were asked for */
+    bool dies;                  /* in the operation that follows `lives_for` others */
+    bool dead;
+    unsigned lives_for;
+};
+
+/* Empty. `name` is borrowed. */
+struct sim_storage *sim_storage_new(const char *name, uint64_t seed);
+void sim_storage_free(struct sim_storage *storage);
+
+/* The process is gone: what was not flushed is lost, but for a first part of it that is
+ * drawn (all and nothing are likely). Faults are over, and the next life may begin. */
+void sim_storage_crash(struct sim_storage *storage);
+
+/* The next `times` operations of this kind fail with `code` and change nothing; 0 times:
+ * they work again. */
+void sim_storage_fail(struct sim_storage *storage, enum sim_storage_op op, unsigned times,
+                      int code);
+
+/* The process dies inside the operation after `operations` others: whether that one still
+ * happens is drawn, it and all that follow fail with -MU_ECLOSED, and nothing changes
+ * any more until sim_storage_crash. */
+void sim_storage_die_after(struct sim_storage *storage, unsigned operations);
+
+/* Make this the whole content, flushed: what a test found or damaged on its own. */
+void sim_storage_set(struct sim_storage *storage, const void *data, size_t size);
+
+#endif
