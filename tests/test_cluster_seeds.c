@@ -687,26 +687,9 @@ static void test_seeds(void **state)
     check_reach(&sum);
 }
 
-/* 243920: an answer that had been under way for long over a connection of the link's
- * former life was taken for one of the present life, and resolved another closure. */
-static void test_seeds_that_once_failed(void **state)
-{
-    static const uint64_t seeds[] = {243920};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        struct verdict verdict = run_seed(seeds[i], false);
-
-        expect_well(seeds[i], &verdict);
-    }
-}
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds_that_once_failed),
-        cmocka_unit_test(test_seeds),
-    };
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds)};
 
     sim_seeds(SEEDS, &seed_first, &seed_end);
     if (argc == 3) {

@@ -613,6 +613,39 @@ static void test_stale(void **state)
     assert_int_equal(counters.links_up, 1);
 }
 
+/* A record for one life of our link with the peer. */
+static void say_data_for(struct fixture *f, uint32_t life)
+{
+    const struct mu__frame_header header = {1, MU__FRAME_DATA, PEER, US, 1, life};
+    const struct mu__cancel cancel = {7, 1};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_DATA, PEER, US, 1);
+
+    mu__frame_write(frame, &header);
+    frame->size = MU__FRAME_HEADER_BYTES;
+    put_record(frame, &mu__messages, MU__CANCEL, &cancel, sizeof cancel);
+    say(f, frame);
+}
+
+/* The present life of the link is its first. What is for another one was under way for
+ * long: its answers are for questions of that life. */
+static void test_former_life_of_the_link(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__links_counters counters;
+
+    say_data_for(f, 2);
+    run_for(f, 20);
+    expect_trace(f, "");
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.stale_frames, 1);
+    assert_int_equal(counters.messages_in, 0);
+    say_data_for(f, 1);
+    run_for(f, 20);
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.stale_frames, 1);
+    assert_int_equal(counters.messages_in, 1);
+}
+
 /* Data before any HELLO. */
 static void test_stranger(void **state)
 {
@@ -949,6 +982,7 @@ int main(void)
         TEST(test_dial_errors),
         TEST_UP(test_data),
         TEST_UP(test_stale),
+        TEST_UP(test_former_life_of_the_link),
         TEST(test_stranger),
         TEST_UP(test_bad_bytes),
         TEST_UP(test_pieces),

@@ -62,13 +62,21 @@ static void record(struct cluster_task *task, const char *function, int64_t key)
              key);
 }
 
+/* Inline functions run where a process may have no memory. */
+static int return_square(mu_run *run, int64_t key)
+{
+    mu_value *square = mu_value_int(cluster_square(key));
+
+    mu_run_return(run, square);
+    return square == NULL ? -MU_ENOMEM : 0;
+}
+
 static int run_square(mu_run *run, void *user)
 {
     int64_t key = key_of(run);
 
     record(user, "square", key);
-    mu_run_return(run, mu_value_int(cluster_square(key)));
-    return 0;
+    return return_square(run, key);
 }
 
 static int run_patient(mu_run *run, void *user)
@@ -126,8 +134,7 @@ static int run_write(mu_run *run, void *user)
     data[number_at(run, WRITE_ITEM)] = 1;
     rv = task->cluster->options.effects_add(&run->effects, &write, data);
     free(data);
-    mu_run_return(run, mu_value_int(cluster_square(key)));
-    return rv;
+    return rv != 0 ? rv : return_square(run, key);
 }
 
 static const struct function {

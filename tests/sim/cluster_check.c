@@ -55,6 +55,9 @@ static void check_finished(struct cluster *cluster, const struct cluster_closure
 /* Failures that are of no function: given up, unknown there, late, or refused. */
 static bool may_fail_with(const struct cluster_closure *closure, int code)
 {
+    if (closure->task->cluster->options.starves &&
+        (code == -MU_ENOMEM || code == -MU_EDATALOSS || code == -MU_EEXHAUSTED))
+        return true;
     switch (-code) {
     case MU_EABORTED:
     case MU_ENOTFOUND:

@@ -7,10 +7,15 @@
 
 enum { QUEUE_FIRST_CAPACITY = 256 };
 
+volatile unsigned sim_own_memory;
+
 void *sim_alloc(size_t size)
 {
-    void *memory = calloc(1, size);
+    void *memory;
 
+    sim_own_memory++;
+    memory = calloc(1, size);
+    sim_own_memory--;
     if (memory == NULL) {
         fputs("sim: out of memory\n", stderr);
         abort();

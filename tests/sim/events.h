@@ -56,6 +56,11 @@ struct sim_event *sim_queue_pop(struct sim_queue *queue);
 /* The event is queued; afterwards it is idle. */
 void sim_queue_remove(struct sim_queue *queue, struct sim_event *event);
 
+/* Above 0 while the simulator itself allocates, or a function that it runs: a test that
+ * lets a process run out of memory must not take it from them. Volatile, since compilers
+ * know that calloc() looks at no variable of ours. */
+extern volatile unsigned sim_own_memory;
+
 /* Zeroed memory; ends the test program when there is none. */
 void *sim_alloc(size_t size);
 

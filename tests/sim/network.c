@@ -474,7 +474,9 @@ static struct mu__buf *own_buffer(struct mu__buf *frame)
 
     if (frame->refs == 1)
         return frame;
+    sim_own_memory++;
     copy = mu__buf_new(frame->size);
+    sim_own_memory--;
     assert(copy != NULL);
     memcpy(copy->data, frame->data, frame->size);
     copy->size = frame->size;

@@ -140,8 +140,11 @@ static void slot_begin(struct sim_node *node, struct sim_slot *slot,
 /* A burst of one: the message and the turn after it. */
 static void deliver_done(struct sim_node *node, struct mu__work *work)
 {
-    struct mu__msg *msg = mu__msg_heap(MU__WORK_DONE, sizeof(struct mu__work_done));
+    struct mu__msg *msg;
 
+    sim_own_memory++;
+    msg = mu__msg_heap(MU__WORK_DONE, sizeof(struct mu__work_done));
+    sim_own_memory--;
     assert(msg != NULL);
     msg->to = work->owner;
     ((struct mu__work_done *)(void *)msg->body)->work = work;
@@ -177,7 +180,9 @@ static void slot_run(void *owner)
     struct sim_node *node = slot->event.node;
 
     node->sim->counters.works++;
+    sim_own_memory++;
     slot->work->run(slot->work);
+    sim_own_memory--;
     sim_event_init(&slot->event, node, SIM_LANE_LOOP, slot_done, slot);
     sim_event_at(node->sim, &slot->event, slot->end_us);
 }
