@@ -391,6 +391,10 @@ bool mu__sup_keep(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
 bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, const struct outcome *outcome,
                         uint32_t number);
+/* A result that nobody waits for has come from a node: should it have been kept there, it
+ * goes. */
+void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
+                        uint64_t number);
 void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s,
                                 mu__pid client);

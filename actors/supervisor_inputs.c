@@ -784,6 +784,19 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- Losses ---- */
 
+void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
+                        uint64_t number)
+{
+    const struct mu__closure *closure = mu__closures_find(&s->closures, number);
+    const struct kept *kept = kept_of(s, number);
+    const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
+
+    if (worker == NULL || (kept != NULL && kept->holder == worker->number) ||
+        (closure != NULL && mu__list_worker(closure->list) == worker->number))
+        return;
+    send_drop(ctx, node, number);
+}
+
 void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     s->is_dropping = true;

@@ -637,6 +637,10 @@ int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s)
 
 void mu__sup_journal_close(struct supervisor *s)
 {
+    mu_error error;
+
+    if (s->journal != NULL)
+        (void)flush(s, &error);
     for (uint32_t i = 0; i < s->named_size; i++)
         while (s->named[i] != NULL) {
             struct named *next = s->named[i]->next;

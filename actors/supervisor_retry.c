@@ -441,6 +441,8 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         take_result(ctx, s, msg, closure, number);
     else if (!orphan_answered(ctx, s, msg->from.node, body))
         s->stale++;
+    if (closure == NULL && body->code == 0)
+        mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
     mu__sup_dispatch(ctx, s);
 }
 

@@ -23,6 +23,13 @@ static const struct {
     {"client", {"chief", "ps"}},
 };
 
+/* A worker that the cluster does not list, where the chief cannot find it. */
+static bool is_stranger(const struct mu__member_config *config)
+{
+    return strcmp(config->task_type, "worker") == 0 &&
+           mu__cluster_url(config->cluster, "worker", (int)config->task_index) == NULL;
+}
+
 static bool dials(const char *type, const char *other)
 {
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
@@ -253,7 +260,8 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
         const char *url = mu__cluster_url(config->cluster, type, index);
         int rv;
 
-        if (!dials(config->task_type, type))
+        if (!dials(config->task_type, type) &&
+            !(is_stranger(config) && strcmp(type, "chief") == 0))
             continue;
         rv = mu__links_dial(member->links, type, (uint32_t)index, url);
         if (rv != 0)

@@ -160,6 +160,7 @@ static void go(mu_node *node)
     node->state = MU__NODE_GONE;
     node->abandoned = mu__world_uv_busy(node->world) > 0;
     mu__member_stop(&node->member);
+    mu__storage_uv_close(node->storage);
     node->open_handles = 4;
     mu__world_uv_close(node->world, part_closed, node);
     if (node->abandoned)
@@ -342,6 +343,7 @@ static int start_member(mu_node *node, const mu_node_options *o, mu_error *ret_e
             .backup_percent = o->backup_percent,
             .watchdog_ms = o->watchdog_ms,
             .measure = o->measure != 0,
+            .journal = node->storage,
         },
         .heartbeat_ms = o->heartbeat_ms,
         .silence_ms = o->silence_ms,
@@ -368,15 +370,29 @@ static int open_handles(mu_node *node, mu_error *ret_error)
     return 0;
 }
 
+/* Only the chief has a supervisor, whose journal it is. */
+static int open_journal(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+{
+    if (node->journal == NULL || strcmp(o->task_type, "chief") != 0)
+        return 0;
+    return mu__storage_uv_open(node->journal, node->journal_sync, ret_error,
+                               &node->storage);
+}
+
 /* World, wire, member, in this order; what was opened is closed by running the loop. */
 static int open_parts(mu_node *node, const mu_node_options *o, mu_error *ret_error)
 {
     const struct mu__world_hooks hooks = mu__member_hooks(&node->member);
-    int rv = mu__world_uv_open(node->loop, o->threads, &hooks, on_log, &node->world);
+    int rv = open_journal(node, o, ret_error);
 
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "the node's threads cannot be started: %s",
-                            mu_strerror(rv));
+        return rv;
+    rv = mu__world_uv_open(node->loop, o->threads, &hooks, on_log, &node->world);
+    if (rv != 0) {
+        (void)mu_error_set(ret_error, rv, "the node's threads cannot be started: %s",
+                           mu_strerror(rv));
+        goto err_storage;
+    }
     rv = mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
                            ret_error, &node->wire);
     if (rv != 0)
@@ -396,6 +412,9 @@ err_wire:
     mu__wire_uv_close(node->wire, nothing, NULL);
 err_world:
     mu__world_uv_close(node->world, nothing, NULL);
+err_storage:
+    mu__storage_uv_close(node->storage);
+    node->storage = NULL;
     return rv;
 }
 

@@ -288,6 +288,7 @@ void cluster_check_status(struct cluster *cluster, const mu_value *status)
                                         "forgotten", "queued", "in_flight"};
     const mu_value *closures = mu_value_find(status, "closures");
     const mu_value *tasks = mu_value_find(status, "tasks");
+    int64_t backups = number_in(closures, "backups_running");
     int64_t sum = 0;
     int64_t loads = 0;
 
@@ -300,15 +301,15 @@ void cluster_check_status(struct cluster *cluster, const mu_value *status)
         const mu_value *task = mu_value_at(tasks, i);
 
         loads += number_in(task, "in_flight");
-        /* A window that adapts may shrink below what is out. */
+        /* A window that follows the run times may shrink under what is in flight. */
         if (!cluster->options.adaptive &&
             number_in(task, "in_flight") > number_in(task, "window"))
             cluster_break(cluster,
                           "a worker has %" PRId64 " in flight, its window is %" PRId64,
                           number_in(task, "in_flight"), number_in(task, "window"));
     }
-    if (loads !=
-        number_in(closures, "in_flight") + number_in(closures, "backups_running"))
+    if (loads != number_in(closures, "in_flight") + backups)
         cluster_break(cluster, "the workers' loads are %" PRId64 ", in flight are %"
-                      PRId64, loads, number_in(closures, "in_flight"));
+                      PRId64 " and %" PRId64 " backups", loads,
+                      number_in(closures, "in_flight"), backups);
 }
