@@ -258,6 +258,10 @@ static void finish(struct mu__ctx *ctx, struct client *c, const struct place *pl
     bool kept = body->kept && body->closure != 0;
 
     mu__client_add(&c->session->finished, 1);
+    if (future != NULL) {
+        future->closure = body->closure;
+        future->attempt = body->attempt;
+    }
     if (future != NULL && kept) {
         future->held.number = body->closure;
         future->held.life = c->life;

@@ -22,6 +22,8 @@ mu_remote_value *mu__future_new(struct mu__home *home)
     held_init(&future->held, home, 2);
     atomic_init(&future->state, MU_REMOTE_NOT_READY);
     future->place = 0;
+    future->attempt = 0;
+    future->closure = 0;
     future->result = NULL;
     future->error = NULL;
     future->waiters = NULL;

@@ -44,6 +44,8 @@ struct mu_remote_value {
     struct mu__held held;
     atomic_int state;           /* enum mu_remote_value_state, or MU__REMOTE_KEPT */
     uint32_t place;             /* the client actor's, while it is not resolved */
+    uint32_t attempt;           /* which run succeeded, and of which closure; 0: none */
+    uint64_t closure;
     mu_value *result;           /* NULL: nil */
     mu_error *error;            /* NULL: none */
     struct mu__waiter *waiters; /* the client actor's */
