@@ -170,8 +170,8 @@ static inline int64_t status_number(struct cluster_task *task, const char *part,
     return number;
 }
 
-/* A number of one worker in it. */
-static inline int64_t worker_number(struct cluster_task *task, const char *worker,
+/* A number of one worker in it; -1 when that worker is not up. */
+static inline int64_t worker_number(struct cluster_task *task, int64_t worker,
                                     const char *key)
 {
     mu_value *status = status_of(task);
@@ -180,11 +180,10 @@ static inline int64_t worker_number(struct cluster_task *task, const char *worke
 
     for (size_t i = 0; i < mu_value_count(tasks); i++) {
         const mu_value *at = mu_value_at(tasks, i);
-        const char *name = "";
-        size_t size;
+        int64_t index = -1;
 
-        (void)mu_value_get_string(mu_value_find(at, "task"), &name, &size);
-        if (strcmp(name, worker) == 0)
+        (void)mu_value_get_int(mu_value_find(at, "index"), &index);
+        if (mu_value_find(at, "window") != NULL && index == worker)
             (void)mu_value_get_int(mu_value_find(at, key), &number);
     }
     mu_value_free(status);
