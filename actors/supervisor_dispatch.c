@@ -253,7 +253,8 @@ static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure
     return pick_suiting(s, more);
 }
 
-static void try_picky(struct mu__ctx *ctx, struct supervisor *s)
+/* False, like give. */
+static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_PICKY);
 
@@ -262,11 +263,12 @@ static void try_picky(struct mu__ctx *ctx, struct supervisor *s)
         uint32_t number = pick_for(s, closure);
 
         if (number != 0 && !give(ctx, s, closure, number))
-            return;
+            return false;
         if (number == 0)
             mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
         closure = next;
     }
+    return true;
 }
 
 /* True when the worker that was kept free is not needed for it any more. */
@@ -285,7 +287,7 @@ static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
     return true;
 }
 
-static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
+static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure;
 
@@ -293,7 +295,7 @@ static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
         uint32_t number = mu__membership_pick(&s->members);
 
         if (number == 0)
-            return;
+            return true;
         if (closure->more != 0 || is_suspect(closure)) {
             number = pick_for(s, closure);
             if (number == 0) {
@@ -302,16 +304,20 @@ static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
             }
         }
         if (!give(ctx, s, closure, number))
-            return;
+            return false;
     }
+    return true;
 }
 
+/* Again when a worker that was kept free is not needed, but not when one has gone: the news
+ * of that leads here, too. */
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {
-        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0)
-            try_picky(ctx, s);
-        give_queued(ctx, s);
+        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0 && !try_picky(ctx, s))
+            return;
+        if (!give_queued(ctx, s))
+            return;
     } while (s->reserved != 0 && release_unused(ctx, s));
 }
 
