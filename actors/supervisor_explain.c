@@ -30,15 +30,29 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
     return list;
 }
 
-/* "no worker is up; missing since 1200 ms: /job:worker/task:1" */
+static uint32_t count_with_room(const struct supervisor *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        count += s->members.workers[i].present &&
+                 mu__membership_has_room(&s->members.workers[i]);
+    return count;
+}
+
+/* "none of 2 workers has room; /job:worker/task:1 is missing for 1200 ms" */
 static void say_workers(const struct supervisor *s, uint64_t now_ms, char *out,
                         size_t size)
 {
+    uint32_t room = count_with_room(s);
     size_t used;
     unsigned shown = 0;
 
     if (s->members.count == 0)
         (void)snprintf(out, size, "no worker is up");
+    else if (room > 0)
+        (void)snprintf(out, size, "%" PRIu32 " of %" PRIu32 " workers have room", room,
+                       s->members.count);
     else
         (void)snprintf(out, size, "none of %" PRIu32 " workers has room",
                        s->members.count);

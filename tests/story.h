@@ -190,23 +190,25 @@ static inline int64_t worker_number(struct cluster_task *task, int64_t worker,
     return number;
 }
 
+static inline void expect_text(const mu_value *map, const char *key, const char *text)
+{
+    const char *found = "";
+    size_t size;
+
+    assert_int_equal(mu_value_get_string(mu_value_find(map, key), &found, &size), 0);
+    assert_string_equal(found, text);
+}
+
 /* What the chief says about a closure: its state, and what it waits for. */
 static inline void expect_explained(struct cluster_closure *closure, const char *state,
                                     const char *waits_for)
 {
     struct cluster_call *call = cluster_explain(closure->task, closure, NULL);
-    mu_value *map;
-    const char *text = "";
-    size_t size;
 
     assert_int_equal(cluster_wait(call), 0);
-    map = call->of.client.status;
-    assert_int_equal(mu_value_get_string(mu_value_find(map, "state"), &text, &size), 0);
-    assert_string_equal(text, state);
-    assert_int_equal(mu_value_get_string(mu_value_find(map, "waits_for"), &text, &size),
-                     0);
-    assert_string_equal(text, waits_for);
-    mu_value_free(map);
+    expect_text(call->of.client.status, "state", state);
+    expect_text(call->of.client.status, "waits_for", waits_for);
+    mu_value_free(call->of.client.status);
 }
 
 #define expect_trace(cluster, text) assert_string_equal(sim_trace((cluster)->sim), text)
