@@ -420,6 +420,8 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
         .task = body->origin,
         .detail = body->detail,
     };
+    const struct more *more = mu__sup_more(s, closure);
+    bool keeps = more != NULL && (more->flags & MU__CLOSURE_KEEP) != 0;
     enum verdict verdict;
 
     if (body->code != 0 && body->origin.size == 0) {
@@ -436,6 +438,9 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
               verdict == AGAIN_SOON && closure->attempt < 2
                   ? 0
                   : backoff_ms(closure->attempt - 1U));
+    /* It was kept there for somebody who does not want it any more, perhaps. */
+    if (keeps && body->code == 0)
+        mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
 }
 
 void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

@@ -9,6 +9,7 @@
 #include "actors/future.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "actors/references.h"
 #include "tests/sim/cluster.h"
 
 #include <setjmp.h>
@@ -209,6 +210,21 @@ static inline void expect_explained(struct cluster_closure *closure, const char 
     expect_text(call->of.client.status, "state", state);
     expect_text(call->of.client.status, "waits_for", waits_for);
     mu_value_free(call->of.client.status);
+}
+
+/* A message that is in an actor's mailbox, as if `from` had sent it. */
+static inline void forge(struct cluster_task *task, mu__pid from, uint32_t to,
+                         uint16_t kind, const void *body, size_t size)
+{
+    struct mu__world *world = task->member.world;
+    struct mu__msg *msg = mu__msg_heap(kind, size);
+
+    assert_non_null(msg);
+    memcpy(msg->body, body, size);
+    msg->from = from;
+    msg->to.actor = to;
+    assert_int_equal(mu__kernel_deliver(task->member.kernel, msg), 0);
+    world->ops->wake_at(world, 0);
 }
 
 #define expect_trace(cluster, text) assert_string_equal(sim_trace((cluster)->sim), text)
