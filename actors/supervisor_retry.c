@@ -90,22 +90,25 @@ static void land(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
 {
     struct more *more = mu__sup_more(s, closure);
     uint32_t number = mu__list_worker(closure->list);
+    uint16_t attempt = closure->attempt;
 
     if (more != NULL && more->backup_worker != 0) {
         uint32_t backup = more->backup_worker;
 
         forget_backup(s, more);
-        if (backup == answered)
+        if (backup == answered) {
+            closure->attempt = (uint16_t)more->backup_attempt;
             mu__sup_unload(ctx, s, backup, mu__closure_bytes(closure));
-        else
+        } else {
             orphan(ctx, s, backup, closure, more->backup_attempt);
+        }
     }
     if (number == 0)
         return;
     if (number == answered)
         mu__sup_unload(ctx, s, number, mu__closure_bytes(closure));
     else
-        orphan(ctx, s, number, closure, closure->attempt);
+        orphan(ctx, s, number, closure, attempt);
 }
 
 void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
