@@ -287,15 +287,18 @@ static int raise_pending(mu_coordinator *c, mu_node *node, int64_t limit_ms,
                                   : raise_error(node, limit_ms, ret_error);
 }
 
-static bool has_room(const struct mu__session *session, const mu_node *node)
+static uint64_t outstanding(const struct mu__session *session)
 {
-    uint64_t scheduled = atomic_load_explicit(&session->scheduled, memory_order_relaxed);
-
-    return scheduled - atomic_load_explicit(&session->resolved, memory_order_relaxed) <
-           node->queue_max;
+    return atomic_load_explicit(&session->scheduled, memory_order_relaxed) -
+           atomic_load_explicit(&session->resolved, memory_order_relaxed);
 }
 
-/* One alone may be larger than the bound. */
+static bool has_room(const struct mu__session *session, const mu_node *node)
+{
+    return outstanding(session) < node->queue_max;
+}
+
+/* A closure that is alone may be larger than the bound. */
 static bool has_room_for(const struct mu__session *session, uint64_t bytes)
 {
     uint64_t max = atomic_load_explicit(&session->bytes_max, memory_order_relaxed);
@@ -304,7 +307,7 @@ static bool has_room_for(const struct mu__session *session, uint64_t bytes)
     uint64_t scheduled = atomic_load_explicit(&session->bytes_scheduled,
                                               memory_order_relaxed);
 
-    return max == 0 || scheduled == resolved || scheduled - resolved + bytes <= max;
+    return max == 0 || outstanding(session) == 0 || scheduled - resolved + bytes <= max;
 }
 
 static int wait_for_room(const mu_coordinator *c, mu_node *node, uint64_t bytes,
