@@ -716,7 +716,7 @@ static int plan(struct mu__ctx *ctx, struct effects *e, struct sending *sending)
 
     for (; write != NULL && rv == 0; write = write->next)
         rv = need_batch(ctx, e, sending, write->server);
-    if (rv == 0) {
+    if (rv == 0 && effects->first != NULL) {
         for (write = effects->first; write != NULL; write = write->next)
             plan_write(e->servers[write->server]->planned, write);
         join(sending, effects);

@@ -110,13 +110,15 @@ int mu__id_window_add(struct mu__id_window *window, uint64_t id)
 
 void mu__id_window_raise(struct mu__id_window *window, uint64_t base)
 {
-    uint64_t end = base < window->end ? base / WORD_BITS * WORD_BITS : window->end;
-    uint64_t id = window->base / WORD_BITS * WORD_BITS;
+    uint64_t words = words_needed(window, window->end);
+    uint64_t below = base / WORD_BITS - window->base / WORD_BITS;
 
     if (base <= window->base)
         return;
-    for (; window->base < window->end && id < end; id += WORD_BITS)
-        *word_at(window, id) = 0;
+    for (uint64_t i = 0; i < words && i < below; i++)
+        *word_at(window, window->base + i * WORD_BITS) = 0;
+    if (base >= window->end && words > below)
+        *word_at(window, base) = 0;
     window->base = base;
     if (window->end < base)
         window->end = base;

@@ -78,9 +78,14 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
     F(S, REQUIRED, u32, attempt, 0)
 
 /* -- what workers keep: results of MU__CLOSURE_KEEP, and inputs that are not there -- */
+
+/* With a code: there is no such input on this worker, and runs that use it fail with
+ * that. */
 #define MU__INPUT_FIELDS(F, S)                                              \
     F(S, REQUIRED, u64, input, 0)                                           \
-    F(S, OPTIONAL, value, content, MU__VALUE_BYTES_MAX)
+    F(S, OPTIONAL, value, content, MU__VALUE_BYTES_MAX)                     \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
 #define MU__DROP_FIELDS(F, S)                                               \
     F(S, REQUIRED, u64, input, 0)
@@ -302,6 +307,12 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
 #define MU__EFFECTS_SENT_FIELDS(F, S)                                       \
     F(S, REQUIRED, ptr, run, 0)
 
+/* From a thread that runs `function`, a struct mu__registered, to the worker: a line for
+ * the log. */
+#define MU__RUN_LOG_FIELDS(F, S)                                            \
+    F(S, REQUIRED, ptr, function, 0)                                        \
+    F(S, REQUIRED, str, line, 0)
+
 /* -- in the supervisor's journal; packed like messages, though no actor hears them --
  *
  * A closure's `number` is its own in this journal. */
@@ -377,7 +388,8 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
     M(54, JOURNAL_BEGIN, journal_begin, MU__JOURNAL_BEGIN_FIELDS, true)     \
     M(55, JOURNAL_SCHEDULED, journal_scheduled, MU__JOURNAL_SCHEDULED_FIELDS, true) \
     M(56, JOURNAL_FINISHED, journal_finished, MU__JOURNAL_FINISHED_FIELDS, true) \
-    M(57, JOURNAL_GONE, journal_gone, MU__JOURNAL_GONE_FIELDS, true)
+    M(57, JOURNAL_GONE, journal_gone, MU__JOURNAL_GONE_FIELDS, true)        \
+    M(58, RUN_LOG, run_log, MU__RUN_LOG_FIELDS, false)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,

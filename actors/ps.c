@@ -41,6 +41,8 @@ struct ps {
     struct mu__staging staging;
     struct mu__applied applied;
     uint32_t chiefs[CHIEFS_MAX];    /* nodes that are up; 0: none */
+    uint64_t batches;               /* applied, */
+    uint64_t repeated;              /* and not applied a second time */
 };
 
 /* ---- Answers ---- */
@@ -233,6 +235,7 @@ static bool is_wanted(struct ps *ps, const struct mu__effect_write *body,
     case MU__APPLIED_BEFORE:
         break;
     }
+    ps->repeated++;
     return false;
 }
 
@@ -254,6 +257,7 @@ static void apply_batch(struct ps *ps, const struct mu__store_write *first,
         return;
     }
     mu__store_apply_batch(ps->store, first);
+    ps->batches++;
 }
 
 /* Staged until the last piece comes. What is refused for lack of room may find some
@@ -493,6 +497,21 @@ mu_value *mu__ps_status(const void *ps_state)
         add_item(&listing, map_of(&entry, 1));
     }
     return listing.list;
+}
+
+void mu__ps_effects(const void *ps_state, struct mu__ps_effects *ret_effects)
+{
+    const struct ps *ps = ps_state;
+
+    *ret_effects = (struct mu__ps_effects){
+        .origin = ps->applied.origin,
+        .epoch = ps->applied.epoch,
+        .batches = ps->batches,
+        .repeated = ps->repeated,
+        .span = ps->applied.window.end - ps->applied.window.base,
+        .staged_bytes = ps->staging.bytes,
+        .staged_batches = ps->staging.batches,
+    };
 }
 
 static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

@@ -254,7 +254,7 @@ static void take_defaults(struct mu__supervisor_config *config)
         config->retries_max = 1000;
     if (config->server_failures_ms == 0)
         config->server_failures_ms = 600 * 1000;
-    assert(config->attempts_max > 0 && config->attempts_max < UINT16_MAX &&
+    assert(config->origin != 0 && config->attempts_max > 0 && config->attempts_max < UINT16_MAX &&
            config->retries_max < UINT16_MAX && config->queue_max > 0 &&
            config->window <= MU__WINDOW_MAX);
 }
@@ -329,9 +329,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 
     s->config = *(const struct mu__supervisor_config *)arg;
     take_defaults(&s->config);
-    do
-        s->origin = mu__random(ctx);
-    while (s->origin == 0);
+    s->origin = s->config.origin;
     mu__id_window_init(&s->effects, 1);
     s->progress_ms = mu__now_ms(ctx);
     if (mu__closures_init(&s->closures) == 0 && make_nobody(s) && make_counters(s))

@@ -33,6 +33,7 @@ struct mu__supervisor_config {
     uint64_t watchdog_ms;           /* 0: off */
     bool measure;                   /* collect timers */
     struct mu__storage *journal;    /* NULL: none. Outlives the actor */
+    uint64_t origin;                /* random, of this life: the mark of its effects */
 };
 
 /* What the chief's program asks: the last number reported under a name. */

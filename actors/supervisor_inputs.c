@@ -550,6 +550,8 @@ void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__m
     struct per_worker *pw = per_worker_of(s, body->closure);
     struct station *station;
 
+    if (pw == NULL)
+        s->stale++;
     if (worker == NULL)
         return;
     if (body->code != 0 && pw != NULL) {

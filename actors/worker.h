@@ -1,16 +1,30 @@
 /* Runs functions for supervisors. One on every node, because functions are registered on
  * every node; only on workers does it offer itself.
  *
- * Hears:  RUN and CANCEL from the supervisor; WORK_DONE from the executor; CALL from the
- *         node's own program, to register functions and to begin; node news
- * Says:   REGISTER to a chief that comes up, RESULT for each RUN
+ * Hears:  RUN and CANCEL from the supervisor; INPUT, DROP and PULL about what is kept
+ *         here; WORK_DONE from the executor; EFFECTS_SENT from the effects actor; RUN_LOG
+ *         from functions; CALL from the node's own program, to register functions and to
+ *         begin; node news
+ * Says:   REGISTER to a chief that comes up, RESULT for each RUN, PULLED for each PULL,
+ *         EFFECTS_SEND for a run with writes
  * Owns:   its runs, until their RESULT is sent; those that are with the executor when the
- *         actor ends are left to it, with their functions
- * Fails:  never by itself; a function's error is a RESULT like any other */
+ *         actor ends are left to it, with their functions. What it keeps for each chief
+ *         (actors/kept.h), until the chief drops it or is lost
+ * Fails:  never by itself; a function's error is a RESULT like any other
+ *
+ * A run is in one place at a time: it waits for its inputs, is with the executor, or is
+ * with the effects actor, which has a pointer to it from EFFECTS_SEND to EFFECTS_SENT.
+ * That actor answers each run before it obeys an END; and as actors of a kernel that is
+ * freed end in the order of their numbers, the worker before it, its own end touches no
+ * run any more.
+ *
+ * A number that was dropped does not come again, unless a RUN makes it or asks for it.
+ * The supervisor drops what a RESULT says is kept and nobody wants, a stale one's too. */
 #ifndef MU_ACTORS_WORKER_H
 #define MU_ACTORS_WORKER_H
 
 #include "actors/call.h"
+#include "actors/run.h"
 #include "runtime/kernel.h"
 
 #include "muster/node.h"
@@ -19,8 +33,10 @@ struct mu__worker_config {
     bool serves;            /* offers itself to chiefs, */
     bool serves_at_once;    /* without waiting for MU__WORKER_SERVE */
     uint32_t threads;       /* executor threads of this node */
+    uint32_t index;         /* of this task */
     const char *task;       /* "/job:worker/task:1", for messages; outlives the actor */
     mu_node *node;          /* for mu_run_node; not looked into */
+    mu__post_fn post;       /* how lines of functions come here; may be NULL */
 };
 
 enum mu__worker_operation {
@@ -39,19 +55,25 @@ struct mu__function_call {
 
 extern const struct mu__behavior mu__worker;    /* init takes the config */
 
-/* The name of a function that is running, NULL when none is: for messages at shutdown. */
+/* The name of a function that is with the executor, NULL when none is: for messages at
+ * shutdown. */
 const char *mu__worker_running(const void *state);
 
 /* Tell every run that nobody wants it any more. */
 void mu__worker_cancel_all(void *state);
 
 /* The node said goodbye, so others run what it has not begun: no run is started any
- * more, and those of `unstarted`, the works that the executor gave back, are freed.
- * Messages go to the kernel's `pool`. */
+ * more, and those of `unstarted`, the works that the executor gave back, are freed, as
+ * are those that wait for inputs. Messages go to the kernel's `pool`. */
 void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__work *unstarted);
 
 /* Free the runs of an executor that has forgotten its works and will not touch them any
- * more, as one whose process was killed. Messages go to the kernel's `pool`. */
+ * more, as one whose process was killed, and those that the effects actor has: both
+ * actors end before any message is handled. Messages go to the kernel's `pool`. */
 void mu__worker_forget_runs(void *state, struct mu__pool *pool);
+
+/* Bytes of all values that are kept here, as they would be sent. Of objects nothing is
+ * known. */
+uint64_t mu__worker_kept_bytes(const void *state);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "muster/cluster.h"
 #include "muster/coordinator.h"
+#include "muster/deal.h"
 #include "muster/error.h"
 #include "muster/node.h"
 #include "muster/value.h"

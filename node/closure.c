@@ -357,7 +357,7 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
                                  mu_remote_value **ret_value)
 {
     struct making making = {
-        .node = mu__coordinator_node(c, ret_error),
+        .node = mu__coordinator_reach(c, ret_error),
         .options = options,
         .function = mu__view_str(function),
     };

@@ -29,12 +29,17 @@ int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_m
     return rv;
 }
 
-mu_node *mu__coordinator_node(mu_coordinator *c, mu_error *ret_error)
+mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
 {
     if (!atomic_load_explicit(&c->detached, memory_order_acquire))
         return c->node;
     (void)mu_error_set(ret_error, -MU_ECLOSED, "the coordinator's node is closed");
     return NULL;
+}
+
+mu_node *mu__coordinator_node(const mu_coordinator *coordinator)
+{
+    return coordinator->node;
 }
 
 /* One at a time. */
@@ -357,14 +362,14 @@ int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, int64_t limit_ms,
 int mu_coordinator_join(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
 
     return node == NULL ? -MU_ECLOSED : mu__client_call(node, &call, limit_ms, ret_error);
 }
 
 int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
     int rv = 0;
 
     if (node == NULL)

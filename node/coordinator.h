@@ -30,8 +30,8 @@ void mu__coordinator_detach(mu_node *node, int64_t limit_ms);
 /* Free its memory, once no actor knows it. NULL is fine. */
 void mu__coordinator_drop(mu_coordinator *coordinator);
 
-/* NULL, and an error, when the node is being closed. */
-mu_node *mu__coordinator_node(mu_coordinator *coordinator, mu_error *ret_error);
+/* Its node; NULL, and an error, when that is being closed. */
+mu_node *mu__coordinator_reach(mu_coordinator *coordinator, mu_error *ret_error);
 
 /* Wait until there is room for a closure with `bytes` of arguments and no error is
  * pending; 0, or why nothing can be scheduled. */
@@ -55,5 +55,8 @@ int mu__pack_args(struct mu__msg *msg, const mu_value *args,
 int mu__measure_args(const mu_value *args, uint64_t *ret_bytes, mu_error *ret_error);
 
 int mu__check_function_name(const char *function, mu_error *ret_error);
+
+/* The node it was opened on. Any thread. */
+mu_node *mu__coordinator_node(const mu_coordinator *coordinator);
 
 #endif

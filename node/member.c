@@ -174,8 +174,10 @@ static int spawn_actors(struct mu__member *member,
         .serves = strcmp(config->task_type, "worker") == 0,
         .serves_at_once = config->serves_at_once,
         .threads = config->threads,
+        .index = config->task_index,
         .task = member->task,
         .node = config->node,
+        .post = config->post,
     };
     const struct mu__client_config client = {
         .is_chief = is_chief,
@@ -185,6 +187,7 @@ static int spawn_actors(struct mu__member *member,
     };
     int rv = 0;
 
+    supervisor.origin = member->incarnation;
     supervisor.window = config->window;
     supervisor.attempts_max = config->attempts_max;
     supervisor.queue_max = config->queue_max;
@@ -220,7 +223,7 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .task_type = config->task_type,
         .task_index = config->task_index,
         .address = config->address,
-        .incarnation = incarnation_of(member->world),
+        .incarnation = member->incarnation,
         .heartbeat_ms = config->heartbeat_ms,
         .silence_ms = config->silence_ms,
         .schema = &mu__messages,
@@ -275,7 +278,7 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
 {
     int rv;
 
-    *member = (struct mu__member){.world = world};
+    *member = (struct mu__member){.world = world, .incarnation = incarnation_of(world)};
     name_tasks(member, config);
     rv = mu__kernel_new(world, &mu__messages, &member->kernel);
     if (rv == 0)

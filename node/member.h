@@ -28,12 +28,14 @@ struct mu__member_config {
     uint32_t silence_ms;
     bool serves_at_once;        /* a worker offers itself before it is told to */
     mu_node *node;              /* handed to functions */
+    mu__post_fn post;           /* for what they log; may be NULL */
 };
 
 struct mu__member {
     struct mu__world *world;
     struct mu__kernel *kernel;
     struct mu__links *links;
+    uint64_t incarnation;       /* random, of this life */
     uint64_t tick_ms;           /* when the links want their tick */
     char task[64];              /* "/job:worker/task:1" */
     char chief[320];            /* "/job:chief/task:0 at tcp://..." */

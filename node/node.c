@@ -346,6 +346,7 @@ static int start_member(mu_node *node, const mu_node_options *o, mu_error *ret_e
         .heartbeat_ms = o->heartbeat_ms,
         .silence_ms = o->silence_ms,
         .node = node,
+        .post = mu__node_post,
     };
 
     return mu__member_start(&node->member, &config, mu__world_uv_world(node->world),

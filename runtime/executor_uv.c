@@ -113,6 +113,8 @@ static void run_until_stopped(struct mu__executor *executor)
         bool first;
 
         (void)pthread_mutex_unlock(&executor->lock);
+        if (work->begin != NULL)
+            work->begin(work);
         work->run(work);
         (void)pthread_mutex_lock(&executor->lock);
 

@@ -1,4 +1,4 @@
-/* What values are made of: for runtime/value.c and runtime/value_codec.c only. */
+/* What values are made of: for runtime/value*.c, and for who makes references. */
 #ifndef MU_RUNTIME_VALUE_PARTS_H
 #define MU_RUNTIME_VALUE_PARTS_H
 

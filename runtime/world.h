@@ -17,6 +17,8 @@ enum mu__log_level { MU__LOG_ERROR, MU__LOG_WARN, MU__LOG_INFO, MU__LOG_DEBUG };
  * until its WORK_DONE message arrives, it belongs to the executor. */
 struct mu__work {
     struct mu__work *next;
+    void (*begin)(struct mu__work *work); /* on that thread, as soon as it takes the work;
+                                             may be NULL */
     void (*run)(struct mu__work *work); /* on an executor thread; may block */
     mu__pid owner; /* gets WORK_DONE with the pointer; set by submit */
 };

@@ -35,6 +35,7 @@ enum { CONTRACT_WORKS = 50, CONTRACT_POSTS = 200, CONTRACT_LONG_MS = 10000 };
 
 struct contract_work {
     struct mu__work work;
+    unsigned begins;
     unsigned runs;
     unsigned done;
 };
@@ -270,7 +271,20 @@ static void contract_nothing_asked_nothing_done(void **state)
     assert_int_equal(s->delivered, 0);
 }
 
+static void contract_work_begin(struct mu__work *work)
+{
+    ((struct contract_work *)(void *)work)->begins++;
+}
+
+/* The begin comes first. */
 static void contract_work_run(struct mu__work *work)
+{
+    struct contract_work *own = (struct contract_work *)(void *)work;
+
+    own->runs += own->begins == own->runs + 1;
+}
+
+static void contract_work_run_alone(struct mu__work *work)
 {
     ((struct contract_work *)(void *)work)->runs++;
 }
@@ -279,7 +293,8 @@ static void contract_submit_all(struct contract_state *s)
 {
     s->works_wanted = CONTRACT_WORKS + s->works_again;
     for (unsigned i = 0; i < CONTRACT_WORKS; i++) {
-        s->works[i].work.run = contract_work_run;
+        s->works[i].work.begin = i % 2 == 0 ? contract_work_begin : NULL;
+        s->works[i].work.run = i % 2 == 0 ? contract_work_run : contract_work_run_alone;
         s->works[i].work.owner = (mu__pid){MU__NODE_SELF, 100 + i};
         s->world->ops->submit(s->world, &s->works[i].work);
     }

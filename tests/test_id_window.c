@@ -121,7 +121,7 @@ static void plain_raise(struct plain *plain, uint64_t base)
         plain->base = base;
 }
 
-static void compare(const struct mu__id_window *window, const struct plain *plain)
+static void assert_same(const struct mu__id_window *window, const struct plain *plain)
 {
     assert_int_equal(window->base, plain->base);
     for (uint64_t i = 0; i < NUMBERS; i++)
@@ -167,9 +167,9 @@ static void test_random(void **state)
         for (int i = 0; i < 2000; i++) {
             random_step(&random, &window, &plain, reaches[seed % 6]);
             if (i % 200 == 0)
-                compare(&window, &plain);
+                assert_same(&window, &plain);
         }
-        compare(&window, &plain);
+        assert_same(&window, &plain);
         mu__id_window_done(&window);
     }
 }

@@ -55,6 +55,7 @@ static void test_numbers(void **state)
     struct mu__membership members = {0};
     uint32_t a = mu__membership_add(&members, 7, 3, 2, 4);
     uint32_t b = mu__membership_add(&members, 9, 4, 2, 4);
+    uint32_t c;
 
     (void)state;
     assert_true(a != 0 && b != 0 && a != b);
@@ -68,8 +69,62 @@ static void test_numbers(void **state)
     assert_null(mu__membership_by_node(&members, 7));
     assert_null(mu__membership_get(&members, a));
     assert_int_equal(members.count, 1);
-    assert_int_equal(mu__membership_add(&members, 10, 0, 1, 4), a);
+    /* The number waits for its index, until that is forgotten. */
+    assert_int_equal(mu__membership_know(&members, 3), a);
+    c = mu__membership_add(&members, 10, 0, 1, 4);
+    assert_true(c != a && c != b);
+    assert_int_equal(mu__membership_add(&members, 11, 3, 1, 4), a);
     assert_int_equal(mu__membership_get(&members, a)->load, 0);
+    mu__membership_remove(&members, a);
+    mu__membership_forget(&members, a);
+    assert_int_equal(mu__membership_know(&members, 77), a);
+    assert_null(mu__membership_get(&members, a));
+    mu__membership_done(&members);
+}
+
+static bool has_index(const struct mu__member_worker *worker, const void *arg)
+{
+    return worker->index == *(const uint32_t *)arg;
+}
+
+static void test_holds(void **state)
+{
+    struct mu__membership members = {0};
+    uint32_t a = mu__membership_add(&members, 7, 0, 1, 2);
+    uint32_t b = mu__membership_add(&members, 8, 1, 1, 2);
+    uint32_t index = 1;
+
+    (void)state;
+    mu__membership_hold(&members, a, MU__HOLD_DRAIN | MU__HOLD_BUILD);
+    assert_int_equal(mu__membership_pick(&members), b);
+    mu__membership_release(&members, a, MU__HOLD_BUILD);
+    mu__membership_load(&members, b, 0);
+    assert_int_equal(mu__membership_pick(&members), b);
+    mu__membership_release(&members, a, MU__HOLD_DRAIN);
+    assert_int_equal(mu__membership_pick(&members), a);
+    assert_int_equal(mu__membership_pick_fitting(&members, has_index, &index), b);
+    index = 2;
+    assert_int_equal(mu__membership_pick_fitting(&members, has_index, &index), 0);
+    mu__membership_done(&members);
+}
+
+static void test_windows(void **state)
+{
+    struct mu__membership members = {0};
+    uint32_t a = mu__membership_add(&members, 7, 0, 1, 1);
+
+    (void)state;
+    mu__membership_load(&members, a, 0);
+    assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_set_window(&members, a, 3);
+    assert_int_equal(mu__membership_pick(&members), a);
+    mu__membership_load(&members, a, 0);
+    mu__membership_set_window(&members, a, 1);
+    assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_unload(&members, a, 0);
+    assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_unload(&members, a, 0);
+    assert_int_equal(mu__membership_pick(&members), a);
     mu__membership_done(&members);
 }
 
@@ -150,6 +205,7 @@ static void step(struct mu__membership *members, struct known *known,
         if (!known[number].present || !sim_chance(random, 30))
             break;
         mu__membership_remove(members, number);
+        mu__membership_forget(members, number);
         known[number].present = false;
         break;
     case 2:
@@ -192,6 +248,8 @@ int main(void)
         cmocka_unit_test(test_least_loaded),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_holds),
+        cmocka_unit_test(test_windows),
         cmocka_unit_test(test_chance),
     };
 

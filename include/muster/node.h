@@ -167,7 +167,8 @@ typedef struct mu_run mu_run;
 
 /* The program's code: 0, or a negative code with words set by mu_run_fail. Runs on an
  * executor thread (several at once when there are several), may block, and may use every
- * call of the node. At-least-once: it may run again on another worker. */
+ * call of the node. At-least-once: it may run again on another worker. Of one that nobody
+ * wants any more before it was called, the function is not called. */
 typedef int (*mu_function_fn)(mu_run *run, void *user);
 
 enum mu_function_flag {
@@ -185,7 +186,10 @@ MU_EXPORT int mu_node_register(mu_node *node, const char *name, mu_function_fn f
  * before. mu_node_main and mu_node_wait_job do this too. Nothing on other tasks. */
 MU_EXPORT int mu_node_serve(mu_node *node);
 
-/* The arguments; owned by the run. A list when several were passed. */
+/* The arguments; owned by the run. A list when several were passed. Where the closure had
+ * a reference to a remote value or to a per-worker value, there stands that value itself
+ * (the same one in all places, shared with other runs), or for an object a reference that
+ * mu_run_object and mu_run_next know. */
 MU_EXPORT const mu_value *mu_run_args(mu_run *run);
 
 /* The node that the function runs on. */
@@ -208,8 +212,10 @@ MU_EXPORT int mu_run_fail_with(mu_run *run, const mu_error *error);
 /* Words of a stack trace, which travel with the error; copied, cut at 1,023 bytes. */
 MU_EXPORT void mu_run_stack(mu_run *run, const char *text);
 
-/* A line for the node's log. The last lines travel with the error when there is no
- * stack. */
+/* A line for the node's log, of at most 511 bytes; written there by the loop thread a
+ * moment later, while the function may still run. When a function logs faster than that,
+ * some lines are left out, and the log says how many; so are those of a node that is
+ * closing. The last lines (1,023 bytes) travel with the error when there is no stack. */
 MU_EXPORT void mu_run_log(mu_run *run, const char *format, ...) MU_PRINTF(2, 3);
 
 /* The closure's name ("" when it has none), its id, the number of this run, from 1. */
@@ -220,22 +226,31 @@ MU_EXPORT uint32_t mu_run_attempt(const mu_run *run);
 /* Task index of the worker. */
 MU_EXPORT int mu_run_worker(const mu_run *run);
 
-/* Keep `object` on this worker as what a per-worker value is here; `drop` is called, on
- * any of the node's threads, when nobody needs it any more. */
+/* Keep `object` on this worker as what a per-worker value is here, or the kept result of
+ * a closure: in other runs the function fails with -MU_EPRECONDITION. Takes `object`, as
+ * mu_run_return does. `drop` (may be NULL) is called when nobody needs it any more: on an
+ * executor thread or the loop thread, so it must not block. */
 MU_EXPORT void mu_run_return_object(mu_run *run, void *object,
                                     void (*drop)(void *object));
 
 /* The object behind a reference among the arguments; NULL when it is none. Several runs
- * may have it at the same time. */
+ * may have it at the same time. It is there until the run ends, or for as long as the
+ * function's program holds `argument` with mu_value_ref. */
 MU_EXPORT void *mu_run_object(mu_run *run, const mu_value *argument);
 
 /* An iterator over a dataset, as what a per-worker value is here. `next` is called by one
- * thread at a time: 0 with the element, -MU_ERANGE at the end. `drop` frees `state`. */
+ * thread at a time: 0 with the element, -MU_ERANGE at the end, after which it is not
+ * called any more. `drop` (may be NULL) frees `state`, as for mu_run_return_object.
+ * -MU_EINVALID without `next`, -MU_ENOMEM: `state` was dropped, and the run fails even if
+ * its function returns 0. */
 MU_EXPORT int mu_run_return_iterator(mu_run *run,
                                      int (*next)(void *state, mu_value **ret_element),
                                      void (*drop)(void *state), void *state);
 
-/* The next element of an iterator among the arguments; the caller frees it. */
+/* The next element of an iterator among the arguments; the caller frees it. Waits while
+ * another run takes its own. -MU_EINVALID when the argument is no iterator, -MU_ERANGE at
+ * the end and from then on, whatever else `next` returned (after which it may be asked
+ * again). */
 MU_EXPORT int mu_run_next(mu_run *run, const mu_value *iterator, mu_value **ret_element);
 
 /* ---- Plugins: functions and programs from a shared object ---- */

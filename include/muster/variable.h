@@ -105,10 +105,17 @@ MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, siz
 /* ---- Writes of a run ---- */
 
 /* Writes that belong to a run of a function: copied now, sent when the function has
- * returned 0, and forgotten when it has failed. To each server they arrive together: all
- * are applied there, or none. In a closure with MU_CLOSURE_EFFECT_ONCE each server
- * applies them once, however often the closure runs and whatever dies. Errors that
- * show up then end the run with the server's error. At most 64 MiB for one run. */
+ * returned 0, and forgotten when it has failed. To each server they arrive together, in
+ * the order in which they were made: all are applied there, or none. In a closure with
+ * MU_CLOSURE_EFFECT_ONCE each server applies them once, however often the closure runs
+ * and whatever dies: a server that is lost is waited for, for up to a minute. In others
+ * -MU_EUNAVAILABLE says that a server was lost before it answered, as mu_variable_add
+ * does. Errors that show up then end the run with the server's error.
+ *
+ * On the thread that runs the function. What cannot be right is refused at once, with
+ * words for the run's error as by mu_run_fail, and nothing of it is written: -MU_EINVALID
+ * (bytes, dtype, a variable of another node), -MU_EEXHAUSTED (more than 64 MiB for one
+ * run; the part of a shard counts as 64 bytes at least), -MU_ENOMEM. */
 MU_EXPORT int mu_run_assign(mu_run *run, mu_variable *variable, const void *buffer,
                             size_t bytes);
 MU_EXPORT int mu_run_add(mu_run *run, mu_variable *variable, const void *delta,

@@ -297,12 +297,15 @@ void cluster_check_status(struct cluster *cluster, const mu_value *status)
         const mu_value *task = mu_value_at(tasks, i);
 
         loads += number_in(task, "in_flight");
-        if (number_in(task, "in_flight") > number_in(task, "window"))
+        /* A window that adapts may shrink below what is out. */
+        if (!cluster->options.adaptive &&
+            number_in(task, "in_flight") > number_in(task, "window"))
             cluster_break(cluster,
                           "a worker has %" PRId64 " in flight, its window is %" PRId64,
                           number_in(task, "in_flight"), number_in(task, "window"));
     }
-    if (loads != number_in(closures, "in_flight"))
+    if (loads !=
+        number_in(closures, "in_flight") + number_in(closures, "backups_running"))
         cluster_break(cluster, "the workers' loads are %" PRId64 ", in flight are %"
                       PRId64, loads, number_in(closures, "in_flight"));
 }

@@ -207,6 +207,8 @@ static void slot_begin(struct sim_node *node, struct sim_slot *slot,
     bool drawn = sim->settings.work.min_us != sim->settings.work.max_us;
     uint64_t run_us = drawn ? sim_between(&sim->random, 0, takes_us) : takes_us;
 
+    if (work->begin != NULL)
+        work->begin(work);
     slot->work = work;
     slot->end_us = sim->now_us + takes_us;
     sim_event_init(&slot->event, node, SIM_LANE_ASIDE, slot_run, slot);
