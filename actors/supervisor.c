@@ -255,8 +255,8 @@ static void take_defaults(struct mu__supervisor_config *config)
     if (config->server_failures_ms == 0)
         config->server_failures_ms = 600 * 1000;
     assert(config->origin != 0 && config->attempts_max > 0 &&
-           config->attempts_max < UINT16_MAX && config->retries_max < UINT16_MAX && config->queue_max > 0 &&
-           config->window <= MU__WINDOW_MAX);
+           config->attempts_max < UINT16_MAX && config->retries_max < UINT16_MAX &&
+           config->queue_max > 0 && config->window <= MU__WINDOW_MAX);
 }
 
 /* Client 0 is nobody: closures that are run although nobody waits for them are his. */
