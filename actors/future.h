@@ -47,9 +47,12 @@ struct mu_remote_value {
     uint32_t attempt;           /* which run succeeded, and of which closure; 0: none */
     uint64_t closure;
     mu_value *result;           /* NULL: nil */
-    mu_error *error;            /* NULL: none */
+    const mu_error *error;      /* NULL: none; may be mu__error_lost */
     struct mu__waiter *waiters; /* the client actor's */
 };
+
+/* Stands for an error that there was no memory for. */
+extern const mu_error mu__error_lost;
 
 struct mu_per_worker {
     struct mu__held held;

@@ -332,7 +332,8 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     s->origin = s->config.origin;
     mu__id_window_init(&s->effects, 1);
     s->progress_ms = mu__now_ms(ctx);
-    if (mu__closures_init(&s->closures) == 0 && make_nobody(s) && make_counters(s))
+    if (mu__closures_init(&s->closures) == 0 && make_nobody(s) && make_counters(s) &&
+        mu__sup_expect_workers(ctx, s))
         rv = mu__sup_journal_open(ctx, s);
     if (rv == 0)
         rv = mu__watch_nodes(ctx);

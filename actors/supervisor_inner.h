@@ -84,6 +84,7 @@ struct orphan {
 struct station {
     uint64_t timer;             /* present: staggered start; away: limit of recovery */
     uint64_t lost_ms;           /* away: since when */
+    bool was_here;
     uint64_t estimate_us;       /* of the time that a function takes here */
     uint32_t builds_left;       /* per-worker values it has not answered for, of */
     uint64_t builds_end;        /* those up to here: its closures wait for them */
@@ -342,6 +343,9 @@ void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
 
 /* "/job:worker/task:1" */
 void mu__sup_worker_task(char *out, size_t size, uint32_t index);
+
+/* Those that the cluster lists are missed from the start. False: out of memory. */
+bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);
 
 /* Room for what is known of workers up to a number; false when out of memory. */
 bool mu__sup_need_station(struct supervisor *s, uint32_t number);
