@@ -135,16 +135,19 @@ void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
 
 /* ---- Giving out ---- */
 
-/* The number under which servers know its effects. False: so many are out that it must
- * wait for the oldest to be done. */
+bool mu__sup_has_effect_number(const struct supervisor *s)
+{
+    return s->effect_last < s->effects.base + EFFECTS_OUT_MAX;
+}
+
+/* The number under which servers know its effects. False: it must wait for one, since so
+ * many are out beside one that does not end, or the journal cannot be written. */
 static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
                           struct mu__closure *closure, struct more *more)
 {
     if ((more->flags & MU__CLOSURE_ONCE) == 0 || more->effect != 0)
         return true;
-    if (s->effect_last < s->effects.base + EFFECTS_OUT_MAX) {
-        if (!mu__sup_journal_reserve(ctx, s))
-            return true;
+    if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s)) {
         more->effect = ++s->effect_last;
         return true;
     }

@@ -189,6 +189,7 @@ struct supervisor {
     uint64_t number_next;
     struct mu__map numbers;         /* number in the journal -> struct named */
     uint64_t effects_end;           /* numbers of effects below are reserved there */
+    uint64_t journal_rewrite_bytes; /* it is rewritten when it has grown so large */
     bool journal_dirty;             /* something was appended, and not flushed */
     bool journal_failed;            /* its clients were told */
 
@@ -422,7 +423,9 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
 /* What was appended survives from here on; complains when it does not. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 
-/* One more number of an effect may be given out. */
+/* One more number of an effect may be given out, as far as those go that are out; and as
+ * far as the journal goes. */
+bool mu__sup_has_effect_number(const struct supervisor *s);
 bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
 /* A closure of the journal is resolved: write that down, answer those who joined it. */
