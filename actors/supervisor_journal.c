@@ -373,7 +373,6 @@ static void join(struct mu__ctx *ctx, struct supervisor *s, struct client *clien
     }
     *joined = (struct joined){named->joined, client->pid, body->token};
     named->joined = joined;
-    s->scheduled++;
 }
 
 bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
@@ -406,6 +405,7 @@ static void answer_joined(struct mu__ctx *ctx, struct supervisor *s, struct name
                           const struct outcome *outcome)
 {
     for (struct joined *at = named->joined; at != NULL; at = at->next) {
+        s->scheduled++;
         if (outcome->code == 0) {
             s->finished++;
             answer_finished(ctx, at->pid, at->token, named);
@@ -441,9 +441,10 @@ void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
     else
         rv = write_gone(s, named->number, &error);
     if (rv == 0)
-        rv = mu__journal_bytes(s->journal) < s->journal_rewrite_bytes
-                 ? flush(s, &error)
-                 : rewrite(s, &error);
+        rv = outcome->code == 0 &&
+                     mu__journal_bytes(s->journal) >= s->journal_rewrite_bytes
+                 ? rewrite(s, &error)
+                 : flush(s, &error);
     if (rv != 0)
         complain(ctx, s, &error);
     answer_joined(ctx, s, named, outcome);
