@@ -245,7 +245,8 @@ static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure
                                  : mu__membership_pick_fitting(&s->members, suits, more);
 }
 
-static void try_picky(struct mu__ctx *ctx, struct supervisor *s)
+/* False as give(). */
+static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_PICKY);
 
@@ -254,11 +255,12 @@ static void try_picky(struct mu__ctx *ctx, struct supervisor *s)
         uint32_t number = pick_for(s, closure);
 
         if (number != 0 && !give(ctx, s, closure, number))
-            return;
+            return false;
         if (number == 0)
             mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
         closure = next;
     }
+    return true;
 }
 
 /* True when the worker that was kept free is not needed for it any more. */
@@ -275,7 +277,8 @@ static bool release_unused(struct supervisor *s)
     return worker != NULL;
 }
 
-static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
+/* False as give(). */
+static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure;
 
@@ -283,7 +286,7 @@ static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
         uint32_t number = mu__membership_pick(&s->members);
 
         if (number == 0)
-            return;
+            return true;
         if (closure->more != 0 || is_suspect(closure)) {
             number = pick_for(s, closure);
             if (number == 0) {
@@ -292,16 +295,18 @@ static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
             }
         }
         if (!give(ctx, s, closure, number))
-            return;
+            return false;
     }
+    return true;
 }
 
+/* A worker that could not be told is still there until the news of its end has come:
+ * whoever tried again at once would choose it again. */
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {
-        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0)
-            try_picky(ctx, s);
-        give_queued(ctx, s);
+        if (!try_picky(ctx, s) || !give_queued(ctx, s))
+            return;
     } while (s->reserved != 0 && release_unused(s));
 }
 
