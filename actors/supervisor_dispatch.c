@@ -217,19 +217,27 @@ static bool suits(const struct mu__member_worker *worker, const void *arg)
     return worker->index + 1 != ((const struct more *)arg)->not_worker;
 }
 
+static uint32_t pick_suiting(struct supervisor *s, const struct more *more)
+{
+    return more == NULL || more->not_worker == 0
+               ? mu__membership_pick(&s->members)
+               : mu__membership_pick_fitting(&s->members, suits, more);
+}
+
 /* A worker that has nothing to do and gets nothing else; 0 while there is none. */
-static uint32_t pick_alone(struct supervisor *s)
+static uint32_t pick_alone(struct supervisor *s, const struct more *more)
 {
     const struct mu__member_worker *worker;
 
     if (s->reserved == 0) {
-        s->reserved = mu__membership_pick(&s->members);
+        s->reserved = pick_suiting(s, more);
         if (s->reserved == 0)
             return 0;
         mu__membership_hold(&s->members, s->reserved, MU__HOLD_ALONE);
     }
     worker = mu__membership_get(&s->members, s->reserved);
-    return worker != NULL && worker->load == 0 && worker->holds == MU__HOLD_ALONE
+    return worker != NULL && worker->load == 0 && worker->holds == MU__HOLD_ALONE &&
+                   (more == NULL || suits(worker, more))
                ? s->reserved
                : 0;
 }
@@ -240,15 +248,15 @@ static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure
     const struct mu__member_worker *near;
 
     if (is_suspect(closure))
-        return pick_alone(s);
+        return pick_alone(s, more);
     near = mu__membership_get(&s->members, mu__sup_inputs_worker(s, more));
     if (near != NULL && mu__membership_has_room(near) && suits(near, more))
         return near->number;
-    return more->not_worker == 0 ? mu__membership_pick(&s->members)
-                                 : mu__membership_pick_fitting(&s->members, suits, more);
+    return pick_suiting(s, more);
 }
 
-static void try_picky(struct mu__ctx *ctx, struct supervisor *s)
+/* False as give(). */
+static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_PICKY);
 
@@ -257,15 +265,16 @@ static void try_picky(struct mu__ctx *ctx, struct supervisor *s)
         uint32_t number = pick_for(s, closure);
 
         if (number != 0 && !give(ctx, s, closure, number))
-            return;
+            return false;
         if (number == 0)
             mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
         closure = next;
     }
+    return true;
 }
 
 /* True when the worker that was kept free is not needed for it any more. */
-static bool release_unused(struct supervisor *s)
+static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint32_t number = s->reserved;
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
@@ -273,12 +282,15 @@ static bool release_unused(struct supervisor *s)
     if (number == 0 || (worker != NULL && worker->load > 0))
         return false;
     s->reserved = 0;
-    if (worker != NULL)
-        mu__membership_release(&s->members, number, MU__HOLD_ALONE);
-    return worker != NULL;
+    if (worker == NULL)
+        return false;
+    mu__membership_release(&s->members, number, MU__HOLD_ALONE);
+    mu__sup_dispatch_pinned(ctx, s, number);
+    return true;
 }
 
-static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
+/* False as give(). */
+static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure;
 
@@ -286,7 +298,7 @@ static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
         uint32_t number = mu__membership_pick(&s->members);
 
         if (number == 0)
-            return;
+            return true;
         if (closure->more != 0 || is_suspect(closure)) {
             number = pick_for(s, closure);
             if (number == 0) {
@@ -295,17 +307,19 @@ static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
             }
         }
         if (!give(ctx, s, closure, number))
-            return;
+            return false;
     }
+    return true;
 }
 
+/* A worker that could not be told is still there until the news of its end has come:
+ * whoever tried again at once would choose it again. */
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {
-        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0)
-            try_picky(ctx, s);
-        give_queued(ctx, s);
-    } while (s->reserved != 0 && release_unused(s));
+        if (!try_picky(ctx, s) || !give_queued(ctx, s))
+            return;
+    } while (s->reserved != 0 && release_unused(ctx, s));
 }
 
 void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
