@@ -217,6 +217,7 @@ static bool suits(const struct mu__member_worker *worker, const void *arg)
     return worker->index + 1 != ((const struct more *)arg)->not_worker;
 }
 
+/* The least loaded worker with room that a closure may run on. `more` may be NULL. */
 static uint32_t pick_suiting(struct supervisor *s, const struct more *more)
 {
     return more == NULL || more->not_worker == 0
@@ -322,22 +323,47 @@ void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
     } while (s->reserved != 0 && release_unused(ctx, s));
 }
 
+/* Whether the next closure for one worker alone may go to it; NULL: there is none. A
+ * suspect among them has the worker to itself, too: it holds it until it has landed. */
+static bool may_give_pinned(struct supervisor *s, const struct mu__member_worker *worker,
+                            const struct mu__closure *closure)
+{
+    bool is_held = (worker->holds & MU__HOLD_ALONE) != 0;
+
+    if (is_held && s->reserved == worker->number)
+        return false;
+    if (closure == NULL || !is_suspect(closure)) {
+        if (is_held && worker->load == 0)
+            mu__membership_release(&s->members, worker->number, MU__HOLD_ALONE);
+        return closure != NULL && mu__membership_has_room(worker);
+    }
+    if ((worker->holds & ~MU__HOLD_ALONE) != 0)
+        return false;
+    if (!is_held)
+        mu__membership_hold(&s->members, worker->number, MU__HOLD_ALONE);
+    return worker->load == 0;
+}
+
 void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    const struct mu__member_worker *worker;
     struct mu__closure *closure;
 
-    while (worker != NULL && mu__membership_has_room(worker) &&
-           (closure = mu__closures_first(&s->closures, mu__list_pinned(number))) != NULL)
-        if (!give(ctx, s, closure, number))
+    while ((worker = mu__membership_get(&s->members, number)) != NULL) {
+        closure = mu__closures_first(&s->closures, mu__list_pinned(number));
+        if (!may_give_pinned(s, worker, closure) || !give(ctx, s, closure, number))
             return;
+    }
 }
 
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                     uint64_t bytes)
 {
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
     mu__membership_unload(&s->members, number, bytes);
-    if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0)
+    if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0 ||
+        (worker->holds & MU__HOLD_ALONE) != 0)
         mu__sup_dispatch_pinned(ctx, s, number);
     mu__sup_leave_if_idle(ctx, s, number);
 }
