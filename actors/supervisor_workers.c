@@ -317,7 +317,8 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     add_asker(ctx, station, msg->from, body->token);
     if ((worker->holds & MU__HOLD_DRAIN) == 0)
         mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32 " finishes %" PRIu32
-                " closures and leaves", worker->index, worker->load);
+                " closure%s and leaves", worker->index, worker->load,
+                worker->load == 1 ? "" : "s");
     mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
     mu__sup_leave_if_idle(ctx, s, worker->number);
 }
