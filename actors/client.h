@@ -1,7 +1,7 @@
 /* The program's side of the supervisor. One on every node.
  *
- * Hears:  SCHEDULE, SCHEDULE_PENDING, CANCEL_CLOSURE, RELEASE and CALL from the node's own
- *         program; RESOLVED, FETCHED, FAULT and the answers to questions (STATUS,
+ * Hears:  SCHEDULE, SCHEDULE_PENDING, CANCEL_CLOSURE, RELEASE and CALL from the node's
+ *         own program; RESOLVED, FETCHED, FAULT and the answers to questions (STATUS,
  *         PER_WORKER_MADE, DRAINED) from the supervisor; node news; its timers
  * Says:   SCHEDULE, CANCEL_CLOSURE, CANCEL_ALL, FETCH, RELEASE, REPORT and questions
  *         (STATUS_GET, PER_WORKER_MAKE, DRAIN, FORGET) to the supervisor

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EXPLAIN_MS = 2000 };
+enum { EXPLAIN_MS = 2000, MISSING_SHOWN_MAX = 3 };
 
 static bool is_question(const struct mu__call *call)
 {
@@ -180,13 +180,28 @@ static int64_t number_in(const mu_value *map, const char *key)
 }
 
 /* Words of the first closure in flight, from a status. */
+/* Who was there and is not. */
+static void describe_missing(const mu_value *missing, char *out, size_t size)
+{
+    size_t used;
+
+    (void)snprintf(out, size, "none is in flight: no worker is up, or none has room");
+    for (size_t i = 0; i < mu_value_count(missing) && i < MISSING_SHOWN_MAX; i++) {
+        const mu_value *worker = mu_value_at(missing, i);
+
+        used = strlen(out);
+        (void)snprintf(out + used, size - used, "%s%s is missing for %" PRId64 " ms",
+                       i == 0 ? "; " : ", ", string_in(worker, "task", "?"),
+                       number_in(worker, "for_ms"));
+    }
+}
+
 static void describe_status(const mu_value *status, char *out, size_t size)
 {
     const mu_value *first = mu_value_at(mu_value_find(status, "in_flight"), 0);
 
     if (first == NULL)
-        (void)snprintf(out, size,
-                       "none is in flight: no worker is up, or none has room");
+        describe_missing(mu_value_find(status, "workers_missing"), out, size);
     else
         (void)snprintf(out, size,
                        "closure %" PRId64 " \"%s\" runs on %s for %" PRId64 " ms",
@@ -345,7 +360,7 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__status *body = mu__body(msg);
     struct mu__client_call *call = asker(c, msg, body->token);
     mu_value *status = NULL;
-    char why[128];
+    char why[128] = "out of memory";
 
     if (call == NULL)
         return;

@@ -91,6 +91,7 @@ struct asker {
 struct station {
     uint64_t timer;             /* present: staggered start; away: limit of recovery */
     uint64_t lost_ms;           /* away: since when */
+    bool was_here;
     uint64_t estimate_us;       /* of the time that a function takes here */
     uint32_t builds_left;       /* per-worker values it has not answered for, of */
     uint64_t builds_end;        /* those up to here: its closures wait for them */
@@ -194,6 +195,7 @@ struct supervisor {
     uint64_t number_next;
     struct mu__map numbers;         /* number in the journal -> struct named */
     uint64_t effects_end;           /* numbers of effects below are reserved there */
+    uint64_t journal_rewrite_bytes; /* it is rewritten when it has grown so large */
     bool journal_dirty;             /* something was appended, and not flushed */
     bool journal_failed;            /* its clients were told */
 
@@ -349,6 +351,9 @@ void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
 /* "/job:worker/task:1" */
 void mu__sup_worker_task(char *out, size_t size, uint32_t index);
 
+/* Those that the cluster lists are missed from the start. False: out of memory. */
+bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);
+
 /* Room for what is known of workers up to a number; false when out of memory. */
 bool mu__sup_need_station(struct supervisor *s, uint32_t number);
 
@@ -424,7 +429,9 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
 /* What was appended survives from here on; complains when it does not. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 
-/* One more number of an effect may be given out. */
+/* One more number of an effect may be given out, as far as those go that are out; and as
+ * far as the journal goes. */
+bool mu__sup_has_effect_number(const struct supervisor *s);
 bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
 /* A closure of the journal is resolved: write that down, answer those who joined it. */

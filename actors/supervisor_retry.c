@@ -168,6 +168,9 @@ static void give_up(struct mu__ctx *ctx, struct supervisor *s,
                    (int)outcome->message.size, (const char *)outcome->message.data,
                    closure->attempt);
     last.message = mu__view_str(words);
+    /* Nobody had cancelled it: to its program that is a failure. */
+    if (last.code == -MU_ECANCELLED)
+        last.code = -MU_EABORTED;
     mu__sup_resolve(ctx, s, closure, &last);
 }
 

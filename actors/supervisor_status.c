@@ -337,7 +337,7 @@ void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct question *question = question_of(s, body->token);
     struct peer *peer = mu__sup_peer(s, msg->from.node);
     mu_value *part = NULL;
-    char why[128];
+    char why[128] = "out of memory";
 
     if (question == NULL || peer == NULL)
         return;

@@ -30,6 +30,18 @@ bool mu__sup_need_station(struct supervisor *s, uint32_t number)
     return true;
 }
 
+bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s)
+{
+    for (uint32_t i = 0; i < s->config.workers; i++) {
+        uint32_t number = mu__membership_know(&s->members, i);
+
+        if (number == 0 || !mu__sup_need_station(s, number))
+            return false;
+        s->stations[number].lost_ms = mu__now_ms(ctx);
+    }
+    return true;
+}
+
 /* ---- Coming ---- */
 
 static void stop_timer(struct mu__ctx *ctx, struct station *station)
@@ -61,9 +73,10 @@ static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number
     uint64_t now_ms = mu__now_ms(ctx);
 
     stop_timer(ctx, station);
-    if (station->lost_ms != 0 && s->config.measure)
+    if (station->lost_ms != 0 && station->was_here && s->config.measure)
         mu__histogram_add(&s->recovery, (double)(now_ms - station->lost_ms) / 1000);
     station->lost_ms = 0;
+    station->was_here = true;
     station->estimate_us = 0;
     station->orphans_count = 0;
     station->drained_by_itself = false;

@@ -63,7 +63,7 @@ static const struct {
     {"0", "all is well: the job ended well, or what was asked was done"},
     {"1", "the job or its program failed, or what was asked for failed or is not there"},
     {"2", "usage or configuration: a flag, a variable, the cluster, a plugin"},
-    {"3", "the task's address cannot be listened at: in use, or not permitted"},
+    {"3", "the task's address or its journal: in use, or not permitted"},
     {"4", "a task that was needed was not reached, or did not do its part, in time"},
     {"5", "a function or program did not end within --grace-ms at shutdown"},
     {"128 + n", "ended by signal n: 130 after SIGINT, 143 after SIGTERM, 137 SIGKILL"},

@@ -80,7 +80,7 @@ static int open_per_worker(mu_coordinator *c, const char *function, const mu_val
                            int64_t limit_ms, mu_error *ret_error,
                            mu_per_worker **ret_per_worker)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
     struct mu__msg *request;
     uint64_t bytes;
     int rv;
@@ -205,7 +205,7 @@ int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
                            const char *name, int64_t limit_ms, mu_error *ret_error,
                            mu_value **ret_reasons)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
         return -MU_ECLOSED;
@@ -239,7 +239,7 @@ static int drain(mu_node *node, uint32_t worker, int64_t limit_ms, mu_error *ret
 int mu_coordinator_drain(mu_coordinator *c, int worker, int64_t limit_ms,
                          mu_error *ret_error)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
         return -MU_ECLOSED;
@@ -256,7 +256,7 @@ int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 
 int mu_coordinator_forget(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
     struct mu__client_call call = {0};
 
     if (node == NULL)
