@@ -302,8 +302,8 @@ void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
 static void say_no_answer(const struct client *c, struct mu__client_call *call)
 {
     if (call->late != NULL)
-        (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "%s within %" PRId64 " ms",
-                           call->late, call->call.limit_ms);
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
+                           call->call.limit_ms, call->late);
     else
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "%s did not answer within %" PRId64 " ms", c->config.chief,

@@ -328,9 +328,9 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     station = &s->stations[worker->number];
     station->drained_by_itself = station->drained_by_itself || body->worker == 0;
     add_asker(ctx, station, msg->from, body->token);
-    if ((worker->holds & MU__HOLD_DRAIN) == 0)
-        mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32 " finishes %" PRIu32
-                " closures and leaves", worker->index, worker->load);
+    mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32 " finishes %" PRIu32
+            " closure%s and leaves", worker->index, worker->load,
+            worker->load == 1 ? "" : "s");
     mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
     mu__sup_leave_if_idle(ctx, s, worker->number);
 }
