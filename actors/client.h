@@ -90,7 +90,10 @@ struct mu__client_call {
     struct mu__waiter *waiters;     /* FETCH of many: the caller fills in the futures; */
     size_t waiters_count;           /* NULL: of `future` */
     bool until_ready;               /* FETCH: what is kept by a worker may stay there */
-    bool at_once;                   /* RAISE: -MU_EAGAIN instead of waiting */
+    bool at_once;                   /* RAISE: -MU_EAGAIN instead of waiting; ASK:
+                                       -MU_EUNAVAILABLE without a chief */
+    const char *late;               /* ASK: what has not happened at the limit; NULL:
+                                       the chief did not answer */
     struct mu__msg *request;        /* ASK, and EXPLAIN if it is to be passed on: begins
                                        with a token; the caller's again if it is not NULL
                                        afterwards */

@@ -139,7 +139,9 @@ void mu__client_ask(struct mu__ctx *ctx, struct client *c, struct mu__client_cal
             return;
         }
     }
-    if (!c->has_chief)
+    if (!c->has_chief && call->at_once)
+        complete_unavailable(ctx, c, &call->call);
+    else if (!c->has_chief)
         mu__client_hold(ctx, c, &c->waiting, &call->call);
     else if (mu__client_limit(ctx, c, &call->call, call->call.limit_ms))
         put_question(ctx, c, call);
@@ -297,15 +299,24 @@ void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
     c->asking = &call->call;
 }
 
+static void say_no_answer(const struct client *c, struct mu__client_call *call)
+{
+    if (call->late != NULL)
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "%s within %" PRId64 " ms",
+                           call->late, call->call.limit_ms);
+    else
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "%s did not answer within %" PRId64 " ms", c->config.chief,
+                           call->call.limit_ms);
+}
+
 void mu__client_no_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
 {
     if (!is_question(call)) {
         explain(ctx, c, call, NULL);
         return;
     }
-    (void)mu_error_set(&call->error, -MU_EDEADLINE,
-                       "%s did not answer within %" PRId64 " ms", c->config.chief,
-                       call->limit_ms);
+    say_no_answer(c, (struct mu__client_call *)call);
     call->error.kind = MU_ERROR_LIMIT;
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }

@@ -31,6 +31,7 @@ enum {
     COPY_SLACK_BYTES = 512,
     SUSPECT_CRASHES = 2,        /* after so many a closure runs with nothing beside it */
     MORES_CHUNK = 256,
+    DRAIN_ASKERS_MAX = 4,
     SAME_TROUBLE_MS = 1000      /* one reporter's words about a server count once in it */
 };
 
@@ -80,6 +81,12 @@ struct orphan {
     uint64_t bytes;
 };
 
+/* Who waits for an answer; token 0: nobody. */
+struct asker {
+    mu__pid pid;
+    uint64_t token;
+};
+
 /* What there is to know about a worker besides its membership; by the same number. */
 struct station {
     uint64_t timer;             /* present: staggered start; away: limit of recovery */
@@ -92,8 +99,7 @@ struct station {
     uint32_t orphans_count;
     uint32_t orphans_size;
     bool drained_by_itself;
-    mu__pid drain_asker;        /* with a token: who waits for it to leave */
-    uint64_t drain_token;       /* 0: nobody */
+    struct asker drain_askers[DRAIN_ASKERS_MAX];    /* who waits for it to leave */
 };
 
 /* What few closures have. */
@@ -432,6 +438,10 @@ bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, const struct outcome *outcome);
 void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* The function of a named closure that the journal knows to have finished; MU__NAME_NONE
+ * when there is none. */
+uint32_t mu__sup_journal_finished(const struct supervisor *s, struct mu__view name);
 
 /* ---- supervisor_status.c ---- */
 

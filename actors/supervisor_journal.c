@@ -686,3 +686,10 @@ void mu__sup_journal_close(struct supervisor *s)
     mu__map_done(&s->numbers);
     mu__journal_close(s->journal);
 }
+
+uint32_t mu__sup_journal_finished(const struct supervisor *s, struct mu__view name)
+{
+    const struct named *named = name.size == 0 ? NULL : named_find(s, name);
+
+    return named == NULL || named->closure != 0 ? MU__NAME_NONE : named->function;
+}

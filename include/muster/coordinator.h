@@ -144,15 +144,16 @@ MU_EXPORT size_t mu_coordinator_errors(mu_coordinator *coordinator, mu_error *er
                                        size_t max, uint64_t *ret_lost);
 
 /* Why a closure has not run: a map with its state, attempts, where it is, what it waits
- * for. By the value, or (value NULL) by name. */
+ * for, as mu_node_explain gives it. By the value, or (value NULL) by name. */
 MU_EXPORT int mu_coordinator_explain(mu_coordinator *coordinator,
                                      const mu_remote_value *value, const char *name,
                                      int64_t limit_ms, mu_error *ret_error,
                                      mu_value **ret_reasons);
 
 /* Let a worker finish what it has, then leave; its task ends with exit code 0. Returns
- * when it has left; -MU_ENOTFOUND when there is no such worker. A worker that comes back
- * under that index is welcome. */
+ * when it has left; -MU_ENOTFOUND when there is no such worker; at the limit
+ * -MU_EDEADLINE, and it leaves all the same. A worker that comes back under that index is
+ * welcome. */
 MU_EXPORT int mu_coordinator_drain(mu_coordinator *coordinator, int worker,
                                    int64_t limit_ms, mu_error *ret_error);
 
