@@ -34,7 +34,9 @@ typedef struct mu_node_options {
     const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client" */
     int task_index;
     const char *bind_address;   /* where to listen; default: the task's own address in the
-                                   cluster, or a free port on loopback if it has none */
+                                   cluster, or a free port on loopback if it has none. A
+                                   worker that the cluster does not list may join it, and
+                                   has to say this ("tcp://host:0": on a free port) */
     const char *advertise_address; /* where peers reach this node; default: the task's own
                                    address in the cluster, or else where it listens */
     struct uv_loop_s *loop;     /* run here; default NULL: a loop thread of its own */
