@@ -12,15 +12,6 @@ void mu__membership_done(struct mu__membership *members)
     *members = (struct mu__membership){0};
 }
 
-struct mu__member_worker *mu__membership_get(const struct mu__membership *members,
-                                             uint32_t number)
-{
-    if (number == 0 || number >= members->workers_size ||
-        !members->workers[number].present)
-        return NULL;
-    return &members->workers[number];
-}
-
 struct mu__member_worker *mu__membership_by_node(const struct mu__membership *members,
                                                  uint32_t node)
 {

@@ -72,8 +72,15 @@ void mu__membership_remove(struct mu__membership *members, uint32_t number);
 /* NULL when nobody who is present plays that node or number. */
 struct mu__member_worker *mu__membership_by_node(const struct mu__membership *members,
                                                  uint32_t node);
-struct mu__member_worker *mu__membership_get(const struct mu__membership *members,
-                                             uint32_t number);
+
+static inline struct mu__member_worker *mu__membership_get(
+    const struct mu__membership *members, uint32_t number)
+{
+    if (number == 0 || number >= members->workers_size ||
+        !members->workers[number].present)
+        return NULL;
+    return &members->workers[number];
+}
 
 /* The number of the least loaded worker with room, 0 when there is none. */
 uint32_t mu__membership_pick(struct mu__membership *members);

@@ -271,10 +271,16 @@ struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token);
 
-/* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
-struct more *mu__sup_more(const struct supervisor *s, const struct mu__closure *closure);
-struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure);
 struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index);
+
+/* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
+static inline struct more *mu__sup_more(const struct supervisor *s,
+                                        const struct mu__closure *closure)
+{
+    return closure->more == 0 ? NULL : mu__sup_more_at(s, closure->more - 1);
+}
+
+struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure);
 void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure);
 
