@@ -30,7 +30,8 @@ static struct mu__pending_closure *waits_here(const struct client *c,
 
 static void say_inputs(const struct mu__pending_closure *closure, char *out, size_t size)
 {
-    (void)snprintf(out, size, "%" PRIu32 " of its inputs", closure->missing);
+    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
+                   closure->missing, closure->inputs_count);
 }
 
 static const char *state_word(const mu_remote_value *future)
@@ -268,7 +269,7 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
 
     if (closure != NULL) {
         say_inputs(closure, inputs, sizeof inputs);
-        (void)snprintf(words, sizeof words, "it waits for %s", inputs);
+        (void)snprintf(words, sizeof words, "it waits %s", inputs);
     } else if (future->place == 0) {
         (void)snprintf(words, sizeof words, "a worker keeps it and did not send it");
     } else {

@@ -415,6 +415,10 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
 void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s,
                                 mu__pid client);
+
+/* Around a walk over a list of closures: what is kept, and its closures, go after it. */
+void mu__sup_inputs_pause(struct supervisor *s);
+void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_inputs_done(struct supervisor *s);
 mu_value *mu__sup_inputs_value(const struct supervisor *s);
 

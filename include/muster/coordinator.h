@@ -77,8 +77,9 @@ typedef struct mu_closure_options {
     int priority;           /* enum mu_priority: a lower one runs first */
     int64_t deadline_ms;    /* from now until it is resolved, or it ends with
                                -MU_EDEADLINE; 0: none */
-    int64_t run_limit_ms;   /* of one run: a longer one counts as stuck, and the closure
-                               runs elsewhere; 0: none */
+    int64_t run_limit_ms;   /* of one run, from when a worker is given it: a longer one
+                               counts as stuck, and the closure runs elsewhere; 0:
+                               none */
     unsigned attempts_max;  /* runs before it is given up; 0: the cluster's */
     int worker;             /* run on this worker (task index) only; -1: on any */
     int not_worker;         /* never on this one; -1 */
