@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 enum {
     WORKERS = 2,
@@ -29,7 +28,7 @@ struct page {
     atomic_uint_fast64_t begun;     /* how many runs did */
     atomic_int runner;              /* the process of the last one */
     atomic_int released;            /* runs may end */
-    atomic_int filled;              /* the journal is */
+    atomic_uint_fast64_t filled;    /* 1: the journal is */
     atomic_uint_fast64_t counted;
     atomic_uint_fast64_t counted_ns;    /* when FIRST were */
 };
@@ -130,16 +129,45 @@ _Noreturn static void play_worker(char **argv)
         (void)mu_node_wait_job(node, -1, NULL);
 }
 
-/* Fills the journal, unless it was filled. The closures go on without being asked for. */
-_Noreturn static void play_chief(char **argv, const char *of)
+static void schedule_named(mu_coordinator *coordinator, const char *name,
+                           int64_t deadline_ms, mu_remote_value **ret_value)
+{
+    mu_closure_options named;
+    mu_error error;
+
+    mu_closure_options_init(&named);
+    named.name = name;
+    named.deadline_ms = deadline_ms;
+    check(mu_coordinator_schedule_with(coordinator, "count", NULL, &named, -1, &error,
+                                       ret_value), &error);
+}
+
+/* The last one ends by its deadline, since there is no worker: what was written before is
+ * in the file when that is told. */
+static void fill_journal(mu_node *node)
 {
     uint64_t closures = bench_size(1000, 100000);
-    char journal[BENCH_PATH_MAX];
-    mu_closure_options named;
     mu_coordinator *coordinator;
-    mu_node_options options;
+    mu_remote_value *last;
     mu_error error;
     char name[32];
+
+    check(mu_coordinator_open(node, 5000, &error, &coordinator), &error);
+    for (uint64_t i = 0; i < closures; i++) {
+        (void)snprintf(name, sizeof name, "step %llu", (unsigned long long)i);
+        schedule_named(coordinator, name, 0, NULL);
+    }
+    schedule_named(coordinator, "last", 1, &last);
+    if (mu_remote_value_fetch(last, WAIT_MS, &error, NULL) != -MU_EDEADLINE)
+        cluster_die("journal", "the last closure did not end by its deadline");
+    atomic_store(&page->filled, 1);
+}
+
+/* A chief that finds a journal goes on with it without being asked. */
+_Noreturn static void play_chief(char **argv, const char *of)
+{
+    char journal[BENCH_PATH_MAX];
+    mu_node_options options;
     mu_node *node;
 
     (void)snprintf(journal, sizeof journal, "%s/journal", of);
@@ -148,16 +176,8 @@ _Noreturn static void play_chief(char **argv, const char *of)
     options.journal = journal;
     options.queue_max = 200000;
     node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
-    if (atomic_load(&page->filled) == 0) {
-        check(mu_coordinator_open(node, 5000, &error, &coordinator), &error);
-        mu_closure_options_init(&named);
-        named.name = name;
-        for (uint64_t i = 0; i < closures; i++) {
-            (void)snprintf(name, sizeof name, "step %llu", (unsigned long long)i);
-            check(mu_coordinator_schedule_with(coordinator, "count", NULL, &named, -1,
-                                               &error, NULL), &error);
-        }
-    }
+    if (atomic_load(&page->filled) == 0)
+        fill_journal(node);
     for (;;)
         (void)pause();
 }
@@ -309,32 +329,11 @@ static void copy_file(const char *from, const char *to)
         cluster_die("journal", "cannot be copied");
 }
 
-static off_t journal_bytes(void)
+static void make_journal(struct cluster *cluster)
 {
-    char path[BENCH_PATH_MAX];
-    struct stat status;
-
-    (void)snprintf(path, sizeof path, "%s/journal", folder);
-    return stat(path, &status) == 0 ? status.st_size : 0;
-}
-
-/* A chief without workers writes down what is scheduled: the journal grows until all of
- * it is there. */
-static void fill_journal(struct cluster *cluster)
-{
-    off_t bytes = 0;
-    off_t was = -1;
-
     cluster_start(cluster, "chief", 0);
-    while (bytes == 0 || bytes != was) {
-        const struct timespec time = {.tv_nsec = 500000000};
-
-        was = bytes;
-        (void)nanosleep(&time, NULL);
-        bytes = journal_bytes();
-    }
+    await(&page->filled, 1, "filling the journal");
     end_child(cluster->children[--cluster->children_count]);
-    atomic_store(&page->filled, 1);
     copy_file("journal", "filled");
 }
 
@@ -358,7 +357,7 @@ static void restart_chief(void)
     struct cluster cluster;
 
     cluster_make(&cluster, WORKERS, 0);
-    fill_journal(&cluster);
+    make_journal(&cluster);
     for (int i = 0; i < WORKERS; i++)
         cluster_start(&cluster, "worker", i);
     for (uint64_t i = 0; i < rounds; i++)
@@ -394,9 +393,9 @@ int main(int argc, char **argv)
     }
     if (mkdtemp(folder) == NULL || setenv("MUSTER_BENCH_FOLDER", folder, 1) != 0)
         cluster_die("folder", "cannot be made");
+    (void)atexit(remove_files);
     open_page(folder, O_CREAT);
     lose_workers();
     restart_chief();
-    remove_files();
     return 0;
 }
