@@ -7,9 +7,9 @@
 #ifndef MU_ACTORS_MEMBERSHIP_H
 #define MU_ACTORS_MEMBERSHIP_H
 
+#include "runtime/map.h"
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum { MU__WINDOW_MAX = 65536 };
 
@@ -45,6 +45,9 @@ struct mu__membership {
     struct mu__member_worker *workers;  /* [0] is not used */
     uint32_t workers_size;
     uint32_t count;
+    uint32_t unknown;       /* no number before this one is free */
+    struct mu__map by_node; /* of those that are present: node to number */
+    struct mu__map by_index;    /* task index + 1 to the number known under it last */
     uint32_t *loads;        /* [load]: first worker of that load with room, 0: none */
     uint32_t loads_size;
     uint32_t lowest;        /* no worker with room has a lower load */

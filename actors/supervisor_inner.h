@@ -151,6 +151,7 @@ struct supervisor {
     struct peer *peers;
     uint32_t peers_count;
     uint32_t peers_size;
+    struct mu__map peer_places; /* node to index in `peers` + 1 */
     struct station *stations;
     uint32_t stations_size;
     struct more **mores;        /* chunks that never move */
