@@ -1,6 +1,6 @@
 /* `muster explain` and `muster drain`, the status of a cluster that is busy, and workers
- * that are told to end while they run something. The functions of the plugin go on until a
- * file is there, so that nothing depends on time. */
+ * that are told to end while they run something. The functions of the plugin go on until
+ * a file is there, so that nothing depends on time. */
 #include "tests/real/cli.h"
 
 static struct cli run;
@@ -225,8 +225,8 @@ static void test_no_chief(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        cli_start(&asked, NULL, verbs[i][0], verbs[i][1], "--address", "tcp://127.0.0.1:1",
-                  "--limit-ms", "100", NULL);
+        cli_start(&asked, NULL, verbs[i][0], verbs[i][1], "--address",
+                  "tcp://127.0.0.1:1", "--limit-ms", "100", NULL);
         cli_expect_code(&asked, 4);
         (void)cli_expect(&asked, NULL,
                          "/job:chief/task:0 at tcp://127.0.0.1:1 was not reached within "
