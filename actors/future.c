@@ -13,6 +13,11 @@ static void held_init(struct mu__held *held, struct mu__home *home, unsigned ref
         home->ref(home);
 }
 
+const mu_error mu__error_lost = {
+    .code = -MU_ENOMEM,
+    .message = "the closure failed; there was no memory for its error",
+};
+
 mu_remote_value *mu__future_new(struct mu__home *home)
 {
     mu_remote_value *future = malloc(sizeof *future);
@@ -49,7 +54,8 @@ void mu__held_free(struct mu__held *held)
         mu_remote_value *future = (mu_remote_value *)held;
 
         mu_value_free(future->result);
-        free(future->error);
+        if (future->error != &mu__error_lost)
+            free((void *)future->error);
     }
     free(held);
     if (home != NULL)

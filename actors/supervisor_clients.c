@@ -160,11 +160,6 @@ struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index)
                : NULL;
 }
 
-struct more *mu__sup_more(const struct supervisor *s, const struct mu__closure *closure)
-{
-    return closure->more == 0 ? NULL : mu__sup_more_at(s, closure->more - 1);
-}
-
 static bool add_chunk(struct supervisor *s)
 {
     uint32_t first = s->mores_chunks * MORES_CHUNK;
@@ -193,11 +188,9 @@ struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure
         return NULL;
     more = mu__sup_more_at(s, s->mores_free - 1);
     s->mores_free = more->next_free;
-    *more = (struct more){
-        .index = more->index,
-        .closure = mu__closure_id(closure),
-        .priority = MU__PRIORITY_USUAL,
-    };
+    more->next_free = 0;
+    more->closure = mu__closure_id(closure);
+    more->priority = MU__PRIORITY_USUAL;
     closure->more = more->index + 1;
     return more;
 }
@@ -212,8 +205,10 @@ void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
     mu__timer_cancel(ctx, more->timer);
     mu__sup_drop_inputs(ctx, s, more);
     mu__free_array(more->name);
-    *more = (struct more){.index = more->index, .next_free = s->mores_free};
-    s->mores_free = more->index + 1;
+    mu__clear(more, sizeof *more);
+    more->index = closure->more - 1;
+    more->next_free = s->mores_free;
+    s->mores_free = closure->more;
     closure->more = 0;
 }
 

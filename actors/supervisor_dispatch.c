@@ -135,16 +135,19 @@ void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
 
 /* ---- Giving out ---- */
 
-/* The number under which servers know its effects. False: so many are out that it must
- * wait for the oldest to be done. */
+bool mu__sup_has_effect_number(const struct supervisor *s)
+{
+    return s->effect_last < s->effects.base + EFFECTS_OUT_MAX;
+}
+
+/* The number under which servers know its effects. False: it must wait for one, since so
+ * many are out beside one that does not end, or the journal cannot be written. */
 static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
                           struct mu__closure *closure, struct more *more)
 {
     if ((more->flags & MU__CLOSURE_ONCE) == 0 || more->effect != 0)
         return true;
-    if (s->effect_last < s->effects.base + EFFECTS_OUT_MAX) {
-        if (!mu__sup_journal_reserve(ctx, s))
-            return true;
+    if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s)) {
         more->effect = ++s->effect_last;
         return true;
     }
@@ -253,7 +256,7 @@ static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure
     return pick_suiting(s, more);
 }
 
-/* False, like give. */
+/* False as give(). */
 static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_PICKY);
@@ -287,6 +290,7 @@ static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
     return true;
 }
 
+/* False as give(). */
 static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure;
@@ -309,8 +313,8 @@ static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
     return true;
 }
 
-/* Again when a worker that was kept free is not needed, but not when one has gone: the news
- * of that leads here, too. */
+/* A worker that could not be told is still there until the news of its end has come:
+ * whoever tried again at once would choose it again. */
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {

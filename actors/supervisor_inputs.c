@@ -411,7 +411,7 @@ void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static int read_make(struct supervisor *s, const struct mu__per_worker_make *body,
                      struct per_worker *made, mu_error *ret_error)
 {
-    char why[128];
+    char why[128] = "out of memory";
 
     if (body->function.size > 0) {
         made->function = mu__names_number(&s->functions, body->function);

@@ -307,12 +307,13 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
                           const struct mu__member_worker *worker,
                           const struct outcome *outcome)
 {
-    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t now_ms;
     uint32_t server;
 
     if (outcome->code == 0 || (closure->marks & MU__MARK_CANCELLED) != 0 ||
         outcome->kind == MU_ERROR_INPUT)
         return FINAL;
+    now_ms = mu__now_ms(ctx);
     if ((outcome->code == -MU_EUNAVAILABLE || outcome->code == -MU_EABORTED) &&
         read_server(outcome->task, &server)) {
         if (mu__server_failures_report(s->server_failures, server, worker->index,
@@ -413,7 +414,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
 {
     const struct mu__result *body = mu__body(msg);
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    char task[MU__TASK_NAME_MAX + 1] = "";
+    char task[MU__TASK_NAME_MAX + 1];
     struct outcome outcome = {
         .code = -(int)body->code,
         .kind = body->error_kind == 0 ? MU_ERROR_FUNCTION : body->error_kind,
