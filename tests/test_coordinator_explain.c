@@ -127,7 +127,8 @@ static void test_inputs(void **state)
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     first = cluster_schedule(cluster->chief, "square");
-    user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first), NULL);
+    user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first),
+                                 NULL);
     run_until(cluster, 400);
     expect_explained(user, "waiting", "for 1 of its 1 inputs");
     (void)join(cluster->chief);
@@ -155,13 +156,13 @@ static void test_watchdog(void **state)
     expect_trace(cluster,
         "[  410] chief/0 links: /job:worker/task:0 is lost: its connection broke: closed "
           "by the peer\n"
-        "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in flight: "
-          "it runs again elsewhere\n"
-        "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, 1 "
-          "in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; "
+        "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
+          "flight: it runs again elsewhere\n"
+        "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, "
+          "1 in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; "
           "the only worker has no room; /job:worker/task:0 is missing for 750 ms\n"
-        "[ 2160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, 1 "
-          "in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 2000 ms; "
+        "[ 2160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, "
+          "1 in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 2000 ms; "
           "the only worker has no room; /job:worker/task:0 is missing for 1750 ms\n");
     assert_int_equal(status_number(cluster->chief, "closures", "stalls"), 2);
     cluster_start(cluster->workers[0]);
@@ -209,9 +210,9 @@ static void test_watchdog_room(void **state)
     slow = cluster_schedule(cluster->chief, "square");
     run_for(cluster, 1100);
     expect_trace(cluster,
-        "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 0 are queued, 1 "
-          "in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; 2 "
-          "of 2 workers have room\n");
+        "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 0 are queued, "
+          "1 in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; "
+          "2 of 2 workers have room\n");
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(&slow, 1);
     end(cluster);

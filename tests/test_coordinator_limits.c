@@ -30,7 +30,8 @@ static void test_deadline_in_queue(void **state)
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closures[0] = cluster_schedule(cluster->chief, "square");
-    closures[1] = cluster_schedule_with(cluster->chief, "square", ASK(.deadline_ms = 300));
+    closures[1] =
+        cluster_schedule_with(cluster->chief, "square", ASK(.deadline_ms = 300));
     call = cluster_fetch(closures[1], -1);
     assert_int_equal(cluster_wait(call), 0);
     assert_int_equal(call->done_ms, 460);
@@ -224,8 +225,8 @@ static void test_one_thread_left(void **state)
     assert_int_equal(error_of(stuck)->kind, MU_ERROR_LIMIT);
     assert_string_equal(error_of(stuck)->task, "/job:worker/task:0");
     assert_string_equal(error_of(stuck)->message,
-        "it ran for 300 ms on /job:worker/task:0, which is the limit of one run (given up "
-          "after 1 runs)");
+        "it ran for 300 ms on /job:worker/task:0, which is the limit of one run (given "
+          "up after 1 runs)");
     assert_int_equal(join(cluster->chief), -MU_EDEADLINE);
     end(cluster);
 }
@@ -334,7 +335,8 @@ static void test_cancel_an_input(void **state)
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     first = cluster_schedule(cluster->chief, "square");
-    user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first), NULL);
+    user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first),
+                                 NULL);
     run_until(cluster, 300);
     cluster_cancel(first);
     run_until(cluster, 2000);

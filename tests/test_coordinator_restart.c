@@ -323,8 +323,9 @@ static void test_kept(void **state)
     end_with(cluster, storage);
 }
 
-/* A closure that uses what workers keep cannot be run by a next chief, which knows nothing
- * of that: its program schedules it again. When it has finished it has finished. */
+/* A closure that uses what workers keep cannot be run by a next chief, which knows
+ * nothing of that: its program schedules it again. When it has finished it has
+ * finished. */
 static void test_inputs(void **state)
 {
     struct sim_storage *storage;
