@@ -157,9 +157,9 @@ static void test_run_limit(void **state)
     end(cluster);
 }
 
-/* One thread, a window of four: a closure without a limit waits behind the one that hangs.
- * It is not left there, and nothing else is sent there, though half of the places are
- * free. */
+/* One thread, a window of four: a closure without a limit waits behind the one that
+ * hangs. It is not left there, and nothing else is sent there, though half of the places
+ * are free. */
 static void test_behind_a_stuck_one(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 4);
