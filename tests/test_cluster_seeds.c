@@ -149,6 +149,7 @@ static void take_verdict(struct program *program, int code)
         cluster_break(cluster, "the chief's own program lost the chief");
     program->failed_mark = failed;
     program->raised += code != 0;
+    program->task->session->troubled = program->task->session->troubled || code != 0;
     program->given_up += code == -MU_EABORTED;
     program->chief_lost += code == -MU_EUNAVAILABLE;
     program->refused += code == -MU_EEXHAUSTED;
@@ -309,7 +310,10 @@ static struct cluster_call *ask_some(struct program *program)
     case 2:
         return fetch_some(program);
     case 3:
-        return chance(program, 10) ? cluster_ask(task, MU__CLIENT_CLOSE, -1) : NULL;
+        if (!chance(program, 10))
+            return NULL;
+        task->session->closing = true;
+        return cluster_ask(task, MU__CLIENT_CLOSE, -1);
     default:
         return NULL;
     }
