@@ -122,9 +122,9 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
     }
     s->args_bytes -= mu__closure_bytes(closure);
     client->closures--;
-    settle_effect(s, more);
-    if (more != NULL && more->number != 0)
-        mu__sup_journal_resolved(ctx, s, closure, outcome);
+    if (more == NULL || more->number == 0 ||
+        mu__sup_journal_resolved(ctx, s, closure, outcome))
+        settle_effect(s, more);
     if (client->present) {
         count_outcome(s, outcome->code);
         answer(ctx, s, closure, outcome);

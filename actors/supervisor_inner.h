@@ -190,6 +190,8 @@ struct supervisor {
     uint64_t effects_end;           /* numbers of effects below are reserved there */
     bool journal_dirty;             /* something was appended, and not flushed */
     bool journal_failed;            /* its clients were told */
+    bool journal_behind;            /* it lacks a record: it is to be written anew, */
+    uint64_t journal_retry_ms;      /* but not before this, since it may be long */
 
     uint64_t scheduled;
     uint64_t finished;
@@ -421,8 +423,10 @@ void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 /* One more number of an effect may be given out. */
 bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
-/* A closure of the journal is resolved: write that down, answer those who joined it. */
-void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
+/* A closure of the journal is resolved: write that down, answer those who joined it.
+ * False when it could not be written: then its effect is not finished with, since the
+ * next chief may run it again, and what it writes then must count if nothing else did. */
+bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, const struct outcome *outcome);
 void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 

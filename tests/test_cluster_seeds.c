@@ -10,6 +10,7 @@
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
+#include "tests/sim/storage.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -28,6 +29,7 @@ enum {
     SEED_SECONDS_MAX = 100,     /* of the wall clock: no run takes a hundredth of it */
     REPEAT_EVERY = 40,          /* seeds that are run twice */
     PROGRAMS_MAX = 3,
+    NAMES_MAX = 60,             /* closures with names, in a run with a journal */
     LIVELY_MAX = 10,            /* workers of a cluster with quick heartbeats */
     CHAOS_MS = 12 * 1000,       /* all of these: virtual time */
     HEALED_MS = 300 * 1000,
@@ -47,6 +49,16 @@ struct run;
 
 /* ---- Programs ---- */
 
+/* A closure that the chief's program schedules under a name, in each of its lives, until
+ * it has finished. */
+struct named {
+    char name[12];
+    int64_t key;                /* negative: it was never scheduled */
+    bool writes;
+    bool seen;                  /* finished, in whatever life */
+    struct cluster_closure *closure;    /* the last one */
+};
+
 /* What the chief's program or a client does: bursts of closures, and now and then a
  * question. A step happens every so often; one that finds a call unanswered waits. */
 struct program {
@@ -64,6 +76,13 @@ struct program {
     uint64_t given_up;
     uint64_t chief_lost;
     uint64_t refused;
+    uint64_t not_written;       /* by the journal */
+    struct named names[NAMES_MAX];
+    unsigned names_count;
+    unsigned names_next;        /* to be scheduled in this session */
+    struct cluster_per_worker *mine;
+    struct cluster_call *leaves;        /* of the worker that is to leave */
+    struct cluster_task *leaving;
     bool finished;
 };
 
@@ -75,6 +94,11 @@ struct plan {
     bool chief_crashes;
     bool asks;
     bool writes;
+    bool keeps;                 /* results, and per-worker values */
+    bool cancels;               /* closures one by one */
+    bool drains;
+    bool journal;
+    bool full_disk;             /* for a while */
 };
 
 struct run {
@@ -83,6 +107,13 @@ struct run {
     struct program programs[PROGRAMS_MAX];
     size_t programs_count;
     bool counter_ready;         /* the chief has opened it */
+    struct sim_storage *journal;
+    uint64_t kept;              /* what was reached: */
+    uint64_t sums;
+    uint64_t released;
+    uint64_t cancelled;
+    uint64_t drained;
+    uint64_t known;             /* names that were finished in a former life */
 };
 
 static uint64_t draw(struct program *program, uint64_t min, uint64_t max)
@@ -108,6 +139,7 @@ static void take_open(struct program *program, int code)
     else if (code != 0)
         cluster_break(program->task->cluster, "OPEN: %s", mu_strerror(code));
     program->failed_mark = 0;
+    program->names_next = 0;
 }
 
 static bool may_be_raised(const struct program *program, int code)
@@ -120,8 +152,11 @@ static bool may_be_raised(const struct program *program, int code)
         return true;
     case MU_EDEADLINE:
         return program->asks;
+    case MU_EDATALOSS:
+        return program->run->plan.full_disk;
     case MU_EEXHAUSTED:
-        return program->task->cluster->options.queue_max < QUEUE_WIDE;
+        return program->task->cluster->options.queue_max < QUEUE_WIDE ||
+               program->run->plan.full_disk;
     default:
         return false;
     }
@@ -145,7 +180,8 @@ static void take_verdict(struct program *program, int code)
         cluster_break(cluster, "join: 0, but %" PRIu64 " have failed", failed);
     if (!may_be_raised(program, code))
         cluster_break(cluster, "join: %s", program->call->of.call.error.message);
-    if (code == -MU_EUNAVAILABLE && program->task == cluster->chief)
+    if (code == -MU_EUNAVAILABLE && program->task == cluster->chief &&
+        program->call->of.call.error.kind == MU_ERROR_CHIEF)
         cluster_break(cluster, "the chief's own program lost the chief");
     program->failed_mark = failed;
     program->raised += code != 0;
@@ -153,6 +189,7 @@ static void take_verdict(struct program *program, int code)
     program->given_up += code == -MU_EABORTED;
     program->chief_lost += code == -MU_EUNAVAILABLE;
     program->refused += code == -MU_EEXHAUSTED;
+    program->not_written += code == -MU_EDATALOSS;
 }
 
 static void take_status(struct program *program, int code)
@@ -172,7 +209,7 @@ static const char *draw_function(struct program *program)
     static const char *const names[] = {"square", "square", "square", "square",
                                         "square", "quick",  "patient"};
 
-    if (chance(program, 2))
+    if (!program->run->plan.journal && chance(program, 2))
         return "fail";
     return names[draw(program, 0, sizeof names / sizeof names[0] - 1)];
 }
@@ -206,6 +243,79 @@ static bool draws_write(struct program *program)
            program->task->cluster->key_next < ITEMS;
 }
 
+/* One of the session's closures, from a place that is drawn; NULL when there is none that
+ * `fits`. */
+static struct cluster_closure *
+draw_closure(struct program *program, bool (*fits)(const struct cluster_closure *closure))
+{
+    const struct cluster_session *session = program->task->session;
+    size_t first = draw(program, 0, session->closures_count);
+
+    for (size_t i = 0; i < session->closures_count; i++) {
+        struct cluster_closure *closure =
+            session->closures[(first + i) % session->closures_count];
+
+        if (closure->future != NULL && fits(closure))
+            return closure;
+    }
+    return NULL;
+}
+
+static bool is_kept(const struct cluster_closure *closure)
+{
+    return cluster_kept(closure) != 0;
+}
+
+static bool is_under_way(const struct cluster_closure *closure)
+{
+    return closure->state == MU_REMOTE_NOT_READY && closure->ask.name == NULL;
+}
+
+/* With what is there: kept results, which are squares, and a per-worker value. False when
+ * nothing is there. Only the chief's own program is sure to mean the present chief. */
+static bool schedule_sum(struct program *program, const struct cluster_ask *ask)
+{
+    struct cluster_input inputs[CLUSTER_INPUTS_MAX];
+    const struct cluster_closure *kept = NULL;
+    size_t count = 0;
+
+    if (program->mine != NULL && program->mine->value != NULL &&
+        program->mine->life == sim_lives(program->task->node) && chance(program, 50))
+        inputs[count++] =
+            (struct cluster_input){program->mine->value->held.number, CLUSTER_MINE};
+    while (count < CLUSTER_INPUTS_MAX && chance(program, 60)) {
+        kept = draw_closure(program, is_kept);
+        if (kept == NULL)
+            break;
+        inputs[count++] =
+            (struct cluster_input){cluster_kept(kept), cluster_square(kept->key)};
+        if (count > 1 && inputs[count - 2].number == inputs[count - 1].number)
+            count--;
+    }
+    if (count == 0)
+        return false;
+    (void)cluster_sum(program->task, ask, inputs, count);
+    program->run->sums++;
+    return true;
+}
+
+/* Results that are kept are computed again when they are lost, which no wish may keep
+ * from succeeding. */
+static bool schedule_keeping(struct program *program)
+{
+    struct cluster_ask ask = {.flags = chance(program, 60) ? MU__CLOSURE_KEEP : 0};
+
+    if (!program->run->plan.keeps || !chance(program, 40))
+        return false;
+    if (program->task == program->run->cluster->chief && chance(program, 50) &&
+        schedule_sum(program, &ask))
+        return true;
+    ask.flags = MU__CLOSURE_KEEP;
+    (void)cluster_schedule_with(program->task, "square", &ask);
+    program->run->kept++;
+    return true;
+}
+
 static void schedule_one(struct program *program)
 {
     static const struct cluster_ask once = {.flags = MU__CLOSURE_ONCE};
@@ -217,6 +327,8 @@ static void schedule_one(struct program *program)
         (void)cluster_write(program->task, &once);
         return;
     }
+    if (schedule_keeping(program))
+        return;
     if (chance(program, 10)) {
         cluster_schedule_dropped(program->task, function);
         return;
@@ -240,6 +352,167 @@ static void schedule_burst(struct program *program)
 
     for (uint64_t i = 0; i < count && program->scheduled < program->goal; i++)
         schedule_one(program);
+}
+
+/* ---- Names ---- */
+
+static bool has_finished(const struct named *named)
+{
+    return named->closure != NULL && named->closure->finished;
+}
+
+/* Whether the former attempt at it ended in a way that the journal does not go on from:
+ * its name was given free, and another closure has it now, whose writes count anew. */
+static bool was_given_up(const struct named *named)
+{
+    const struct cluster_closure *closure = named->closure;
+
+    return closure != NULL &&
+           (closure->session->troubled || closure->session->closing ||
+            closure->cancelled || closure->future->error != NULL ||
+            !closure->session->over);
+}
+
+static void schedule_name(struct program *program, struct named *named)
+{
+    struct cluster *cluster = program->task->cluster;
+    struct cluster_ask ask = {
+        .name = named->name,
+        .flags = named->writes ? MU__CLOSURE_ONCE : 0,
+        .key = named->key < 0 ? NULL : &named->key,
+    };
+
+    if (!named->seen && was_given_up(named))
+        cluster->loose[named->key] = true;
+    program->run->known += named->seen;
+    if (named->writes)
+        named->closure = cluster_write(program->task, &ask);
+    else
+        named->closure = cluster_schedule_with(program->task, "square", &ask);
+    named->key = named->closure->key;
+    if (program->run->plan.full_disk)
+        cluster->loose[named->key] = true;
+}
+
+/* As a program does that begins anew: all of its names, whatever became of them. */
+static void schedule_names(struct program *program)
+{
+    uint64_t count = draw(program, 1, BURST_MAX);
+
+    for (; count > 0 && program->names_next < program->names_count; count--) {
+        struct named *named = &program->names[program->names_next++];
+
+        if (named->closure == NULL || named->closure->session != program->task->session ||
+            !has_finished(named))
+            schedule_name(program, named);
+    }
+}
+
+/* What was once finished is never lost. */
+static void look_at_names(struct program *program)
+{
+    for (unsigned i = 0; i < program->names_count; i++) {
+        struct named *named = &program->names[i];
+
+        if (has_finished(named)) {
+            named->seen = true;
+        } else if (named->seen && named->closure->state == MU_REMOTE_READY &&
+                   !program->run->plan.full_disk) {
+            cluster_break(program->task->cluster, "\"%s\" had finished, but fails: %s",
+                          named->name, named->closure->future->error->message);
+        }
+    }
+}
+
+static bool all_names_finished(const struct program *program)
+{
+    for (unsigned i = 0; i < program->names_count; i++)
+        if (!has_finished(&program->names[i]) ||
+            program->names[i].closure->session != program->task->session)
+            return false;
+    return true;
+}
+
+static void draw_names(struct program *program)
+{
+    program->names_count = (unsigned)draw(program, 5, NAMES_MAX);
+    for (unsigned i = 0; i < program->names_count; i++) {
+        struct named *named = &program->names[i];
+
+        *named = (struct named){.key = -1};
+        (void)snprintf(named->name, sizeof named->name, "name %u", i);
+        named->writes = program->run->plan.writes && chance(program, 60);
+    }
+}
+
+/* ---- Leaving ---- */
+
+/* The worker does as a real one: it is gone when it is told to, and comes back later. */
+static void restart_left(struct sim *sim, void *arg)
+{
+    struct cluster_task *task = arg;
+
+    (void)sim;
+    if (!sim_alive(task->node))
+        cluster_start(task);
+}
+
+static void watch_leaving(struct sim *sim, void *arg)
+{
+    struct program *program = arg;
+
+    if (!program->leaves->done) {
+        sim_at(sim, sim_now_ms(sim) + 10, watch_leaving, program);
+        return;
+    }
+    if (program->leaves->of.call.code == 0 && sim_alive(program->leaving->node)) {
+        sim_note(sim, MU__LOG_WARN, "%s leaves", program->leaving->name);
+        program->run->drained++;
+        sim_crash(program->leaving->node);
+        sim_at(sim, sim_now_ms(sim) + draw(program, 1, 2000), restart_left,
+               program->leaving);
+    }
+    program->leaves = NULL;
+}
+
+/* Not more than one at a time. One that does not leave in time is restarted. */
+static struct cluster_call *drain_some(struct program *program)
+{
+    struct run *run = program->run;
+    unsigned worker = (unsigned)draw(program, 0, run->cluster->options.workers - 1);
+    int64_t limit_ms = (int64_t)draw(program, 100, 4000);
+
+    if (program->leaves != NULL || !sim_alive(run->cluster->workers[worker]->node))
+        return NULL;
+    program->leaving = run->cluster->workers[worker];
+    program->leaves =
+        cluster_job(program->leaving, MU__JOB_WAIT, 0, NULL, limit_ms + 1000);
+    sim_at(run->cluster->sim, sim_now_ms(run->cluster->sim) + 10, watch_leaving, program);
+    return cluster_drain(program->task, worker, limit_ms);
+}
+
+static void take_drained(struct program *program, int code)
+{
+    if (code == 0)
+        return;
+    if (code != -MU_EDEADLINE && code != -MU_ENOTFOUND && code != -MU_EUNAVAILABLE &&
+        code != -MU_EEXISTS)
+        cluster_break(program->task->cluster, "DRAIN: %s", mu_strerror(code));
+    if (code == -MU_EDEADLINE && sim_alive(program->leaving->node)) {
+        sim_crash(program->leaving->node);
+        sim_at(program->task->cluster->sim, sim_now_ms(program->task->cluster->sim) + 1,
+               restart_left, program->leaving);
+    }
+}
+
+/* ---- Answers ---- */
+
+static void take_asked(struct program *program, int code)
+{
+    if (program->call->of.client.input == 0)
+        take_drained(program, code);
+    else if (code == 0)
+        program->mine = cluster_note_mine(program->call);
 }
 
 static void take_answer(struct program *program)
@@ -275,8 +548,12 @@ static void take_answer(struct program *program)
         if (code == 0)
             schedule_burst(program);
         break;
+    case MU__CLIENT_ASK:
+        take_asked(program, code);
+        break;
     case MU__CLIENT_FETCH:
-        if (code != 0 && code != -MU_EDEADLINE)
+        if (code != 0 && code != -MU_EDEADLINE && code != -MU_EUNAVAILABLE &&
+            code != -MU_EABORTED)
             cluster_break(program->task->cluster, "FETCH: %s", mu_strerror(code));
         break;
     default:
@@ -297,12 +574,52 @@ static struct cluster_call *fetch_some(struct program *program)
                : cluster_fetch(closure, (int64_t)draw(program, 0, 2000));
 }
 
+static void cancel_some(struct program *program)
+{
+    struct cluster_closure *closure = draw_closure(program, is_under_way);
+
+    if (closure == NULL)
+        return;
+    cluster_cancel(closure);
+    program->run->cancelled++;
+}
+
+static void release_some(struct program *program)
+{
+    struct cluster_closure *closure = draw_closure(program, is_kept);
+
+    if (program->mine != NULL && chance(program, 20))
+        cluster_release_mine(program->mine);
+    if (closure == NULL)
+        return;
+    cluster_release(closure);
+    program->run->released++;
+}
+
+static struct cluster_call *ask_more(struct program *program)
+{
+    const struct plan *plan = &program->run->plan;
+    bool is_chief = program->task == program->run->cluster->chief;
+
+    if (plan->cancels)
+        cancel_some(program);
+    if (plan->keeps && chance(program, 50))
+        release_some(program);
+    if (plan->keeps && is_chief && chance(program, 40) &&
+        (program->mine == NULL || program->mine->value == NULL ||
+         program->mine->life != sim_lives(program->task->node)))
+        return cluster_ask_mine(program->task, -1);
+    return plan->drains && is_chief && chance(program, 50) ? drain_some(program) : NULL;
+}
+
 static struct cluster_call *ask_some(struct program *program)
 {
     struct cluster_task *task = program->task;
     int64_t limit_ms = (int64_t)draw(program, 0, 3000);
 
-    switch (draw(program, 0, 9)) {
+    switch (draw(program, 0, 11)) {
+    case 4:
+        return ask_more(program);
     case 0:
         return cluster_ask(task, MU__CLIENT_JOIN, limit_ms);
     case 1:
@@ -343,8 +660,11 @@ static void go_on(struct program *program)
         return;
     }
     shared = &task->session->shared;
+    look_at_names(program);
     if (atomic_load(&shared->phase) != MU__SESSION_FINE) {
         program->call = cluster_ask(task, MU__CLIENT_RAISE, -1);
+    } else if (program->names_next < program->names_count && chance(program, 50)) {
+        schedule_names(program);
     } else if (program->scheduled < program->goal && program->waits) {
         program->call = cluster_ask(task, MU__CLIENT_ROOM, -1);
     } else if (program->scheduled < program->goal) {
@@ -352,6 +672,9 @@ static void go_on(struct program *program)
         program->call = ask_some(program);
     } else if (cluster_count(&shared->scheduled) != cluster_count(&shared->resolved)) {
         program->call = cluster_ask(task, MU__CLIENT_JOIN, -1);
+    } else if (!all_names_finished(program)) {
+        program->names_next = 0;
+        schedule_names(program);
     } else {
         program->finished = true;
     }
@@ -420,6 +743,7 @@ static struct mu__supervisor_config draw_supervisor(struct sim_random *random)
         .start_delay_ms = sim_chance(random, 10) ? sim_between(random, 1, 300) : 0,
         .start_delay_max_ms = 1000,
         .measure = sim_chance(random, 20),
+        .recovery_ms = sim_chance(random, 15) ? sim_between(random, 200, 4000) : 0,
     };
 }
 
@@ -443,6 +767,16 @@ static struct cluster_options draw_options(struct sim_random *random)
     };
 }
 
+static void draw_journal(struct plan *plan, struct cluster_options *options,
+                         struct sim_random *random)
+{
+    plan->journal = plan->chief_crashes && sim_chance(random, 60);
+    if (!plan->journal)
+        return;
+    plan->full_disk = sim_chance(random, 25);
+    options->attempts_max = 1000;
+}
+
 static struct plan draw_plan(struct sim_random *random,
                              const struct cluster_options *options)
 {
@@ -456,6 +790,9 @@ static struct plan draw_plan(struct sim_random *random,
         .chief_crashes = sim_chance(random, 25),
         .asks = sim_chance(random, 50),
         .writes = sim_chance(random, 50) && options->servers > 0,
+        .keeps = sim_chance(random, 40),
+        .cancels = sim_chance(random, 30),
+        .drains = sim_chance(random, 25),
     };
 }
 
@@ -472,6 +809,8 @@ static void add_program(struct run *run, struct cluster_task *task,
         .waits = sim_chance(random, 30),
         .asks = run->plan.asks,
     };
+    if (run->plan.journal && task == run->cluster->chief)
+        draw_names(program);
     run->programs_count++;
     sim_at(run->cluster->sim, 1 + sim_between(random, 0, 500), step, program);
 }
@@ -505,6 +844,35 @@ static void draw_world(struct run *run)
         spare_crashes(run->cluster->servers[i]);
 }
 
+static void journal_dies(struct mu__storage *storage)
+{
+    sim_storage_die_after((struct sim_storage *)storage, 0);
+}
+
+static void journal_is_gone(struct mu__storage *storage)
+{
+    sim_storage_crash((struct sim_storage *)storage);
+}
+
+static void fill_disk(struct sim *sim, void *arg)
+{
+    struct run *run = arg;
+
+    sim_note(sim, MU__LOG_WARN, "the disk is full");
+    sim_storage_fail(run->journal, SIM_STORAGE_FLUSH, 5, -MU_EEXHAUSTED);
+    sim_storage_fail(run->journal, SIM_STORAGE_APPEND, 5, -MU_EEXHAUSTED);
+}
+
+static void give_journal(struct run *run, uint64_t seed, struct sim_random *random)
+{
+    run->journal = sim_storage_new("journal", seed);
+    run->cluster->chief->journal =
+        (struct cluster_journal){&run->journal->base, journal_dies, journal_is_gone};
+    for (unsigned i = 0; run->plan.full_disk && i < 3; i++)
+        sim_at(run->cluster->sim, sim_between(random, 500, run->plan.chaos_ms), fill_disk,
+               run);
+}
+
 static void begin(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 100);
@@ -513,9 +881,12 @@ static void begin(struct run *run, uint64_t seed)
     struct cluster *cluster;
     struct sim_chaos chaos;
 
+    draw_journal(&plan, &options, &random);
     draw_pulse(&options, &random, plan.stuck_percent > 0);
     cluster = cluster_new(seed, &options);
     *run = (struct run){.cluster = cluster, .plan = plan};
+    if (plan.journal)
+        give_journal(run, seed, &random);
     draw_world(run);
     sim_trace_level(cluster->sim, MU__LOG_DEBUG);
     for (unsigned i = 0; i < cluster->tasks_count; i++)
@@ -581,6 +952,30 @@ static void check_counter(struct run *run)
         cluster_check_writes(run->cluster, true);
 }
 
+/* After all is done the chief dies once more. Whatever has finished under a name is known
+ * to the next one, and is not run again. */
+static void check_restart(struct run *run)
+{
+    struct program *program = &run->programs[0];
+    struct cluster *cluster = run->cluster;
+    uint64_t runs = cluster->runs_count;
+
+    if (sim_restart(program->task->node) != 0)
+        cluster_break(cluster, "the chief does not start again");
+    (void)cluster_wait(cluster_open(program->task, -1));
+    for (unsigned i = 0; i < program->names_count; i++)
+        schedule_name(program, &program->names[i]);
+    if (cluster_wait(cluster_ask(program->task, MU__CLIENT_JOIN, 60000)) != 0 ||
+        cluster_check(cluster)[0] != '\0')
+        cluster_break(cluster, "what had finished fails after a restart");
+    if (!all_names_finished(program))
+        cluster_break(cluster, "what had finished is not known after a restart");
+    if (runs != cluster->runs_count && !run->plan.full_disk)
+        cluster_break(cluster, "%" PRIu64 " of what had finished ran again",
+                      cluster->runs_count - runs);
+    sim_run_until(cluster->sim, sim_now_ms(cluster->sim) + REST_MS);
+}
+
 static void count_events(const struct run *run, struct verdict *verdict)
 {
     const struct cluster_session *session = run->cluster->sessions;
@@ -615,6 +1010,8 @@ static struct verdict run_seed(uint64_t seed, bool show)
     if (run.cluster->broken[0] == '\0') {
         (void)sim_run_to(sim, is_idle, &run, sim_now_ms(sim) + STUCK_MAX_MS);
         sim_run_until(sim, sim_now_ms(sim) + REST_MS);
+        if (run.plan.journal && run.cluster->broken[0] == '\0')
+            check_restart(&run);
         if (run.counter_ready)
             check_counter(&run);
         (void)cluster_check_rest(run.cluster);
@@ -625,6 +1022,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
     if (show)
         fputs(sim_trace(sim), stdout);
     cluster_free(run.cluster);
+    sim_storage_free(run.journal);
     return verdict;
 }
 

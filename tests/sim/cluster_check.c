@@ -78,7 +78,8 @@ static bool may_fail_with(const struct cluster_closure *closure, int code)
  * may schedule it again, under another key. */
 static void check_refused(struct cluster *cluster, const struct cluster_closure *closure)
 {
-    if (closure->refused && closure->key >= 0 && cluster->runs[closure->key] != 0)
+    if (closure->refused && closure->key >= 0 && closure->ask.name == NULL &&
+        cluster->runs[closure->key] != 0)
         cluster_break(cluster, "%s %" PRId64 " was refused by a full queue, but ran",
                       closure->function, closure->key);
 }
@@ -112,7 +113,8 @@ static void look_at_content(struct cluster *cluster, struct cluster_closure *clo
     if (closure->future->error == NULL)
         check_finished(cluster, closure);
     else if (closure->future->error->code != -MU_EUNAVAILABLE &&
-             closure->future->error->code != -MU_EABORTED)
+             closure->future->error->code != -MU_EABORTED &&
+             !closure->session->over)
         cluster_break(cluster, "%s %" PRId64 " was kept, and is lost: %s",
                       closure->function, closure->key, closure->future->error->message);
 }
@@ -130,7 +132,9 @@ static void check_closure(struct cluster *cluster, struct cluster_closure *closu
     closure->state = state;
     if (state == MU_REMOTE_ABORTED)
         return;
-    closure->finished = closure->future->error == NULL;
+    /* A kept one may have been lost since we looked last. */
+    closure->finished =
+        closure->future->error == NULL || closure->future->held.number != 0;
     look_at_content(cluster, closure);
     if (closure->finished)
         check_finished(cluster, closure);
@@ -333,6 +337,8 @@ void cluster_check_status(struct cluster *cluster, const mu_value *status)
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         sum += number_in(closures, parts[i]);
+    /* What is computed again is queued or in flight, and was finished before. */
+    sum -= number_in(closures, "recomputing");
     if (sum != number_in(closures, "scheduled"))
         cluster_break(cluster, "the status has %" PRId64 " scheduled, its parts are %"
                       PRId64, number_in(closures, "scheduled"), sum);
