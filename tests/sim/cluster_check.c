@@ -136,9 +136,9 @@ static void check_closure(struct cluster *cluster, struct cluster_closure *closu
     closure->finished =
         closure->future->error == NULL || closure->future->held.number != 0;
     look_at_content(cluster, closure);
-    if (closure->finished)
+    if (closure->finished && !closure->content_seen)
         check_finished(cluster, closure);
-    else
+    else if (!closure->finished)
         check_failed(cluster, closure);
 }
 
