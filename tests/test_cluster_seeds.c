@@ -47,6 +47,34 @@ static uint64_t seed_end = SEEDS + 1;
 
 struct run;
 
+/* Rare places: how often runs came there. */
+enum reached {
+    KEPT,
+    WITH_INPUTS,
+    RECOMPUTED,
+    RELEASED,
+    CANCELLED,
+    DRAINED,
+    JOURNALS,                   /* chiefs that read one */
+    KNOWN,                      /* names that had finished in a former life */
+    NOT_WRITTEN,
+    BACKUPS,
+    STUCK,
+    FENCES,                     /* chiefs of runs that write */
+    REACHED
+};
+
+static const char *const reached_words[REACHED] = {
+    [KEPT] = "results kept",        [WITH_INPUTS] = "closures with inputs",
+    [RECOMPUTED] = "seen being computed again",
+    [RELEASED] = "released",        [CANCELLED] = "cancelled one by one",
+    [DRAINED] = "workers that left",
+    [JOURNALS] = "journals read",   [KNOWN] = "names known to a later chief",
+    [NOT_WRITTEN] = "journal errors raised",
+    [BACKUPS] = "backups",          [STUCK] = "stuck runs given up",
+    [FENCES] = "chiefs of runs that write",
+};
+
 /* ---- Programs ---- */
 
 /* A closure that the chief's program schedules under a name, in each of its lives, until
@@ -108,12 +136,7 @@ struct run {
     size_t programs_count;
     bool counter_ready;         /* the chief has opened it */
     struct sim_storage *journal;
-    uint64_t kept;              /* what was reached: */
-    uint64_t sums;
-    uint64_t released;
-    uint64_t cancelled;
-    uint64_t drained;
-    uint64_t known;             /* names that were finished in a former life */
+    uint64_t *reached;          /* the verdict's */
 };
 
 static uint64_t draw(struct program *program, uint64_t min, uint64_t max)
@@ -295,7 +318,7 @@ static bool schedule_sum(struct program *program, const struct cluster_ask *ask)
     if (count == 0)
         return false;
     (void)cluster_sum(program->task, ask, inputs, count);
-    program->run->sums++;
+    program->run->reached[WITH_INPUTS]++;
     return true;
 }
 
@@ -312,7 +335,7 @@ static bool schedule_keeping(struct program *program)
         return true;
     ask.flags = MU__CLOSURE_KEEP;
     (void)cluster_schedule_with(program->task, "square", &ask);
-    program->run->kept++;
+    program->run->reached[KEPT]++;
     return true;
 }
 
@@ -382,9 +405,12 @@ static void schedule_name(struct program *program, struct named *named)
         .key = named->key < 0 ? NULL : &named->key,
     };
 
+    if (named->key < 0)
+        named->writes = named->writes && program->run->counter_ready &&
+                        cluster->key_next < ITEMS;
     if (!named->seen && was_given_up(named))
         cluster->loose[named->key] = true;
-    program->run->known += named->seen;
+    program->run->reached[KNOWN] += named->seen;
     if (named->writes)
         named->closure = cluster_write(program->task, &ask);
     else
@@ -467,7 +493,7 @@ static void watch_leaving(struct sim *sim, void *arg)
     }
     if (program->leaves->of.call.code == 0 && sim_alive(program->leaving->node)) {
         sim_note(sim, MU__LOG_WARN, "%s leaves", program->leaving->name);
-        program->run->drained++;
+        program->run->reached[DRAINED]++;
         sim_crash(program->leaving->node);
         sim_at(sim, sim_now_ms(sim) + draw(program, 1, 2000), restart_left,
                program->leaving);
@@ -581,7 +607,7 @@ static void cancel_some(struct program *program)
     if (closure == NULL)
         return;
     cluster_cancel(closure);
-    program->run->cancelled++;
+    program->run->reached[CANCELLED]++;
 }
 
 static void release_some(struct program *program)
@@ -593,7 +619,7 @@ static void release_some(struct program *program)
     if (closure == NULL)
         return;
     cluster_release(closure);
-    program->run->released++;
+    program->run->reached[RELEASED]++;
 }
 
 static struct cluster_call *ask_more(struct program *program)
@@ -705,6 +731,7 @@ struct verdict {
     uint64_t chief_lost;
     uint64_t refused;
     uint64_t chief_lives;
+    uint64_t reached[REACHED];
     uint64_t events_max;
     struct sim_counters counters;
     char broken[256];
@@ -884,7 +911,7 @@ static void begin(struct run *run, uint64_t seed)
     draw_journal(&plan, &options, &random);
     draw_pulse(&options, &random, plan.stuck_percent > 0);
     cluster = cluster_new(seed, &options);
-    *run = (struct run){.cluster = cluster, .plan = plan};
+    *run = (struct run){.cluster = cluster, .plan = plan, .reached = run->reached};
     if (plan.journal)
         give_journal(run, seed, &random);
     draw_world(run);
@@ -993,7 +1020,14 @@ static void count_events(const struct run *run, struct verdict *verdict)
         verdict->given_up += run->programs[i].given_up;
         verdict->chief_lost += run->programs[i].chief_lost;
         verdict->refused += run->programs[i].refused;
+        verdict->reached[NOT_WRITTEN] += run->programs[i].not_written;
     }
+    cluster_note_supervisor(run->cluster);
+    verdict->reached[RECOMPUTED] = run->cluster->recomputed;
+    verdict->reached[BACKUPS] = run->cluster->backups;
+    verdict->reached[STUCK] = run->cluster->stuck;
+    verdict->reached[JOURNALS] = run->plan.journal ? verdict->chief_lives : 0;
+    verdict->reached[FENCES] = run->counter_ready ? verdict->chief_lives : 0;
 }
 
 static struct verdict run_seed(uint64_t seed, bool show)
@@ -1002,6 +1036,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
     struct run run;
     struct sim *sim;
 
+    run.reached = verdict.reached;
     begin(&run, seed);
     sim = run.cluster->sim;
     sim_run_until(sim, run.plan.chaos_ms);
@@ -1044,6 +1079,8 @@ static void add_up(struct verdict *sum, const struct verdict *verdict)
     sum->chief_lost += verdict->chief_lost;
     sum->refused += verdict->refused;
     sum->chief_lives += verdict->chief_lives;
+    for (size_t i = 0; i < REACHED; i++)
+        sum->reached[i] += verdict->reached[i];
     sum->counters.events += verdict->counters.events;
     sum->events_max = verdict->counters.events > sum->events_max
                           ? verdict->counters.events
@@ -1069,6 +1106,11 @@ static void check_reach(const struct verdict *sum)
     print_message("%" PRIu64 " errors raised, of these %" PRIu64 " given up, %" PRIu64
                   " refused, %" PRIu64 " chief lost\n", sum->raised, sum->given_up,
                   sum->refused, sum->chief_lost);
+    for (size_t i = 0; i < REACHED; i++)
+        print_message("%" PRIu64 " %s%s", sum->reached[i], reached_words[i],
+                      i + 1 < REACHED ? ", " : "\n");
+    print_message("%" PRIu64 " events, at most %" PRIu64 " in a run\n",
+                  counters->events, sum->events_max);
     if (seeds < SEEDS)
         return;
     assert_true(sum->retried > SEEDS && sum->cancelled > SEEDS);
@@ -1077,15 +1119,21 @@ static void check_reach(const struct verdict *sum)
                 counters->frames_of_dead > SEEDS / 10);
     assert_true(sum->raised > SEEDS && sum->given_up > 0 && sum->refused > 0 &&
                 sum->chief_lost > 0);
+    for (size_t i = 0; i < REACHED; i++)
+        assert_true(sum->reached[i] > SEEDS / 50);
 }
 
-/* A loop inside of one event, which the simulator cannot see, ends the program. */
-static char endless_words[128];
+/* A loop inside of one event, which the simulator cannot see, ends the program; and when
+ * an assertion does, it is said which seed it was. */
+static char seed_words[96];
 
-static void tell_endless(int number)
+static void tell_seed(int number)
 {
-    (void)number;
-    (void)!write(STDERR_FILENO, endless_words, strlen(endless_words));
+    static const char endless[] = "an event does not end: ";
+
+    if (number == SIGALRM)
+        (void)!write(STDERR_FILENO, endless, sizeof endless - 1);
+    (void)!write(STDERR_FILENO, seed_words, strlen(seed_words));
     _exit(1);
 }
 
@@ -1093,9 +1141,9 @@ static struct verdict run_watched(uint64_t seed, bool show)
 {
     struct verdict verdict;
 
-    (void)snprintf(endless_words, sizeof endless_words,
-                   "seed %" PRIu64 ": an event does not end\nreplay: scripts/soak --seed %"
-                   PRIu64 "\n", seed, seed);
+    (void)snprintf(seed_words, sizeof seed_words,
+                   "seed %" PRIu64 " dies\nreplay: scripts/soak --seed %" PRIu64 "\n",
+                   seed, seed);
     (void)alarm(SEED_SECONDS_MAX);
     verdict = run_seed(seed, show);
     (void)alarm(0);
@@ -1109,7 +1157,8 @@ static void test_seeds(void **state)
     uint64_t before = 0;
 
     (void)state;
-    (void)signal(SIGALRM, tell_endless);
+    (void)signal(SIGALRM, tell_seed);
+    (void)signal(SIGABRT, tell_seed);
     for (uint64_t seed = seed_first; seed < seed_end; seed++) {
         struct verdict verdict = run_watched(seed, one);
 

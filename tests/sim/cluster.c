@@ -315,6 +315,8 @@ static void stop_process(void *arg)
     struct mu__kernel *kernel = task->member.kernel;
     const struct cluster_journal *journal = &task->journal;
 
+    if (task == task->cluster->chief)
+        cluster_note_supervisor(task->cluster);
     task->runs = false;
     if (journal->dies != NULL)
         journal->dies(journal->storage);

@@ -210,6 +210,9 @@ struct cluster {
     uint8_t only_on[CLUSTER_KEYS_MAX];  /* by key: task index + 1; 0: anywhere */
     uint8_t never_on[CLUSTER_KEYS_MAX]; /* the same; 0: nowhere */
     bool loose[CLUSTER_KEYS_MAX];       /* by key: its writes may count more than once */
+    uint64_t backups;           /* that chiefs ran, */
+    uint64_t stuck;             /* runs that they gave up, */
+    uint64_t recomputed;        /* and kept results that were seen to be computed anew */
     uint64_t checks;
     char broken[256];                   /* what went wrong first, "" when nothing did */
 };
@@ -319,6 +322,9 @@ void cluster_check_event(struct sim *sim, void *arg);
 
 /* What the supervisor's parts say of each other. With `rest` nothing is under way. */
 void cluster_check_supervisor(struct cluster *cluster, bool rest);
+
+/* Add up what a chief has done, before it dies. */
+void cluster_note_supervisor(struct cluster *cluster);
 
 /* The same, when nothing may be under way any more: no message is left anywhere, no
  * closure is held by the supervisor. */

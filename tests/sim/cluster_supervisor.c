@@ -147,6 +147,22 @@ static void check_rest(struct cluster *cluster, const struct supervisor *s,
     }
 }
 
+static const struct supervisor *supervisor_of(const struct cluster *cluster)
+{
+    return mu__actor_state(cluster->chief->member.kernel, (mu__pid){0, MU__SUPERVISOR});
+}
+
+void cluster_note_supervisor(struct cluster *cluster)
+{
+    const struct supervisor *s;
+
+    if (!cluster->chief->runs)
+        return;
+    s = supervisor_of(cluster);
+    cluster->backups += s->backups_run;
+    cluster->stuck += s->stuck;
+}
+
 void cluster_check_supervisor(struct cluster *cluster, bool rest)
 {
     const struct supervisor *s;
@@ -154,9 +170,10 @@ void cluster_check_supervisor(struct cluster *cluster, bool rest)
 
     if (!cluster->chief->runs)
         return;
-    s = mu__actor_state(cluster->chief->member.kernel, (mu__pid){0, MU__SUPERVISOR});
+    s = supervisor_of(cluster);
     add_lists(cluster, s, &sums);
     check_sums(cluster, s, &sums);
+    cluster->recomputed += sums.resolved - sums.kept;
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
