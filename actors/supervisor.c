@@ -136,8 +136,10 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         mu__closures_move_last(&s->closures, closure, MU__LIST_KEPT);
         return;
     }
+    mu__sup_walk_begin(s);
     mu__sup_drop_more(ctx, s, closure);
     mu__closures_remove(&s->closures, closure);
+    mu__sup_walk_end(ctx, s);
 }
 
 void mu__sup_resolve_words(struct mu__ctx *ctx, struct supervisor *s,

@@ -83,10 +83,12 @@ static void visit_list(struct mu__ctx *ctx, struct supervisor *s, uint32_t list,
 static void visit_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t client,
                           visit_fn visit)
 {
+    mu__sup_walk_begin(s);
     for (uint32_t list = MU__LIST_QUEUES; list <= MU__LIST_PICKY; list++)
         visit_list(ctx, s, list, client, visit);
     for (uint32_t i = 1; i < s->stations_size; i++)
         visit_list(ctx, s, mu__list_pinned(i), client, visit);
+    mu__sup_walk_end(ctx, s);
 }
 
 static void visit_in_flight(struct mu__ctx *ctx, struct supervisor *s, uint32_t client,

@@ -179,7 +179,7 @@ struct supervisor {
     struct per_worker *per_worker_last;
     uint64_t per_worker_next;
     struct kept *leaving;           /* those that go, while one does */
-    bool is_dropping;
+    uint32_t walks;                 /* over lists and maps, now; none goes meanwhile */
 
     struct mu__journal *journal;
     struct named **named;           /* by name: a table of chains */
@@ -375,6 +375,11 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, struct mu__view inputs,
                         mu_error *ret_error);
 void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s, struct more *more);
+
+/* Somebody walks over closures or kept results: those that nobody needs any more go when
+ * the last one has ended, so that what comes next in a walk is still there. */
+void mu__sup_walk_begin(struct supervisor *s);
+void mu__sup_walk_end(struct mu__ctx *ctx, struct supervisor *s);
 
 /* Before a closure with inputs goes to a worker: 0 when all of them are there or on their
  * way; -MU_EAGAIN when it must wait for some, and was put where those wait. */
