@@ -420,10 +420,12 @@ static void schedule_name(struct program *program, struct named *named)
         cluster->loose[named->key] = true;
 }
 
-/* As a program does that begins anew: all of its names, whatever became of them. */
+/* As a program does that begins anew: all of its names, whatever became of them. One by
+ * one where the queue may be full: what is refused would cancel the others. */
 static void schedule_names(struct program *program)
 {
-    uint64_t count = draw(program, 1, BURST_MAX);
+    bool is_wide = program->task->cluster->options.queue_max >= QUEUE_WIDE;
+    uint64_t count = is_wide ? draw(program, 1, BURST_MAX) : 1;
 
     for (; count > 0 && program->names_next < program->names_count; count--) {
         struct named *named = &program->names[program->names_next++];

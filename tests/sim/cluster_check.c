@@ -48,7 +48,8 @@ static void check_finished(struct cluster *cluster, const struct cluster_closure
     if (!returns_square(closure))
         cluster_break(cluster, "%s %" PRId64 " is finished: it should have failed",
                       closure->function, closure->key);
-    else if (closure->content_seen && cluster_result(closure) != cluster_square(closure->key))
+    else if (closure->content_seen &&
+             cluster_result(closure) != cluster_square(closure->key))
         cluster_break(cluster, "%s %" PRId64 " gave %" PRId64, closure->function,
                       closure->key, cluster_result(closure));
 }
