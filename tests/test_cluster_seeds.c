@@ -427,12 +427,14 @@ static void schedule_names(struct program *program)
     bool is_wide = program->task->cluster->options.queue_max >= QUEUE_WIDE;
     uint64_t count = is_wide ? draw(program, 1, BURST_MAX) : 1;
 
-    for (; count > 0 && program->names_next < program->names_count; count--) {
+    while (count > 0 && program->names_next < program->names_count) {
         struct named *named = &program->names[program->names_next++];
 
-        if (named->closure == NULL || named->closure->session != program->task->session ||
-            !has_finished(named))
-            schedule_name(program, named);
+        if (named->closure != NULL && named->closure->session == program->task->session &&
+            has_finished(named))
+            continue;
+        schedule_name(program, named);
+        count--;
     }
 }
 
@@ -701,7 +703,8 @@ static void go_on(struct program *program)
     } else if (cluster_count(&shared->scheduled) != cluster_count(&shared->resolved)) {
         program->call = cluster_ask(task, MU__CLIENT_JOIN, -1);
     } else if (!all_names_finished(program)) {
-        program->names_next = 0;
+        if (program->names_next == program->names_count)
+            program->names_next = 0;
         schedule_names(program);
     } else {
         program->finished = true;
