@@ -135,16 +135,19 @@ void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
 
 /* ---- Giving out ---- */
 
-/* The number under which servers know its effects. False: so many are out that it must
- * wait for the oldest to be done. */
+bool mu__sup_has_effect_number(const struct supervisor *s)
+{
+    return s->effect_last < s->effects.base + EFFECTS_OUT_MAX;
+}
+
+/* The number under which servers know its effects. False: it must wait for one, since so
+ * many are out beside one that does not end, or the journal cannot be written. */
 static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
                           struct mu__closure *closure, struct more *more)
 {
     if ((more->flags & MU__CLOSURE_ONCE) == 0 || more->effect != 0)
         return true;
-    if (s->effect_last < s->effects.base + EFFECTS_OUT_MAX) {
-        if (!mu__sup_journal_reserve(ctx, s))
-            return true;
+    if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s)) {
         more->effect = ++s->effect_last;
         return true;
     }
@@ -214,6 +217,7 @@ static bool suits(const struct mu__member_worker *worker, const void *arg)
     return worker->index + 1 != ((const struct more *)arg)->not_worker;
 }
 
+/* The least loaded worker with room that a closure may run on. `more` may be NULL. */
 static uint32_t pick_suiting(struct supervisor *s, const struct more *more)
 {
     return more == NULL || more->not_worker == 0
@@ -258,7 +262,6 @@ static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_PICKY);
     bool given = true;
 
-    mu__sup_walk_begin(s);
     for (unsigned i = 0; given && closure != NULL && i < PICKY_LOOKS; i++) {
         struct mu__closure *next = mu__closures_next(&s->closures, closure);
         uint32_t number = pick_for(s, closure);
@@ -269,7 +272,6 @@ static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
             mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
         closure = next;
     }
-    mu__sup_walk_end(ctx, s);
     return given;
 }
 
@@ -317,27 +319,59 @@ static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {
-        if (!try_picky(ctx, s) || !give_queued(ctx, s))
+        bool goes_on = true;
+
+        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0) {
+            mu__sup_inputs_pause(s);
+            goes_on = try_picky(ctx, s);
+            mu__sup_inputs_resume(ctx, s);
+        }
+        if (!goes_on || !give_queued(ctx, s))
             return;
     } while (s->reserved != 0 && release_unused(ctx, s));
 }
 
+/* Whether the next closure for one worker alone may go to it; NULL: there is none. A
+ * suspect among them has the worker to itself, too: it holds it until it has landed. */
+static bool may_give_pinned(struct supervisor *s, const struct mu__member_worker *worker,
+                            const struct mu__closure *closure)
+{
+    bool is_held = (worker->holds & MU__HOLD_ALONE) != 0;
+
+    if (is_held && s->reserved == worker->number)
+        return false;
+    if (closure == NULL || !is_suspect(closure)) {
+        if (is_held && worker->load == 0)
+            mu__membership_release(&s->members, worker->number, MU__HOLD_ALONE);
+        return closure != NULL && mu__membership_has_room(worker);
+    }
+    if ((worker->holds & ~MU__HOLD_ALONE) != 0)
+        return false;
+    if (!is_held)
+        mu__membership_hold(&s->members, worker->number, MU__HOLD_ALONE);
+    return worker->load == 0;
+}
+
 void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    const struct mu__member_worker *worker;
     struct mu__closure *closure;
 
-    while (worker != NULL && mu__membership_has_room(worker) &&
-           (closure = mu__closures_first(&s->closures, mu__list_pinned(number))) != NULL)
-        if (!give(ctx, s, closure, number))
+    while ((worker = mu__membership_get(&s->members, number)) != NULL) {
+        closure = mu__closures_first(&s->closures, mu__list_pinned(number));
+        if (!may_give_pinned(s, worker, closure) || !give(ctx, s, closure, number))
             return;
+    }
 }
 
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                     uint64_t bytes)
 {
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
     mu__membership_unload(&s->members, number, bytes);
-    if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0)
+    if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0 ||
+        (worker->holds & MU__HOLD_ALONE) != 0)
         mu__sup_dispatch_pinned(ctx, s, number);
     mu__sup_leave_if_idle(ctx, s, number);
 }

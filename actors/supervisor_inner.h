@@ -31,6 +31,7 @@ enum {
     COPY_SLACK_BYTES = 512,
     SUSPECT_CRASHES = 2,        /* after so many a closure runs with nothing beside it */
     MORES_CHUNK = 256,
+    DRAIN_ASKERS_MAX = 4,
     SAME_TROUBLE_MS = 1000      /* one reporter's words about a server count once in it */
 };
 
@@ -80,10 +81,17 @@ struct orphan {
     uint64_t bytes;
 };
 
+/* Who waits for an answer; token 0: nobody. */
+struct asker {
+    mu__pid pid;
+    uint64_t token;
+};
+
 /* What there is to know about a worker besides its membership; by the same number. */
 struct station {
     uint64_t timer;             /* present: staggered start; away: limit of recovery */
     uint64_t lost_ms;           /* away: since when */
+    bool was_here;
     uint64_t estimate_us;       /* of the time that a function takes here */
     uint32_t builds_left;       /* per-worker values it has not answered for, of */
     uint64_t builds_end;        /* those up to here: its closures wait for them */
@@ -91,8 +99,7 @@ struct station {
     uint32_t orphans_count;
     uint32_t orphans_size;
     bool drained_by_itself;
-    mu__pid drain_asker;        /* with a token: who waits for it to leave */
-    uint64_t drain_token;       /* 0: nobody */
+    struct asker drain_askers[DRAIN_ASKERS_MAX];    /* who waits for it to leave */
 };
 
 /* What few closures have. */
@@ -144,6 +151,7 @@ struct supervisor {
     struct peer *peers;
     uint32_t peers_count;
     uint32_t peers_size;
+    struct mu__map peer_places; /* node to index in `peers` + 1 */
     struct station *stations;
     uint32_t stations_size;
     struct more **mores;        /* chunks that never move */
@@ -188,6 +196,7 @@ struct supervisor {
     uint64_t number_next;
     struct mu__map numbers;         /* number in the journal -> struct named */
     uint64_t effects_end;           /* numbers of effects below are reserved there */
+    uint64_t journal_rewrite_bytes; /* it is rewritten when it has grown so large */
     bool journal_dirty;             /* something was appended, and not flushed */
     bool journal_failed;            /* its clients were told */
     bool journal_behind;            /* it lacks a record: it is to be written anew, */
@@ -265,10 +274,16 @@ struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token);
 
-/* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
-struct more *mu__sup_more(const struct supervisor *s, const struct mu__closure *closure);
-struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure);
 struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index);
+
+/* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
+static inline struct more *mu__sup_more(const struct supervisor *s,
+                                        const struct mu__closure *closure)
+{
+    return closure->more == 0 ? NULL : mu__sup_more_at(s, closure->more - 1);
+}
+
+struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure);
 void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure);
 
@@ -345,6 +360,9 @@ void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
 /* "/job:worker/task:1" */
 void mu__sup_worker_task(char *out, size_t size, uint32_t index);
 
+/* Those that the cluster lists are missed from the start. False: out of memory. */
+bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);
+
 /* Room for what is known of workers up to a number; false when out of memory. */
 bool mu__sup_need_station(struct supervisor *s, uint32_t number);
 
@@ -376,11 +394,6 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
                         mu_error *ret_error);
 void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s, struct more *more);
 
-/* Somebody walks over closures or kept results: those that nobody needs any more go when
- * the last one has ended, so that what comes next in a walk is still there. */
-void mu__sup_walk_begin(struct supervisor *s);
-void mu__sup_walk_end(struct mu__ctx *ctx, struct supervisor *s);
-
 /* Before a closure with inputs goes to a worker: 0 when all of them are there or on their
  * way; -MU_EAGAIN when it must wait for some, and was put where those wait. */
 int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
@@ -405,6 +418,11 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
 void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s,
                                 mu__pid client);
+
+/* Around a walk over a list of closures or what is kept: what nobody needs any more goes
+ * when the last walk has ended, so that what comes next is still there. */
+void mu__sup_inputs_pause(struct supervisor *s);
+void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_inputs_done(struct supervisor *s);
 mu_value *mu__sup_inputs_value(const struct supervisor *s);
 
@@ -425,7 +443,9 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
 /* What was appended survives from here on; complains when it does not. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 
-/* One more number of an effect may be given out. */
+/* One more number of an effect may be given out, as far as those go that are out; and as
+ * far as the journal goes. */
+bool mu__sup_has_effect_number(const struct supervisor *s);
 bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
 /* A closure of the journal is resolved: write that down, answer those who joined it.
@@ -434,6 +454,10 @@ bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, const struct outcome *outcome);
 void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* The function of a named closure that the journal knows to have finished; MU__NAME_NONE
+ * when there is none. */
+uint32_t mu__sup_journal_finished(const struct supervisor *s, struct mu__view name);
 
 /* ---- supervisor_status.c ---- */
 

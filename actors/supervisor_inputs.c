@@ -278,13 +278,13 @@ static void remove_kept(struct mu__ctx *ctx, struct supervisor *s, struct kept *
     kept_free(kept);
 }
 
-void mu__sup_walk_begin(struct supervisor *s)
+void mu__sup_inputs_pause(struct supervisor *s)
 {
     s->walks++;
 }
 
 /* One that goes may be the last user of another: no recursion, chains may be long. */
-void mu__sup_walk_end(struct mu__ctx *ctx, struct supervisor *s)
+void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s)
 {
     while (s->walks == 1 && s->leaving != NULL) {
         struct kept *at = s->leaving;
@@ -299,11 +299,11 @@ static void leave(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
 {
     if (kept->leaving || !kept->released || kept->users > 0)
         return;
-    mu__sup_walk_begin(s);
+    mu__sup_inputs_pause(s);
     kept->leaving = true;
     kept->next_leaving = s->leaving;
     s->leaving = kept;
-    mu__sup_walk_end(ctx, s);
+    mu__sup_inputs_resume(ctx, s);
 }
 
 bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
@@ -319,7 +319,7 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
     s->args_bytes -= mu__closure_bytes(closure);
     mu__closures_move_last(&s->closures, closure, MU__LIST_KEPT);
     kept->holder = outcome->code == 0 ? number : 0;
-    mu__sup_walk_begin(s);
+    mu__sup_inputs_pause(s);
     if (outcome->code == 0) {
         serve_waiting(ctx, s, kept, NULL);
         if (kept->fetchers != NULL)
@@ -329,7 +329,7 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
         answer_fetchers(ctx, kept, &failure);
         serve_waiting(ctx, s, kept, &failure);
     }
-    mu__sup_walk_end(ctx, s);
+    mu__sup_inputs_resume(ctx, s);
     return true;
 }
 
@@ -406,7 +406,7 @@ void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static int read_make(struct supervisor *s, const struct mu__per_worker_make *body,
                      struct per_worker *made, mu_error *ret_error)
 {
-    char why[128];
+    char why[128] = "out of memory";
 
     if (body->function.size > 0) {
         made->function = mu__names_number(&s->functions, body->function);
@@ -804,7 +804,7 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
 
 void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    mu__sup_walk_begin(s);
+    mu__sup_inputs_pause(s);
     for (size_t i = 0; i < s->kept.capacity; i++) {
         struct kept *kept = s->kept.entries[i].value;
 
@@ -816,14 +816,14 @@ void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
             (kept->waiting_count > 0 || kept->fetchers != NULL))
             compute(ctx, s, kept);
     }
-    mu__sup_walk_end(ctx, s);
+    mu__sup_inputs_resume(ctx, s);
 }
 
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__pid client)
 {
     struct per_worker *pw = s->per_worker_first;
 
-    mu__sup_walk_begin(s);
+    mu__sup_inputs_pause(s);
     for (size_t i = 0; i < s->kept.capacity; i++) {
         struct kept *kept = s->kept.entries[i].value;
 
@@ -832,7 +832,7 @@ void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__p
         kept->released = true;
         leave(ctx, s, kept);
     }
-    mu__sup_walk_end(ctx, s);
+    mu__sup_inputs_resume(ctx, s);
     while (pw != NULL) {
         struct per_worker *next = pw->next;
 

@@ -22,6 +22,9 @@ enum {
     RETRY_MS = 1000             /* between two attempts at what could not be written */
 };
 
+/* A smaller journal is not worth the disk's time. */
+enum { REWRITE_BYTES_MIN = 64 << 20 };
+
 /* Someone who scheduled a name that was under way for another. */
 struct joined {
     struct joined *next;
@@ -157,10 +160,14 @@ static int append(struct supervisor *s, uint16_t kind, const void *body, size_t 
 
 static int flush(struct supervisor *s, mu_error *ret_error)
 {
+    int rv;
+
     if (!s->journal_dirty)
         return 0;
-    s->journal_dirty = false;
-    return mu__journal_flush(s->journal, ret_error);
+    rv = mu__journal_flush(s->journal, ret_error);
+    if (rv == 0)
+        s->journal_dirty = s->journal_failed = false;
+    return rv;
 }
 
 static int write_begin(struct supervisor *s, mu_error *ret_error)
@@ -233,7 +240,11 @@ static int rewrite(struct supervisor *s, mu_error *ret_error)
         }
     if (rv == 0)
         rv = mu__journal_rewrite_commit(s->journal, ret_error);
-    s->journal_dirty = false;
+    if (rv == 0)
+        s->journal_dirty = false;
+    s->journal_rewrite_bytes = 2 * mu__journal_bytes(s->journal);
+    if (s->journal_rewrite_bytes < REWRITE_BYTES_MIN)
+        s->journal_rewrite_bytes = REWRITE_BYTES_MIN;
     return rv;
 }
 
@@ -294,10 +305,11 @@ static void complain(struct mu__ctx *ctx, struct supervisor *s, const mu_error *
 
     (void)snprintf(words, sizeof words, "the journal cannot be written: %.400s; after a "
                    "restart closures may run again", error->message);
-    mu__log(ctx, MU__LOG_ERROR, "%s", words);
-    if (!s->journal_failed)
-        mu__sup_fault(ctx, s, -MU_EDATALOSS, MU_ERROR_CHIEF, "/job:chief/task:0", words);
+    if (s->journal_failed)
+        return;
     s->journal_failed = true;
+    mu__log(ctx, MU__LOG_ERROR, "%s", words);
+    mu__sup_fault(ctx, s, -MU_EDATALOSS, MU_ERROR_CHIEF, "/job:chief/task:0", words);
 }
 
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
@@ -310,18 +322,37 @@ void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
 
 bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s)
 {
+    uint64_t end = s->effects_end;
     mu_error error;
 
-    if (s->journal == NULL || s->effect_last + 1 < s->effects_end)
+    if (s->journal == NULL || s->effect_last + 1 < end)
         return true;
     s->effects_end = s->effect_last + EFFECTS_BLOCK;
     if (write_begin(s, &error) == 0 && flush(s, &error) == 0)
         return true;
+    s->effects_end = end;
     complain(ctx, s, &error);
     return false;
 }
 
 /* ---- Scheduling ---- */
+
+/* An effect that is applied once needs its number in the journal. */
+static int number_effect(struct mu__ctx *ctx, struct supervisor *s, struct more *more,
+                         mu_error *ret_error)
+{
+    if ((more->flags & MU__CLOSURE_ONCE) == 0)
+        return 0;
+    if (!mu__sup_has_effect_number(s))
+        return mu_error_set(ret_error, -MU_EEXHAUSTED, "too many closures with effects "
+                            "are out beside one that does not end");
+    if (!mu__sup_journal_reserve(ctx, s))
+        return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                            "the journal cannot be written, so the closure's effects "
+                            "could count twice");
+    more->effect = ++s->effect_last;
+    return 0;
+}
 
 int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, mu_error *ret_error)
@@ -335,9 +366,9 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     s->number_next++;
     named->closure = mu__closure_id(closure);
     named->function = closure->function;
-    if ((more->flags & MU__CLOSURE_ONCE) != 0 && mu__sup_journal_reserve(ctx, s))
-        more->effect = ++s->effect_last;
-    rv = write_scheduled(s, named, ret_error);
+    rv = number_effect(ctx, s, more, ret_error);
+    if (rv == 0)
+        rv = write_scheduled(s, named, ret_error);
     if (rv != 0) {
         named_remove(s, named);
         return rv;
@@ -397,7 +428,6 @@ static void join(struct mu__ctx *ctx, struct supervisor *s, struct client *clien
     }
     *joined = (struct joined){named->joined, client->pid, body->token};
     named->joined = joined;
-    s->scheduled++;
 }
 
 bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
@@ -430,6 +460,7 @@ static void answer_joined(struct mu__ctx *ctx, struct supervisor *s, struct name
                           const struct outcome *outcome)
 {
     for (struct joined *at = named->joined; at != NULL; at = at->next) {
+        s->scheduled++;
         if (outcome->code == 0) {
             s->finished++;
             answer_finished(ctx, at->pid, at->token, named);
@@ -465,7 +496,10 @@ bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
     else
         rv = write_gone(s, named->number, &error);
     if (rv == 0)
-        rv = flush(s, &error);
+        rv = outcome->code == 0 &&
+                     mu__journal_bytes(s->journal) >= s->journal_rewrite_bytes
+                 ? rewrite(s, &error)
+                 : flush(s, &error);
     if (rv != 0) {
         s->journal_behind = true;
         complain(ctx, s, &error);
@@ -691,4 +725,11 @@ void mu__sup_journal_close(struct supervisor *s)
     mu__free_array(s->named);
     mu__map_done(&s->numbers);
     mu__journal_close(s->journal);
+}
+
+uint32_t mu__sup_journal_finished(const struct supervisor *s, struct mu__view name)
+{
+    const struct named *named = name.size == 0 ? NULL : named_find(s, name);
+
+    return named == NULL || named->closure != 0 ? MU__NAME_NONE : named->function;
 }

@@ -518,7 +518,7 @@ static struct cluster_call *drain_some(struct program *program)
     program->leaves =
         cluster_job(program->leaving, MU__JOB_WAIT, 0, NULL, limit_ms + 1000);
     sim_at(run->cluster->sim, sim_now_ms(run->cluster->sim) + 10, watch_leaving, program);
-    return cluster_drain(program->task, worker, limit_ms);
+    return cluster_drain(program->task, (int)worker, limit_ms);
 }
 
 static void take_drained(struct program *program, int code)
@@ -622,7 +622,7 @@ static void release_some(struct program *program)
         cluster_release_mine(program->mine);
     if (closure == NULL)
         return;
-    cluster_release(closure);
+    cluster_let_go(closure);
     program->run->reached[RELEASED]++;
 }
 

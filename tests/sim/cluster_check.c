@@ -253,7 +253,10 @@ static void check_task_rest(struct cluster *cluster, struct cluster_task *task)
 static void check_aborted(struct cluster *cluster, const struct cluster_closure *closure)
 {
     const struct cluster_session *session = closure->session;
+    const mu_error *error = closure->future == NULL ? NULL : closure->future->error;
 
+    if (error != NULL && error->code != -MU_ECANCELLED)
+        return;
     if (closure->state == MU_REMOTE_ABORTED && !closure->cancelled && !session->over &&
         !session->closing && !session->troubled)
         cluster_break(cluster, "%s %" PRId64 " was aborted for no reason",
