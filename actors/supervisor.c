@@ -132,6 +132,8 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         s->forgotten++;
     }
     if (outcome->kept) {
+        /* It had been asked to stop, perhaps; computing it again is another matter. */
+        closure->marks &= (uint8_t)~MU__MARK_CANCELLED;
         closure->marks |= MU__MARK_RESOLVED;
         mu__closures_move_last(&s->closures, closure, MU__LIST_KEPT);
         return;

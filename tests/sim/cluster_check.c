@@ -255,7 +255,7 @@ static void check_aborted(struct cluster *cluster, const struct cluster_closure 
     const struct cluster_session *session = closure->session;
     const mu_error *error = closure->future == NULL ? NULL : closure->future->error;
 
-    if (error != NULL && error->code != -MU_ECANCELLED)
+    if (closure->key < 0 || (error != NULL && error->code != -MU_ECANCELLED))
         return;
     if (closure->state == MU_REMOTE_ABORTED && !closure->cancelled && !session->over &&
         !session->closing && !session->troubled)
