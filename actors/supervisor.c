@@ -122,9 +122,9 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
     }
     s->args_bytes -= mu__closure_bytes(closure);
     client->closures--;
-    settle_effect(s, more);
-    if (more != NULL && more->number != 0)
-        mu__sup_journal_resolved(ctx, s, closure, outcome);
+    if (more == NULL || more->number == 0 ||
+        mu__sup_journal_resolved(ctx, s, closure, outcome))
+        settle_effect(s, more);
     if (client->present) {
         count_outcome(s, outcome->code);
         answer(ctx, s, closure, outcome);
@@ -132,12 +132,16 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         s->forgotten++;
     }
     if (outcome->kept) {
+        /* It had been asked to stop, perhaps; computing it again is another matter. */
+        closure->marks &= (uint8_t)~MU__MARK_CANCELLED;
         closure->marks |= MU__MARK_RESOLVED;
         mu__closures_move_last(&s->closures, closure, MU__LIST_KEPT);
         return;
     }
+    mu__sup_inputs_pause(s);
     mu__sup_drop_more(ctx, s, closure);
     mu__closures_remove(&s->closures, closure);
+    mu__sup_inputs_resume(ctx, s);
 }
 
 void mu__sup_resolve_words(struct mu__ctx *ctx, struct supervisor *s,

@@ -260,18 +260,19 @@ static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure
 static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_PICKY);
+    bool given = true;
 
-    for (unsigned i = 0; closure != NULL && i < PICKY_LOOKS; i++) {
+    for (unsigned i = 0; given && closure != NULL && i < PICKY_LOOKS; i++) {
         struct mu__closure *next = mu__closures_next(&s->closures, closure);
         uint32_t number = pick_for(s, closure);
 
-        if (number != 0 && !give(ctx, s, closure, number))
-            return false;
-        if (number == 0)
+        if (number != 0)
+            given = give(ctx, s, closure, number);
+        else
             mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
         closure = next;
     }
-    return true;
+    return given;
 }
 
 /* True when the worker that was kept free is not needed for it any more. */

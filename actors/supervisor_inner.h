@@ -187,7 +187,7 @@ struct supervisor {
     struct per_worker *per_worker_last;
     uint64_t per_worker_next;
     struct kept *leaving;           /* those that go, while one does */
-    bool is_dropping;
+    uint32_t walks;                 /* over lists and maps, now; none goes meanwhile */
 
     struct mu__journal *journal;
     struct named **named;           /* by name: a table of chains */
@@ -199,6 +199,8 @@ struct supervisor {
     uint64_t journal_rewrite_bytes; /* it is rewritten when it has grown so large */
     bool journal_dirty;             /* something was appended, and not flushed */
     bool journal_failed;            /* its clients were told */
+    bool journal_behind;            /* it lacks a record: it is to be written anew, */
+    uint64_t journal_retry_ms;      /* but not before this, since it may be long */
 
     uint64_t scheduled;
     uint64_t finished;
@@ -417,7 +419,8 @@ void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s,
                                 mu__pid client);
 
-/* Around a walk over a list of closures: what is kept, and its closures, go after it. */
+/* Around a walk over a list of closures or what is kept: what nobody needs any more goes
+ * when the last walk has ended, so that what comes next is still there. */
 void mu__sup_inputs_pause(struct supervisor *s);
 void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_inputs_done(struct supervisor *s);
@@ -448,8 +451,10 @@ void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 bool mu__sup_has_effect_number(const struct supervisor *s);
 bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
-/* A closure of the journal is resolved: write that down, answer those who joined it. */
-void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
+/* A closure of the journal is resolved: write that down, answer those who joined it.
+ * False when it could not be written: then its effect is not finished with, since the
+ * next chief may run it again, and what it writes then must count if nothing else did. */
+bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, const struct outcome *outcome);
 void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 

@@ -280,39 +280,32 @@ static void remove_kept(struct mu__ctx *ctx, struct supervisor *s, struct kept *
     kept_free(kept);
 }
 
-static void drop_leaving(struct mu__ctx *ctx, struct supervisor *s)
+void mu__sup_inputs_pause(struct supervisor *s)
 {
-    s->is_dropping = true;
-    while (s->leaving != NULL) {
+    s->walks++;
+}
+
+/* One that goes may be the last user of another: no recursion, chains may be long. */
+void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s)
+{
+    while (s->walks == 1 && s->leaving != NULL) {
         struct kept *at = s->leaving;
 
         s->leaving = at->next_leaving;
         remove_kept(ctx, s, at);
     }
-    s->is_dropping = false;
+    s->walks--;
 }
 
-void mu__sup_inputs_pause(struct supervisor *s)
-{
-    s->is_dropping = true;
-}
-
-void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s)
-{
-    drop_leaving(ctx, s);
-}
-
-/* One that goes may be the last user of another: no recursion, chains may be long. Nor
- * is anything taken out of the map while somebody walks over it (is_dropping). */
 static void leave(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
 {
     if (kept->leaving || !kept->released || kept->users > 0)
         return;
+    mu__sup_inputs_pause(s);
     kept->leaving = true;
     kept->next_leaving = s->leaving;
     s->leaving = kept;
-    if (!s->is_dropping)
-        drop_leaving(ctx, s);
+    mu__sup_inputs_resume(ctx, s);
 }
 
 bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
@@ -328,15 +321,17 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
     s->args_bytes -= mu__closure_bytes(closure);
     mu__closures_move_last(&s->closures, closure, MU__LIST_KEPT);
     kept->holder = outcome->code == 0 ? number : 0;
+    mu__sup_inputs_pause(s);
     if (outcome->code == 0) {
         serve_waiting(ctx, s, kept, NULL);
         if (kept->fetchers != NULL)
             pull(ctx, s, kept);
-        return true;
+    } else {
+        failure.kind = MU_ERROR_INPUT;
+        answer_fetchers(ctx, kept, &failure);
+        serve_waiting(ctx, s, kept, &failure);
     }
-    failure.kind = MU_ERROR_INPUT;
-    answer_fetchers(ctx, kept, &failure);
-    serve_waiting(ctx, s, kept, &failure);
+    mu__sup_inputs_resume(ctx, s);
     return true;
 }
 
@@ -811,7 +806,7 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
 
 void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    s->is_dropping = true;
+    mu__sup_inputs_pause(s);
     for (size_t i = 0; i < s->kept.capacity; i++) {
         struct kept *kept = s->kept.entries[i].value;
 
@@ -823,14 +818,14 @@ void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
             (kept->waiting_count > 0 || kept->fetchers != NULL))
             compute(ctx, s, kept);
     }
-    drop_leaving(ctx, s);
+    mu__sup_inputs_resume(ctx, s);
 }
 
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__pid client)
 {
     struct per_worker *pw = s->per_worker_first;
 
-    s->is_dropping = true;
+    mu__sup_inputs_pause(s);
     for (size_t i = 0; i < s->kept.capacity; i++) {
         struct kept *kept = s->kept.entries[i].value;
 
@@ -839,7 +834,7 @@ void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__p
         kept->released = true;
         leave(ctx, s, kept);
     }
-    drop_leaving(ctx, s);
+    mu__sup_inputs_resume(ctx, s);
     while (pw != NULL) {
         struct per_worker *next = pw->next;
 

@@ -15,7 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED_FIRST = 1024, EFFECTS_BLOCK = 1 << 16, BODY_MAX = 256 };
+enum {
+    NAMED_FIRST = 1024,
+    EFFECTS_BLOCK = 1 << 16,
+    BODY_MAX = 256,
+    RETRY_MS = 1000             /* between two attempts at what could not be written */
+};
 
 /* Among the flags of a SCHEDULED record: it is of a closure that no other chief can run,
  * and counts only together with its FINISHED record. */
@@ -251,6 +256,56 @@ static int rewrite(struct supervisor *s, mu_error *ret_error)
     return rv;
 }
 
+/* Effects of closures that are still to be run may come; all others have had their
+ * time. */
+static int settle_effects(struct supervisor *s)
+{
+    struct mu__id_window pending;
+    uint64_t lowest = s->effect_last + 1;
+    int rv = 0;
+
+    for (uint32_t i = 0; i < s->mores_chunks * MORES_CHUNK; i++) {
+        const struct more *more = mu__sup_more_at(s, i);
+
+        if (more->closure != 0 && more->effect != 0 && more->effect < lowest)
+            lowest = more->effect;
+    }
+    mu__id_window_init(&pending, lowest);
+    for (uint32_t i = 0; rv == 0 && i < s->mores_chunks * MORES_CHUNK; i++) {
+        const struct more *more = mu__sup_more_at(s, i);
+
+        if (more->closure != 0 && more->effect != 0)
+            rv = mu__id_window_add(&pending, more->effect);
+    }
+    mu__id_window_raise(&s->effects, lowest);
+    for (uint64_t id = lowest; rv == 0 && id <= s->effect_last; id++)
+        if (!mu__id_window_has(&pending, id) && !mu__id_window_has(&s->effects, id))
+            rv = mu__id_window_add(&s->effects, id);
+    (void)mu__id_window_settle(&s->effects);
+    mu__id_window_done(&pending);
+    return rv;
+}
+
+/* The journal says what is, on the disk. What could not be appended is made good by
+ * writing everything anew; effects of closures that were resolved meanwhile are finished
+ * with from then on. */
+static int catch_up(struct mu__ctx *ctx, struct supervisor *s, mu_error *ret_error)
+{
+    int rv;
+
+    if (!s->journal_behind || mu__now_ms(ctx) < s->journal_retry_ms)
+        return flush(s, ret_error);
+    s->journal_retry_ms = mu__now_ms(ctx) + RETRY_MS;
+    rv = rewrite(s, ret_error);
+    if (rv != 0)
+        return rv;
+    mu__log(ctx, MU__LOG_INFO, "the journal is complete again");
+    s->journal_behind = false;
+    if (settle_effects(s) != 0)
+        mu__log(ctx, MU__LOG_WARN, "out of memory: effects are not finished with");
+    return 0;
+}
+
 /* A chief that cannot write goes on, and says so. */
 static void complain(struct mu__ctx *ctx, struct supervisor *s, const mu_error *error)
 {
@@ -269,7 +324,7 @@ void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
 {
     mu_error error;
 
-    if (flush(s, &error) != 0)
+    if (catch_up(ctx, s, &error) != 0)
         complain(ctx, s, &error);
 }
 
@@ -454,7 +509,7 @@ static int write_end(struct supervisor *s, struct named *named, bool has_finishe
     return rv;
 }
 
-void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
+bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, const struct outcome *outcome)
 {
     struct named *named = named_numbered(s, mu__sup_more(s, closure)->number);
@@ -468,8 +523,10 @@ void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                      mu__journal_bytes(s->journal) >= s->journal_rewrite_bytes
                  ? rewrite(s, &error)
                  : flush(s, &error);
-    if (rv != 0)
+    if (rv != 0) {
+        s->journal_behind = true;
         complain(ctx, s, &error);
+    }
     answer_joined(ctx, s, named, outcome);
     while (named->joined != NULL) {
         struct joined *next = named->joined->next;
@@ -479,6 +536,9 @@ void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
     }
     if (outcome->code != 0)
         named_remove(s, named);
+    if (s->journal_behind)
+        mu__sup_journal_secure(ctx, s);
+    return rv == 0 || !s->journal_behind;
 }
 
 void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -621,6 +681,12 @@ static int read_record(void *owner, struct mu__msg *msg)
     case MU__JOURNAL_SCHEDULED: {
         const struct mu__journal_scheduled *body = mu__body(msg);
 
+        /* Its end could not be written, but it had come: else the name was not free. */
+        named = named_find(s, body->name);
+        if (named != NULL) {
+            unqueue(reading->ctx, s, named);
+            named_remove(s, named);
+        }
         return (body->flags & JOURNAL_LATE) != 0 ? read_late(s, body)
                                                  : read_scheduled(s, body);
     }
@@ -648,35 +714,6 @@ static int read_record(void *owner, struct mu__msg *msg)
     default:
         return 0;
     }
-}
-
-/* Effects of closures that are still to be run may come; all others have had their
- * time. */
-static int restore_effects(struct supervisor *s)
-{
-    struct mu__id_window pending;
-    uint64_t lowest = s->effect_last + 1;
-    int rv = 0;
-
-    for (uint32_t i = 0; i < s->mores_chunks * MORES_CHUNK; i++) {
-        const struct more *more = mu__sup_more_at(s, i);
-
-        if (more->closure != 0 && more->effect != 0 && more->effect < lowest)
-            lowest = more->effect;
-    }
-    mu__id_window_init(&pending, lowest);
-    for (uint32_t i = 0; rv == 0 && i < s->mores_chunks * MORES_CHUNK; i++) {
-        const struct more *more = mu__sup_more_at(s, i);
-
-        if (more->closure != 0 && more->effect != 0)
-            rv = mu__id_window_add(&pending, more->effect);
-    }
-    mu__id_window_raise(&s->effects, lowest);
-    for (uint64_t id = lowest; rv == 0 && id <= s->effect_last; id++)
-        if (!mu__id_window_has(&pending, id))
-            rv = mu__id_window_add(&s->effects, id);
-    mu__id_window_done(&pending);
-    return rv;
 }
 
 static void queue_all(struct mu__ctx *ctx, struct supervisor *s)
@@ -708,7 +745,7 @@ int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s)
                           &cut, &s->journal);
     drop_late(s);
     if (rv == 0)
-        rv = restore_effects(s);
+        rv = settle_effects(s);
     if (rv == 0) {
         s->epoch++;
         s->effects_end = s->effect_last + EFFECTS_BLOCK;

@@ -158,6 +158,8 @@ static mu_value *closures_value(const struct supervisor *s)
         {"stuck", s->stuck},
         {"stalls", s->stalls},
         {"kept", mu__closures_count(&s->closures, MU__LIST_KEPT)},
+        {"recomputing", s->kept.count -
+                            mu__closures_count(&s->closures, MU__LIST_KEPT)},
         {"args_bytes", s->args_bytes},
     };
     mu_value *map = mu_value_map();

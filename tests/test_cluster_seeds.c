@@ -10,6 +10,7 @@
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
+#include "tests/sim/storage.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -28,6 +29,7 @@ enum {
     SEED_SECONDS_MAX = 100,     /* of the wall clock: no run takes a hundredth of it */
     REPEAT_EVERY = 40,          /* seeds that are run twice */
     PROGRAMS_MAX = 3,
+    NAMES_MAX = 60,             /* closures with names, in a run with a journal */
     LIVELY_MAX = 10,            /* workers of a cluster with quick heartbeats */
     CHAOS_MS = 12 * 1000,       /* all of these: virtual time */
     HEALED_MS = 300 * 1000,
@@ -45,7 +47,45 @@ static uint64_t seed_end = SEEDS + 1;
 
 struct run;
 
+/* Rare places: how often runs came there. */
+enum reached {
+    KEPT,
+    WITH_INPUTS,
+    RECOMPUTED,
+    RELEASED,
+    CANCELLED,
+    DRAINED,
+    JOURNALS,                   /* chiefs that read one */
+    KNOWN,                      /* names that had finished in a former life */
+    NOT_WRITTEN,
+    BACKUPS,
+    STUCK,
+    FENCES,                     /* chiefs of runs that write */
+    REACHED
+};
+
+static const char *const reached_words[REACHED] = {
+    [KEPT] = "results kept",        [WITH_INPUTS] = "closures with inputs",
+    [RECOMPUTED] = "seen being computed again",
+    [RELEASED] = "released",        [CANCELLED] = "cancelled one by one",
+    [DRAINED] = "workers that left",
+    [JOURNALS] = "journals read",   [KNOWN] = "names known to a later chief",
+    [NOT_WRITTEN] = "journal errors raised",
+    [BACKUPS] = "backups",          [STUCK] = "stuck runs given up",
+    [FENCES] = "chiefs of runs that write",
+};
+
 /* ---- Programs ---- */
+
+/* A closure that the chief's program schedules under a name, in each of its lives, until
+ * it has finished. */
+struct named {
+    char name[12];
+    int64_t key;                /* negative: it was never scheduled */
+    bool writes;
+    bool seen;                  /* finished, in whatever life */
+    struct cluster_closure *closure;    /* the last one */
+};
 
 /* What the chief's program or a client does: bursts of closures, and now and then a
  * question. A step happens every so often; one that finds a call unanswered waits. */
@@ -64,6 +104,13 @@ struct program {
     uint64_t given_up;
     uint64_t chief_lost;
     uint64_t refused;
+    uint64_t not_written;       /* by the journal */
+    struct named names[NAMES_MAX];
+    unsigned names_count;
+    unsigned names_next;        /* to be scheduled in this session */
+    struct cluster_per_worker *mine;
+    struct cluster_call *leaves;        /* of the worker that is to leave */
+    struct cluster_task *leaving;
     bool finished;
 };
 
@@ -75,6 +122,11 @@ struct plan {
     bool chief_crashes;
     bool asks;
     bool writes;
+    bool keeps;                 /* results, and per-worker values */
+    bool cancels;               /* closures one by one */
+    bool drains;
+    bool journal;
+    bool full_disk;             /* for a while */
 };
 
 struct run {
@@ -83,6 +135,8 @@ struct run {
     struct program programs[PROGRAMS_MAX];
     size_t programs_count;
     bool counter_ready;         /* the chief has opened it */
+    struct sim_storage *journal;
+    uint64_t *reached;          /* the verdict's */
 };
 
 static uint64_t draw(struct program *program, uint64_t min, uint64_t max)
@@ -108,6 +162,7 @@ static void take_open(struct program *program, int code)
     else if (code != 0)
         cluster_break(program->task->cluster, "OPEN: %s", mu_strerror(code));
     program->failed_mark = 0;
+    program->names_next = 0;
 }
 
 static bool may_be_raised(const struct program *program, int code)
@@ -120,8 +175,11 @@ static bool may_be_raised(const struct program *program, int code)
         return true;
     case MU_EDEADLINE:
         return program->asks;
+    case MU_EDATALOSS:
+        return program->run->plan.full_disk;
     case MU_EEXHAUSTED:
-        return program->task->cluster->options.queue_max < QUEUE_WIDE;
+        return program->task->cluster->options.queue_max < QUEUE_WIDE ||
+               program->run->plan.full_disk;
     default:
         return false;
     }
@@ -145,13 +203,16 @@ static void take_verdict(struct program *program, int code)
         cluster_break(cluster, "join: 0, but %" PRIu64 " have failed", failed);
     if (!may_be_raised(program, code))
         cluster_break(cluster, "join: %s", program->call->of.call.error.message);
-    if (code == -MU_EUNAVAILABLE && program->task == cluster->chief)
+    if (code == -MU_EUNAVAILABLE && program->task == cluster->chief &&
+        program->call->of.call.error.kind == MU_ERROR_CHIEF)
         cluster_break(cluster, "the chief's own program lost the chief");
     program->failed_mark = failed;
     program->raised += code != 0;
+    program->task->session->troubled = program->task->session->troubled || code != 0;
     program->given_up += code == -MU_EABORTED;
     program->chief_lost += code == -MU_EUNAVAILABLE;
     program->refused += code == -MU_EEXHAUSTED;
+    program->not_written += code == -MU_EDATALOSS;
 }
 
 static void take_status(struct program *program, int code)
@@ -171,7 +232,7 @@ static const char *draw_function(struct program *program)
     static const char *const names[] = {"square", "square", "square", "square",
                                         "square", "quick",  "patient"};
 
-    if (chance(program, 2))
+    if (!program->run->plan.journal && chance(program, 2))
         return "fail";
     return names[draw(program, 0, sizeof names / sizeof names[0] - 1)];
 }
@@ -205,6 +266,79 @@ static bool draws_write(struct program *program)
            program->task->cluster->key_next < ITEMS;
 }
 
+/* One of the session's closures, from a place that is drawn; NULL when there is none that
+ * `fits`. */
+static struct cluster_closure *
+draw_closure(struct program *program, bool (*fits)(const struct cluster_closure *closure))
+{
+    const struct cluster_session *session = program->task->session;
+    size_t first = draw(program, 0, session->closures_count);
+
+    for (size_t i = 0; i < session->closures_count; i++) {
+        struct cluster_closure *closure =
+            session->closures[(first + i) % session->closures_count];
+
+        if (closure->future != NULL && fits(closure))
+            return closure;
+    }
+    return NULL;
+}
+
+static bool is_kept(const struct cluster_closure *closure)
+{
+    return cluster_kept(closure) != 0;
+}
+
+static bool is_under_way(const struct cluster_closure *closure)
+{
+    return closure->state == MU_REMOTE_NOT_READY && closure->ask.name == NULL;
+}
+
+/* With what is there: kept results, which are squares, and a per-worker value. False when
+ * nothing is there. Only the chief's own program is sure to mean the present chief. */
+static bool schedule_sum(struct program *program, const struct cluster_ask *ask)
+{
+    struct cluster_input inputs[CLUSTER_INPUTS_MAX];
+    const struct cluster_closure *kept = NULL;
+    size_t count = 0;
+
+    if (program->mine != NULL && program->mine->value != NULL &&
+        program->mine->life == sim_lives(program->task->node) && chance(program, 50))
+        inputs[count++] =
+            (struct cluster_input){program->mine->value->held.number, CLUSTER_MINE};
+    while (count < CLUSTER_INPUTS_MAX && chance(program, 60)) {
+        kept = draw_closure(program, is_kept);
+        if (kept == NULL)
+            break;
+        inputs[count++] =
+            (struct cluster_input){cluster_kept(kept), cluster_square(kept->key)};
+        if (count > 1 && inputs[count - 2].number == inputs[count - 1].number)
+            count--;
+    }
+    if (count == 0)
+        return false;
+    (void)cluster_sum(program->task, ask, inputs, count);
+    program->run->reached[WITH_INPUTS]++;
+    return true;
+}
+
+/* Results that are kept are computed again when they are lost, which no wish may keep
+ * from succeeding. */
+static bool schedule_keeping(struct program *program)
+{
+    struct cluster_ask ask = {.flags = chance(program, 60) ? MU__CLOSURE_KEEP : 0};
+
+    if (!program->run->plan.keeps || !chance(program, 40))
+        return false;
+    if (program->task == program->run->cluster->chief && chance(program, 50) &&
+        schedule_sum(program, &ask))
+        return true;
+    ask.flags = MU__CLOSURE_KEEP;
+    (void)cluster_schedule_with(program->task, "square", &ask);
+    program->run->reached[KEPT]++;
+    return true;
+}
+
 static void schedule_one(struct program *program)
 {
     static const struct cluster_ask once = {.flags = MU__CLOSURE_ONCE};
@@ -216,6 +350,8 @@ static void schedule_one(struct program *program)
         (void)cluster_write(program->task, &once);
         return;
     }
+    if (schedule_keeping(program))
+        return;
     if (chance(program, 10)) {
         cluster_schedule_dropped(program->task, function);
         return;
@@ -239,6 +375,174 @@ static void schedule_burst(struct program *program)
 
     for (uint64_t i = 0; i < count && program->scheduled < program->goal; i++)
         schedule_one(program);
+}
+
+/* ---- Names ---- */
+
+static bool has_finished(const struct named *named)
+{
+    return named->closure != NULL && named->closure->finished;
+}
+
+/* Whether the former attempt at it ended in a way that the journal does not go on from:
+ * its name was given free, and another closure has it now, whose writes count anew. */
+static bool was_given_up(const struct named *named)
+{
+    const struct cluster_closure *closure = named->closure;
+
+    return closure != NULL &&
+           (closure->session->troubled || closure->session->closing ||
+            closure->cancelled || closure->future->error != NULL ||
+            !closure->session->over);
+}
+
+static void schedule_name(struct program *program, struct named *named)
+{
+    struct cluster *cluster = program->task->cluster;
+    struct cluster_ask ask = {
+        .name = named->name,
+        .flags = named->writes ? MU__CLOSURE_ONCE : 0,
+        .key = named->key < 0 ? NULL : &named->key,
+    };
+
+    if (named->key < 0)
+        named->writes = named->writes && program->run->counter_ready &&
+                        cluster->key_next < ITEMS;
+    if (!named->seen && was_given_up(named))
+        cluster->loose[named->key] = true;
+    program->run->reached[KNOWN] += named->seen;
+    if (named->writes)
+        named->closure = cluster_write(program->task, &ask);
+    else
+        named->closure = cluster_schedule_with(program->task, "square", &ask);
+    named->key = named->closure->key;
+    if (program->run->plan.full_disk)
+        cluster->loose[named->key] = true;
+}
+
+/* As a program does that begins anew: all of its names, whatever became of them. One by
+ * one where the queue may be full: what is refused would cancel the others. */
+static void schedule_names(struct program *program)
+{
+    bool is_wide = program->task->cluster->options.queue_max >= QUEUE_WIDE;
+    uint64_t count = is_wide ? draw(program, 1, BURST_MAX) : 1;
+
+    while (count > 0 && program->names_next < program->names_count) {
+        struct named *named = &program->names[program->names_next++];
+
+        if (named->closure != NULL && named->closure->session == program->task->session &&
+            has_finished(named))
+            continue;
+        schedule_name(program, named);
+        count--;
+    }
+}
+
+/* What was once finished is never lost. */
+static void look_at_names(struct program *program)
+{
+    for (unsigned i = 0; i < program->names_count; i++) {
+        struct named *named = &program->names[i];
+
+        if (has_finished(named)) {
+            named->seen = true;
+        } else if (named->seen && named->closure->state == MU_REMOTE_READY &&
+                   !program->run->plan.full_disk) {
+            cluster_break(program->task->cluster, "\"%s\" had finished, but fails: %s",
+                          named->name, named->closure->future->error->message);
+        }
+    }
+}
+
+static bool all_names_finished(const struct program *program)
+{
+    for (unsigned i = 0; i < program->names_count; i++)
+        if (!has_finished(&program->names[i]) ||
+            program->names[i].closure->session != program->task->session)
+            return false;
+    return true;
+}
+
+static void draw_names(struct program *program)
+{
+    program->names_count = (unsigned)draw(program, 5, NAMES_MAX);
+    for (unsigned i = 0; i < program->names_count; i++) {
+        struct named *named = &program->names[i];
+
+        *named = (struct named){.key = -1};
+        (void)snprintf(named->name, sizeof named->name, "name %u", i);
+        named->writes = program->run->plan.writes && chance(program, 60);
+    }
+}
+
+/* ---- Leaving ---- */
+
+/* The worker does as a real one: it is gone when it is told to, and comes back later. */
+static void restart_left(struct sim *sim, void *arg)
+{
+    struct cluster_task *task = arg;
+
+    (void)sim;
+    if (!sim_alive(task->node))
+        cluster_start(task);
+}
+
+static void watch_leaving(struct sim *sim, void *arg)
+{
+    struct program *program = arg;
+
+    if (!program->leaves->done) {
+        sim_at(sim, sim_now_ms(sim) + 10, watch_leaving, program);
+        return;
+    }
+    if (program->leaves->of.call.code == 0 && sim_alive(program->leaving->node)) {
+        sim_note(sim, MU__LOG_WARN, "%s leaves", program->leaving->name);
+        program->run->reached[DRAINED]++;
+        sim_crash(program->leaving->node);
+        sim_at(sim, sim_now_ms(sim) + draw(program, 1, 2000), restart_left,
+               program->leaving);
+    }
+    program->leaves = NULL;
+}
+
+/* Not more than one at a time. One that does not leave in time is restarted. */
+static struct cluster_call *drain_some(struct program *program)
+{
+    struct run *run = program->run;
+    unsigned worker = (unsigned)draw(program, 0, run->cluster->options.workers - 1);
+    int64_t limit_ms = (int64_t)draw(program, 100, 4000);
+
+    if (program->leaves != NULL || !sim_alive(run->cluster->workers[worker]->node))
+        return NULL;
+    program->leaving = run->cluster->workers[worker];
+    program->leaves =
+        cluster_job(program->leaving, MU__JOB_WAIT, 0, NULL, limit_ms + 1000);
+    sim_at(run->cluster->sim, sim_now_ms(run->cluster->sim) + 10, watch_leaving, program);
+    return cluster_drain(program->task, (int)worker, limit_ms);
+}
+
+static void take_drained(struct program *program, int code)
+{
+    if (code == 0)
+        return;
+    if (code != -MU_EDEADLINE && code != -MU_ENOTFOUND && code != -MU_EUNAVAILABLE &&
+        code != -MU_EEXISTS)
+        cluster_break(program->task->cluster, "DRAIN: %s", mu_strerror(code));
+    if (code == -MU_EDEADLINE && sim_alive(program->leaving->node)) {
+        sim_crash(program->leaving->node);
+        sim_at(program->task->cluster->sim, sim_now_ms(program->task->cluster->sim) + 1,
+               restart_left, program->leaving);
+    }
+}
+
+/* ---- Answers ---- */
+
+static void take_asked(struct program *program, int code)
+{
+    if (program->call->of.client.input == 0)
+        take_drained(program, code);
+    else if (code == 0)
+        program->mine = cluster_note_mine(program->call);
 }
 
 static void take_answer(struct program *program)
@@ -274,8 +578,12 @@ static void take_answer(struct program *program)
         if (code == 0)
             schedule_burst(program);
         break;
+    case MU__CLIENT_ASK:
+        take_asked(program, code);
+        break;
     case MU__CLIENT_FETCH:
-        if (code != 0 && code != -MU_EDEADLINE)
+        if (code != 0 && code != -MU_EDEADLINE && code != -MU_EUNAVAILABLE &&
+            code != -MU_EABORTED)
             cluster_break(program->task->cluster, "FETCH: %s", mu_strerror(code));
         break;
     default:
@@ -296,12 +604,52 @@ static struct cluster_call *fetch_some(struct program *program)
                : cluster_fetch(closure, (int64_t)draw(program, 0, 2000));
 }
 
+static void cancel_some(struct program *program)
+{
+    struct cluster_closure *closure = draw_closure(program, is_under_way);
+
+    if (closure == NULL)
+        return;
+    cluster_cancel(closure);
+    program->run->reached[CANCELLED]++;
+}
+
+static void release_some(struct program *program)
+{
+    struct cluster_closure *closure = draw_closure(program, is_kept);
+
+    if (program->mine != NULL && chance(program, 20))
+        cluster_release_mine(program->mine);
+    if (closure == NULL)
+        return;
+    cluster_let_go(closure);
+    program->run->reached[RELEASED]++;
+}
+
+static struct cluster_call *ask_more(struct program *program)
+{
+    const struct plan *plan = &program->run->plan;
+    bool is_chief = program->task == program->run->cluster->chief;
+
+    if (plan->cancels)
+        cancel_some(program);
+    if (plan->keeps && chance(program, 50))
+        release_some(program);
+    if (plan->keeps && is_chief && chance(program, 40) &&
+        (program->mine == NULL || program->mine->value == NULL ||
+         program->mine->life != sim_lives(program->task->node)))
+        return cluster_ask_mine(program->task, -1);
+    return plan->drains && is_chief && chance(program, 50) ? drain_some(program) : NULL;
+}
+
 static struct cluster_call *ask_some(struct program *program)
 {
     struct cluster_task *task = program->task;
     int64_t limit_ms = (int64_t)draw(program, 0, 3000);
 
-    switch (draw(program, 0, 9)) {
+    switch (draw(program, 0, 11)) {
+    case 4:
+        return ask_more(program);
     case 0:
         return cluster_ask(task, MU__CLIENT_JOIN, limit_ms);
     case 1:
@@ -309,7 +657,10 @@ static struct cluster_call *ask_some(struct program *program)
     case 2:
         return fetch_some(program);
     case 3:
-        return chance(program, 10) ? cluster_ask(task, MU__CLIENT_CLOSE, -1) : NULL;
+        if (!chance(program, 10))
+            return NULL;
+        task->session->closing = true;
+        return cluster_ask(task, MU__CLIENT_CLOSE, -1);
     default:
         return NULL;
     }
@@ -339,8 +690,11 @@ static void go_on(struct program *program)
         return;
     }
     shared = &task->session->shared;
+    look_at_names(program);
     if (atomic_load(&shared->phase) != MU__SESSION_FINE) {
         program->call = cluster_ask(task, MU__CLIENT_RAISE, -1);
+    } else if (program->names_next < program->names_count && chance(program, 50)) {
+        schedule_names(program);
     } else if (program->scheduled < program->goal && program->waits) {
         program->call = cluster_ask(task, MU__CLIENT_ROOM, -1);
     } else if (program->scheduled < program->goal) {
@@ -348,6 +702,10 @@ static void go_on(struct program *program)
         program->call = ask_some(program);
     } else if (cluster_count(&shared->scheduled) != cluster_count(&shared->resolved)) {
         program->call = cluster_ask(task, MU__CLIENT_JOIN, -1);
+    } else if (!all_names_finished(program)) {
+        if (program->names_next == program->names_count)
+            program->names_next = 0;
+        schedule_names(program);
     } else {
         program->finished = true;
     }
@@ -378,6 +736,7 @@ struct verdict {
     uint64_t chief_lost;
     uint64_t refused;
     uint64_t chief_lives;
+    uint64_t reached[REACHED];
     uint64_t events_max;
     struct sim_counters counters;
     char broken[256];
@@ -416,6 +775,7 @@ static struct mu__supervisor_config draw_supervisor(struct sim_random *random)
         .start_delay_ms = sim_chance(random, 10) ? sim_between(random, 1, 300) : 0,
         .start_delay_max_ms = 1000,
         .measure = sim_chance(random, 20),
+        .recovery_ms = sim_chance(random, 15) ? sim_between(random, 200, 4000) : 0,
     };
 }
 
@@ -439,6 +799,16 @@ static struct cluster_options draw_options(struct sim_random *random)
     };
 }
 
+static void draw_journal(struct plan *plan, struct cluster_options *options,
+                         struct sim_random *random)
+{
+    plan->journal = plan->chief_crashes && sim_chance(random, 60);
+    if (!plan->journal)
+        return;
+    plan->full_disk = sim_chance(random, 25);
+    options->attempts_max = 1000;
+}
+
 static struct plan draw_plan(struct sim_random *random,
                              const struct cluster_options *options)
 {
@@ -452,6 +822,9 @@ static struct plan draw_plan(struct sim_random *random,
         .chief_crashes = sim_chance(random, 25),
         .asks = sim_chance(random, 50),
         .writes = sim_chance(random, 50) && options->servers > 0,
+        .keeps = sim_chance(random, 40),
+        .cancels = sim_chance(random, 30),
+        .drains = sim_chance(random, 25),
     };
 }
 
@@ -468,6 +841,8 @@ static void add_program(struct run *run, struct cluster_task *task,
         .waits = sim_chance(random, 30),
         .asks = run->plan.asks,
     };
+    if (run->plan.journal && task == run->cluster->chief)
+        draw_names(program);
     run->programs_count++;
     sim_at(run->cluster->sim, 1 + sim_between(random, 0, 500), step, program);
 }
@@ -501,6 +876,35 @@ static void draw_world(struct run *run)
         spare_crashes(run->cluster->servers[i]);
 }
 
+static void journal_dies(struct mu__storage *storage)
+{
+    sim_storage_die_after((struct sim_storage *)storage, 0);
+}
+
+static void journal_is_gone(struct mu__storage *storage)
+{
+    sim_storage_crash((struct sim_storage *)storage);
+}
+
+static void fill_disk(struct sim *sim, void *arg)
+{
+    struct run *run = arg;
+
+    sim_note(sim, MU__LOG_WARN, "the disk is full");
+    sim_storage_fail(run->journal, SIM_STORAGE_FLUSH, 5, -MU_EEXHAUSTED);
+    sim_storage_fail(run->journal, SIM_STORAGE_APPEND, 5, -MU_EEXHAUSTED);
+}
+
+static void give_journal(struct run *run, uint64_t seed, struct sim_random *random)
+{
+    run->journal = sim_storage_new("journal", seed);
+    run->cluster->chief->journal =
+        (struct cluster_journal){&run->journal->base, journal_dies, journal_is_gone};
+    for (unsigned i = 0; run->plan.full_disk && i < 3; i++)
+        sim_at(run->cluster->sim, sim_between(random, 500, run->plan.chaos_ms), fill_disk,
+               run);
+}
+
 static void begin(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 100);
@@ -509,9 +913,12 @@ static void begin(struct run *run, uint64_t seed)
     struct cluster *cluster;
     struct sim_chaos chaos;
 
+    draw_journal(&plan, &options, &random);
     draw_pulse(&options, &random, plan.stuck_percent > 0);
     cluster = cluster_new(seed, &options);
-    *run = (struct run){.cluster = cluster, .plan = plan};
+    *run = (struct run){.cluster = cluster, .plan = plan, .reached = run->reached};
+    if (plan.journal)
+        give_journal(run, seed, &random);
     draw_world(run);
     sim_trace_level(cluster->sim, MU__LOG_DEBUG);
     for (unsigned i = 0; i < cluster->tasks_count; i++)
@@ -577,6 +984,30 @@ static void check_counter(struct run *run)
         cluster_check_writes(run->cluster, true);
 }
 
+/* After all is done the chief dies once more. Whatever has finished under a name is known
+ * to the next one, and is not run again. */
+static void check_restart(struct run *run)
+{
+    struct program *program = &run->programs[0];
+    struct cluster *cluster = run->cluster;
+    uint64_t runs = cluster->runs_count;
+
+    if (sim_restart(program->task->node) != 0)
+        cluster_break(cluster, "the chief does not start again");
+    (void)cluster_wait(cluster_open(program->task, -1));
+    for (unsigned i = 0; i < program->names_count; i++)
+        schedule_name(program, &program->names[i]);
+    if (cluster_wait(cluster_ask(program->task, MU__CLIENT_JOIN, 60000)) != 0 ||
+        cluster_check(cluster)[0] != '\0')
+        cluster_break(cluster, "what had finished fails after a restart");
+    if (!all_names_finished(program))
+        cluster_break(cluster, "what had finished is not known after a restart");
+    if (runs != cluster->runs_count && !run->plan.full_disk)
+        cluster_break(cluster, "%" PRIu64 " of what had finished ran again",
+                      cluster->runs_count - runs);
+    sim_run_until(cluster->sim, sim_now_ms(cluster->sim) + REST_MS);
+}
+
 static void count_events(const struct run *run, struct verdict *verdict)
 {
     const struct cluster_session *session = run->cluster->sessions;
@@ -594,7 +1025,14 @@ static void count_events(const struct run *run, struct verdict *verdict)
         verdict->given_up += run->programs[i].given_up;
         verdict->chief_lost += run->programs[i].chief_lost;
         verdict->refused += run->programs[i].refused;
+        verdict->reached[NOT_WRITTEN] += run->programs[i].not_written;
     }
+    cluster_note_supervisor(run->cluster);
+    verdict->reached[RECOMPUTED] = run->cluster->recomputed;
+    verdict->reached[BACKUPS] = run->cluster->backups;
+    verdict->reached[STUCK] = run->cluster->stuck;
+    verdict->reached[JOURNALS] = run->plan.journal ? verdict->chief_lives : 0;
+    verdict->reached[FENCES] = run->counter_ready ? verdict->chief_lives : 0;
 }
 
 static struct verdict run_seed(uint64_t seed, bool show)
@@ -603,6 +1041,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
     struct run run;
     struct sim *sim;
 
+    run.reached = verdict.reached;
     begin(&run, seed);
     sim = run.cluster->sim;
     sim_run_until(sim, run.plan.chaos_ms);
@@ -611,6 +1050,8 @@ static struct verdict run_seed(uint64_t seed, bool show)
     if (run.cluster->broken[0] == '\0') {
         (void)sim_run_to(sim, is_idle, &run, sim_now_ms(sim) + STUCK_MAX_MS);
         sim_run_until(sim, sim_now_ms(sim) + REST_MS);
+        if (run.plan.journal && run.cluster->broken[0] == '\0')
+            check_restart(&run);
         if (run.counter_ready)
             check_counter(&run);
         (void)cluster_check_rest(run.cluster);
@@ -621,6 +1062,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
     if (show)
         fputs(sim_trace(sim), stdout);
     cluster_free(run.cluster);
+    sim_storage_free(run.journal);
     return verdict;
 }
 
@@ -642,6 +1084,8 @@ static void add_up(struct verdict *sum, const struct verdict *verdict)
     sum->chief_lost += verdict->chief_lost;
     sum->refused += verdict->refused;
     sum->chief_lives += verdict->chief_lives;
+    for (size_t i = 0; i < REACHED; i++)
+        sum->reached[i] += verdict->reached[i];
     sum->counters.events += verdict->counters.events;
     sum->events_max = verdict->counters.events > sum->events_max
                           ? verdict->counters.events
@@ -667,6 +1111,11 @@ static void check_reach(const struct verdict *sum)
     print_message("%" PRIu64 " errors raised, of these %" PRIu64 " given up, %" PRIu64
                   " refused, %" PRIu64 " chief lost\n", sum->raised, sum->given_up,
                   sum->refused, sum->chief_lost);
+    for (size_t i = 0; i < REACHED; i++)
+        print_message("%" PRIu64 " %s%s", sum->reached[i], reached_words[i],
+                      i + 1 < REACHED ? ", " : "\n");
+    print_message("%" PRIu64 " events, at most %" PRIu64 " in a run\n",
+                  counters->events, sum->events_max);
     if (seeds < SEEDS)
         return;
     assert_true(sum->retried > SEEDS && sum->cancelled > SEEDS);
@@ -675,15 +1124,21 @@ static void check_reach(const struct verdict *sum)
                 counters->frames_of_dead > SEEDS / 10);
     assert_true(sum->raised > SEEDS && sum->given_up > 0 && sum->refused > 0 &&
                 sum->chief_lost > 0);
+    for (size_t i = 0; i < REACHED; i++)
+        assert_true(sum->reached[i] > SEEDS / 50);
 }
 
-/* A loop inside of one event, which the simulator cannot see, ends the program. */
-static char endless_words[128];
+/* A loop inside of one event, which the simulator cannot see, ends the program; and when
+ * an assertion does, it is said which seed it was. */
+static char seed_words[96];
 
-static void tell_endless(int number)
+static void tell_seed(int number)
 {
-    (void)number;
-    (void)!write(STDERR_FILENO, endless_words, strlen(endless_words));
+    static const char endless[] = "an event does not end: ";
+
+    if (number == SIGALRM)
+        (void)!write(STDERR_FILENO, endless, sizeof endless - 1);
+    (void)!write(STDERR_FILENO, seed_words, strlen(seed_words));
     _exit(1);
 }
 
@@ -691,9 +1146,9 @@ static struct verdict run_watched(uint64_t seed, bool show)
 {
     struct verdict verdict;
 
-    (void)snprintf(endless_words, sizeof endless_words,
-                   "seed %" PRIu64 ": an event does not end\nreplay: scripts/soak --seed %"
-                   PRIu64 "\n", seed, seed);
+    (void)snprintf(seed_words, sizeof seed_words,
+                   "seed %" PRIu64 " dies\nreplay: scripts/soak --seed %" PRIu64 "\n",
+                   seed, seed);
     (void)alarm(SEED_SECONDS_MAX);
     verdict = run_seed(seed, show);
     (void)alarm(0);
@@ -707,7 +1162,8 @@ static void test_seeds(void **state)
     uint64_t before = 0;
 
     (void)state;
-    (void)signal(SIGALRM, tell_endless);
+    (void)signal(SIGALRM, tell_seed);
+    (void)signal(SIGABRT, tell_seed);
     for (uint64_t seed = seed_first; seed < seed_end; seed++) {
         struct verdict verdict = run_watched(seed, one);
 

@@ -32,7 +32,7 @@ static int run_sum(mu_run *run, void *user)
 }
 
 static const struct cluster_function own[] = {{"fragile", run_fragile, 0},
-                                              {"sum", run_sum, 0}};
+                                              {"total", run_sum, 0}};
 
 #define OWN .functions = own, .functions_count = 2
 
@@ -356,7 +356,7 @@ static void test_inputs(void **state)
         (void)mu_value_append(list, cluster_reference(input));
         (void)mu_value_append(list, mu_value_int(1));
         set_work_ms(cluster, i == 0 ? 1000 : 10);
-        closure = cluster_schedule_args(client, "sum", list, ASK(.name = "s"));
+        closure = cluster_schedule_args(client, "total", list, ASK(.name = "s"));
         run_for(cluster, 100);
         set_work_ms(cluster, 10);
         if (i == 0) {

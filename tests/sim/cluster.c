@@ -7,6 +7,7 @@
 #include "actors/references.h"
 #include "actors/run.h"
 #include "actors/variable_store.h"
+#include "runtime/value_parts.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -58,6 +59,12 @@ static void record(struct cluster_task *task, const char *function, int64_t key)
     struct cluster *cluster = task->cluster;
 
     assert(key >= 0 && key < CLUSTER_KEYS_MAX);
+    if (cluster->only_on[key] != 0 && cluster->only_on[key] != task->index + 1)
+        cluster_break(cluster, "%s %" PRId64 " is for worker %d only, but runs on %s",
+                      function, key, cluster->only_on[key] - 1, task->name);
+    if (cluster->never_on[key] == task->index + 1)
+        cluster_break(cluster, "%s %" PRId64 " must not run on %s, but does", function,
+                      key, task->name);
     cluster->runs[key]++;
     cluster->runs_count++;
     sim_note(cluster->sim, MU__LOG_DEBUG, "%s runs %s %" PRId64, task->name, function,
@@ -118,6 +125,40 @@ static int run_make(mu_run *run, void *user)
     return 0;
 }
 
+/* Differs from that of any other process. */
+static int64_t mine_of(const struct cluster_task *task)
+{
+    return -((int64_t)task->index * 100000 + sim_lives(task->node));
+}
+
+static int run_mine(mu_run *run, void *user)
+{
+    mu_value *mine = mu_value_int(mine_of(user));
+
+    mu_run_return(run, mine);
+    return mine == NULL ? -MU_ENOMEM : 0;
+}
+
+/* Arguments: the key, then what an input should be, and the input; and so on. */
+static int run_sum(mu_run *run, void *user)
+{
+    struct cluster_task *task = user;
+    int64_t key = number_at(run, 0);
+
+    record(task, "sum", key);
+    for (size_t i = 1; i < mu_value_count(mu_run_args(run)); i += 2) {
+        int64_t expected = number_at(run, i);
+        int64_t got = number_at(run, i + 1);
+
+        if (expected == CLUSTER_MINE)
+            expected = mine_of(task);
+        if (got != expected)
+            cluster_break(task->cluster, "sum %" PRId64 " on %s: an input is %" PRId64
+                          ", not %" PRId64, key, task->name, got, expected);
+    }
+    return return_square(run, key);
+}
+
 /* A shard of zeros with one 1. */
 static int run_write(mu_run *run, void *user)
 {
@@ -143,6 +184,7 @@ static const struct cluster_function functions[CLUSTER_FUNCTIONS_COUNT] = {
     {"square", run_square, 0},     {"quick", run_square, MU_FUNCTION_INLINE},
     {"patient", run_patient, 0},   {"fail", run_fail, 0},
     {"weigh", run_weigh, 0},       {"make", run_make, 0},
+    {"mine", run_mine, 0},         {"sum", run_sum, 0},
     {"write", run_write, 0},
 };
 
@@ -226,6 +268,7 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
         cluster_break(task->cluster, "%s does not start: %s", task->name, error.message);
         return rv;
     }
+    task->runs = true;
     hooks = mu__member_hooks(&task->member);
     sim_attach(node, &hooks, &mu__member_events, &task->member);
     register_functions(task);
@@ -243,19 +286,35 @@ static void end_calls(struct cluster_task *task)
         }
 }
 
-/* Closures that never reached the client actor: its reference is nobody's. */
-static void end_session(struct cluster_session *session)
+/* What the client actor never heard of has references that are nobody's: a closure, or
+ * that it is to be cancelled. */
+static void end_closure(struct cluster_closure *closure)
 {
-    if (session == NULL || session->over)
-        return;
-    session->over = true;
-    for (size_t i = 0; i < session->closures_count; i++) {
-        struct cluster_closure *closure = session->closures[i];
+    struct mu__held *given = closure->holding.given;
 
-        if (closure->future != NULL &&
-            mu_remote_value_state(closure->future) == MU_REMOTE_NOT_READY)
-            mu_remote_value_free(closure->future);
+    if (given != NULL)
+        mu__held_free(given);
+    if (closure->future != NULL &&
+        (closure->cancelled ||
+         mu_remote_value_state(closure->future) == MU_REMOTE_NOT_READY))
+        atomic_store(&closure->future->held.refs, 1);
+}
+
+static void end_sessions(struct cluster_task *task)
+{
+    struct cluster_session *session = task->cluster->sessions;
+
+    for (; session != NULL; session = session->next) {
+        session->over = session->over || session == task->session;
+        for (size_t i = 0; i < session->closures_count; i++)
+            if (session->closures[i]->task == task)
+                end_closure(session->closures[i]);
     }
+    for (struct cluster_per_worker *at = task->cluster->per_workers; at != NULL;
+         at = at->next)
+        if (at->holding.task == task && at->holding.given != NULL)
+            mu__held_free(at->holding.given);
+    task->session = NULL;
 }
 
 static void stop_process(void *arg)
@@ -264,6 +323,9 @@ static void stop_process(void *arg)
     struct mu__kernel *kernel = task->member.kernel;
     const struct cluster_journal *journal = &task->journal;
 
+    if (task == task->cluster->chief)
+        cluster_note_supervisor(task->cluster);
+    task->runs = false;
     if (journal->dies != NULL)
         journal->dies(journal->storage);
     mu__worker_forget_runs(mu__actor_state(kernel, (mu__pid){0, MU__WORKER}),
@@ -272,8 +334,7 @@ static void stop_process(void *arg)
     if (journal->is_gone != NULL)
         journal->is_gone(journal->storage);
     end_calls(task);
-    end_session(task->session);
-    task->session = NULL;
+    end_sessions(task);
 }
 
 static const struct sim_program program = {start_process, stop_process};
@@ -384,7 +445,8 @@ static void free_session(struct cluster_session *session)
     struct mu__error_entry *entry = atomic_load(&session->shared.errors);
 
     for (size_t i = 0; i < session->closures_count; i++) {
-        mu_remote_value_free(session->closures[i]->future);
+        if (session->closures[i]->future != NULL)
+            mu_remote_value_free(session->closures[i]->future);
         free((char *)session->closures[i]->ask.name);
         free(session->closures[i]);
     }
@@ -403,6 +465,13 @@ void cluster_free(struct cluster *cluster)
     if (cluster == NULL)
         return;
     sim_free(cluster->sim);
+    while (cluster->per_workers != NULL) {
+        struct cluster_per_worker *next = cluster->per_workers->next;
+
+        cluster_release_mine(cluster->per_workers);
+        free(cluster->per_workers);
+        cluster->per_workers = next;
+    }
     cluster->sim = NULL;
     while (cluster->sessions != NULL) {
         struct cluster_session *next = cluster->sessions->next;
@@ -413,6 +482,8 @@ void cluster_free(struct cluster *cluster)
     while (cluster->calls != NULL) {
         struct cluster_call *next = cluster->calls->next;
 
+        if (cluster->calls->asks)
+            free(cluster->calls->of.client.request);
         free(cluster->calls);
         cluster->calls = next;
     }
@@ -601,6 +672,73 @@ int cluster_wait(struct cluster_call *call)
     return call->of.call.code;
 }
 
+/* ---- What is held at the supervisor ---- */
+
+static void holding_unref(struct mu__home *home)
+{
+    ((struct cluster_holding *)(void *)home)->given = NULL;
+}
+
+/* As the public node does it. */
+static void holding_give_back(struct mu__home *home, struct mu__held *held)
+{
+    struct cluster_holding *holding = (struct cluster_holding *)(void *)home;
+    struct mu__msg *msg;
+
+    if (!holding->task->runs) {
+        mu__held_free(held);
+        return;
+    }
+    msg = mu__msg_heap(MU__RELEASE, sizeof(struct mu__release));
+    assert(msg != NULL);
+    ((struct mu__release *)(void *)msg->body)->input = (uint64_t)(uintptr_t)held;
+    msg->to.actor = MU__CLIENT;
+    holding->given = held;
+    sim_post(holding->task->node, msg);
+}
+
+static const struct mu__home holding_home = {NULL, home_ref, holding_unref,
+                                             holding_give_back};
+
+uint64_t cluster_kept(const struct cluster_closure *closure)
+{
+    return closure->future != NULL && closure->state == MU_REMOTE_READY
+               ? closure->future->held.number
+               : 0;
+}
+
+struct cluster_call *cluster_ask_mine(struct cluster_task *task, int64_t limit_ms)
+{
+    return cluster_per_worker(task, "mine", NULL, limit_ms);
+}
+
+struct cluster_per_worker *cluster_note_mine(const struct cluster_call *call)
+{
+    struct cluster *cluster = call->task->cluster;
+    struct cluster_per_worker *per_worker = get(sizeof *per_worker);
+
+    *per_worker = (struct cluster_per_worker){
+        .holding = {.home = holding_home, .task = call->task},
+        .next = cluster->per_workers,
+        .life = call->life,
+    };
+    cluster->per_workers = per_worker;
+    per_worker->value = mu__per_worker_new(&per_worker->holding.home);
+    assert(per_worker->value != NULL);
+    per_worker->value->held.number = call->of.client.input;
+    per_worker->value->held.life = call->of.client.life;
+    return per_worker;
+}
+
+void cluster_release_mine(struct cluster_per_worker *per_worker)
+{
+    mu_per_worker *value = per_worker->value;
+
+    per_worker->value = NULL;
+    if (value != NULL)
+        mu__held_unref(&value->held);
+}
+
 /* ---- Scheduling ---- */
 
 static char *copy_of(const char *text)
@@ -633,8 +771,11 @@ static struct cluster_closure *closure_new(struct cluster_task *task,
         .task = task,
         .function = function,
         .key = -1,
-        .future = wanted ? mu__future_new(&task->home) : NULL,
+        .session = task->session,
+        .holding = {.home = holding_home, .task = task},
     };
+    if (wanted)
+        closure->future = mu__future_new(&closure->holding.home);
     if (ask != NULL)
         closure->ask = *ask;
     if (closure->ask.name != NULL)
@@ -649,6 +790,10 @@ static void give_key(struct cluster_closure *closure, const struct cluster_ask *
     struct cluster *cluster = closure->task->cluster;
 
     closure->key = ask != NULL && ask->key != NULL ? *ask->key : cluster->key_next++;
+    if (ask != NULL) {
+        cluster->only_on[closure->key] = (uint8_t)ask->worker;
+        cluster->never_on[closure->key] = (uint8_t)ask->not_worker;
+    }
 }
 
 static void fill_schedule(struct mu__schedule *body,
@@ -665,6 +810,8 @@ static void fill_schedule(struct mu__schedule *body,
     body->attempts_max = ask->attempts_max;
     body->worker = ask->worker;
     body->not_worker = ask->not_worker;
+    if (closure->inputs_size > 0)
+        body->inputs = (struct mu__view){closure->inputs, closure->inputs_size};
     if (ask->name != NULL)
         body->name = mu__view_str(ask->name);
 }
@@ -718,6 +865,32 @@ struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
     struct cluster_closure *closure = closure_new(task, function, true, NULL);
 
     post_closure(closure, args);
+    return closure;
+}
+
+static void store_little64(uint8_t *out, uint64_t number)
+{
+    for (unsigned i = 0; i < sizeof number; i++)
+        out[i] = (uint8_t)(number >> (8 * i));
+}
+
+struct cluster_closure *cluster_sum(struct cluster_task *task,
+                                    const struct cluster_ask *ask,
+                                    const struct cluster_input *inputs, size_t count)
+{
+    struct cluster_closure *closure = closure_new(task, "sum", true, ask);
+    mu_value *list = mu_value_list();
+
+    assert(count <= CLUSTER_INPUTS_MAX);
+    give_key(closure, ask);
+    (void)mu_value_append(list, mu_value_int(closure->key));
+    for (size_t i = 0; i < count; i++) {
+        (void)mu_value_append(list, mu_value_int(inputs[i].expected));
+        (void)mu_value_append(list, mu__value_reference(inputs[i].number, NULL, NULL));
+        store_little64(closure->inputs + closure->inputs_size, inputs[i].number);
+        closure->inputs_size += 8;
+    }
+    post_closure(closure, list);
     return closure;
 }
 
@@ -863,6 +1036,7 @@ mu_value *cluster_reference(struct cluster_closure *closure)
 
 void cluster_cancel(struct cluster_closure *closure)
 {
+    closure->cancelled = true;
     mu__held_ref(&closure->future->held);
     post_pointer(closure->task, MU__CANCEL_CLOSURE, sizeof(struct mu__cancel_closure),
                  closure->future);
@@ -878,6 +1052,7 @@ static struct cluster_call *post_question(struct cluster_call *call, struct mu__
 {
     assert(msg != NULL);
     call->of.client.request = msg;
+    call->asks = true;
     return post(call, MU__CLIENT);
 }
 

@@ -10,6 +10,7 @@
 
 #include "actors/client.h"
 #include "actors/effects.h"
+#include "actors/future.h"
 #include "actors/job.h"
 #include "actors/supervisor.h"
 #include "actors/variables.h"
@@ -22,8 +23,9 @@ enum {
     CLUSTER_SERVERS_MAX = 16,
     CLUSTER_KEYS_MAX = 1 << 16,
     CLUSTER_ITEMS_MAX = 1 << 10,        /* of the variable that counts writes */
-    CLUSTER_FUNCTIONS_COUNT = 7,
+    CLUSTER_FUNCTIONS_COUNT = 9,
     CLUSTER_OWN_MAX = 12,       /* functions of the test */
+    CLUSTER_INPUTS_MAX = 3,
     CLUSTER_FOREVER_MS = 3600 * 1000    /* virtual: for waits that should end */
 };
 
@@ -82,8 +84,34 @@ struct cluster_ask {
  *   fail     key -> error INVALID "bad <key>"
  *   weigh    bytes -> their number
  *   make     number -> that many bytes
+ *   mine     -> what only this worker's present process has: a per-worker value
+ *   sum      cluster_sum()'s -> as square, if its inputs are what they should be
  *   write    cluster_write()'s -> as square, and adds 1 to the item of its key */
 int64_t cluster_square(int64_t key);
+
+/* What "sum" gets besides its key: a result that is kept, which is `expected`, or a
+ * per-worker value of "mine", for which CLUSTER_MINE stands. */
+#define CLUSTER_MINE INT64_MIN
+struct cluster_input {
+    uint64_t number;
+    int64_t expected;
+};
+
+/* What a program holds at the supervisor. Whoever lets go of it last has its client actor
+ * told; when the process dies before that hears of it, the memory is the cluster's. */
+struct cluster_holding {
+    struct mu__home home;
+    struct cluster_task *task;
+    struct mu__held *given;     /* on its way to the client actor */
+};
+
+/* A per-worker value of "mine". */
+struct cluster_per_worker {
+    struct cluster_holding holding;
+    struct cluster_per_worker *next;
+    mu_per_worker *value;       /* NULL: released */
+    unsigned life;              /* of the task's node in which it was made */
+};
 
 /* What a chief writes its journal to. It outlives the chief's processes: all that is
  * about it is the test's. All zero: there is none. */
@@ -104,6 +132,7 @@ struct cluster_task {
     struct cluster *cluster;
     struct sim_node *node;
     struct mu__member member;       /* while it is alive */
+    bool runs;                      /* and can be told something */
     const char *type;
     uint32_t index;
     uint32_t plays_index;           /* what it says in the handshake; may be changed */
@@ -125,6 +154,13 @@ struct cluster_closure {
     int state;                  /* as it was seen last */
     struct cluster_ask ask;     /* `name` is the closure's own copy */
     bool refused;               /* by a full queue: it has never run and never will */
+    bool finished;              /* seen resolved, without an error */
+    bool content_seen;          /* of one whose result was kept, too */
+    bool cancelled;             /* by itself */
+    struct cluster_holding holding;
+    struct cluster_session *session;
+    uint8_t inputs[8 * CLUSTER_INPUTS_MAX];
+    uint32_t inputs_size;
 };
 
 /* One variable over all servers, an item for each key: where "write" adds. */
@@ -142,6 +178,8 @@ struct cluster_session {
     size_t closures_count;
     size_t closures_capacity;
     bool over;                  /* its process has died, or it was closed */
+    bool closing;               /* it has been asked to close */
+    bool troubled;              /* an error was there: closures may be cancelled */
 };
 
 /* A call to an actor, kept until the cluster is freed. */
@@ -157,6 +195,7 @@ struct cluster_call {
     struct cluster_call *next;
     struct cluster_task *task;
     unsigned life;              /* of the task's node when it was posted */
+    bool asks;                  /* `of.client` has a request, until it is sent */
     bool done;                  /* completed; or its process has died (-MU_ECLOSED) */
     uint64_t done_ms;
 };
@@ -176,10 +215,17 @@ struct cluster {
     unsigned programs_count;
     struct cluster_session *sessions;
     struct cluster_call *calls;
+    struct cluster_per_worker *per_workers;
     struct cluster_counter counter;
     int64_t key_next;
     uint16_t runs[CLUSTER_KEYS_MAX];    /* by key: how often it was run to its end */
     uint64_t runs_count;
+    uint8_t only_on[CLUSTER_KEYS_MAX];  /* by key: task index + 1; 0: anywhere */
+    uint8_t never_on[CLUSTER_KEYS_MAX]; /* the same; 0: nowhere */
+    bool loose[CLUSTER_KEYS_MAX];       /* by key: its writes may count more than once */
+    uint64_t backups;           /* that chiefs ran, */
+    uint64_t stuck;             /* runs that they gave up, */
+    uint64_t recomputed;        /* and kept results that were seen to be computed anew */
     uint64_t checks;
     char broken[256];                   /* what went wrong first, "" when nothing did */
 };
@@ -241,6 +287,20 @@ struct cluster_closure *cluster_schedule_with(struct cluster_task *task,
 struct cluster_closure *cluster_write(struct cluster_task *task,
                                       const struct cluster_ask *ask);
 
+/* "sum" with inputs that are known to the present chief. */
+struct cluster_closure *cluster_sum(struct cluster_task *task,
+                                    const struct cluster_ask *ask,
+                                    const struct cluster_input *inputs, size_t count);
+
+/* Whether the result of a closure is kept by a worker, and under what number. */
+uint64_t cluster_kept(const struct cluster_closure *closure);
+
+/* Ask for a per-worker value of "mine"; when the call is done with 0, note the value.
+ * Let go of it. */
+struct cluster_call *cluster_ask_mine(struct cluster_task *task, int64_t limit_ms);
+struct cluster_per_worker *cluster_note_mine(const struct cluster_call *call);
+void cluster_release_mine(struct cluster_per_worker *per_worker);
+
 /* Open the counter, `items` zeros over all servers; read it. Keys below `items` may
  * write. Before the keys are given out there must be no more than that. */
 struct cluster_call *cluster_counter_open(struct cluster_task *task, unsigned items,
@@ -294,6 +354,12 @@ const char *cluster_check(struct cluster *cluster);
 
 /* What the simulator calls after every event. `arg` is the cluster. */
 void cluster_check_event(struct sim *sim, void *arg);
+
+/* What the supervisor's parts say of each other. With `rest` nothing is under way. */
+void cluster_check_supervisor(struct cluster *cluster, bool rest);
+
+/* Add up what a chief has done, before it dies. */
+void cluster_note_supervisor(struct cluster *cluster);
 
 /* The same, when nothing may be under way any more: no message is left anywhere, no
  * closure is held by the supervisor. */

@@ -34,7 +34,8 @@ static bool returns_square(const struct cluster_closure *closure)
     return strcmp(closure->function, "square") == 0 ||
            strcmp(closure->function, "quick") == 0 ||
            strcmp(closure->function, "patient") == 0 ||
-           strcmp(closure->function, "write") == 0;
+           strcmp(closure->function, "write") == 0 ||
+           strcmp(closure->function, "sum") == 0;
 }
 
 static void check_finished(struct cluster *cluster, const struct cluster_closure *closure)
@@ -47,7 +48,8 @@ static void check_finished(struct cluster *cluster, const struct cluster_closure
     if (!returns_square(closure))
         cluster_break(cluster, "%s %" PRId64 " is finished: it should have failed",
                       closure->function, closure->key);
-    else if (cluster_result(closure) != cluster_square(closure->key))
+    else if (closure->content_seen &&
+             cluster_result(closure) != cluster_square(closure->key))
         cluster_break(cluster, "%s %" PRId64 " gave %" PRId64, closure->function,
                       closure->key, cluster_result(closure));
 }
@@ -65,7 +67,9 @@ static bool may_fail_with(const struct cluster_closure *closure, int code)
     case MU_EDEADLINE:
         return closure->ask.deadline_ms > 0 || closure->ask.run_limit_ms > 0;
     case MU_EUNAVAILABLE:
-        return closure->ask.worker != 0 || strcmp(closure->function, "write") == 0;
+        return strcmp(closure->function, "write") == 0 ||
+               (closure->ask.worker != 0 &&
+                closure->task->cluster->options.supervisor.recovery_ms != 0);
     default:
         return closure->refused;
     }
@@ -75,7 +79,8 @@ static bool may_fail_with(const struct cluster_closure *closure, int code)
  * may schedule it again, under another key. */
 static void check_refused(struct cluster *cluster, const struct cluster_closure *closure)
 {
-    if (closure->refused && closure->key >= 0 && cluster->runs[closure->key] != 0)
+    if (closure->refused && closure->key >= 0 && closure->ask.name == NULL &&
+        cluster->runs[closure->key] != 0)
         cluster_break(cluster, "%s %" PRId64 " was refused by a full queue, but ran",
                       closure->function, closure->key);
 }
@@ -98,10 +103,28 @@ static void check_failed(struct cluster *cluster, struct cluster_closure *closur
                       error->message);
 }
 
+/* A result that a worker keeps is not there yet. It may come later, or turn out to be
+ * lost for good. */
+static void look_at_content(struct cluster *cluster, struct cluster_closure *closure)
+{
+    if (closure->content_seen || !closure->finished ||
+        mu__future_is(closure->future, MU__REMOTE_KEPT))
+        return;
+    closure->content_seen = true;
+    if (closure->future->error == NULL)
+        check_finished(cluster, closure);
+    else if (closure->future->error->code != -MU_EUNAVAILABLE &&
+             closure->future->error->code != -MU_EABORTED &&
+             !closure->session->over)
+        cluster_break(cluster, "%s %" PRId64 " was kept, and is lost: %s",
+                      closure->function, closure->key, closure->future->error->message);
+}
+
 static void check_closure(struct cluster *cluster, struct cluster_closure *closure)
 {
     int state = (int)mu_remote_value_state(closure->future);
 
+    look_at_content(cluster, closure);
     if (state == closure->state)
         return;
     if (closure->state != MU_REMOTE_NOT_READY)
@@ -110,9 +133,13 @@ static void check_closure(struct cluster *cluster, struct cluster_closure *closu
     closure->state = state;
     if (state == MU_REMOTE_ABORTED)
         return;
-    if (closure->future->error == NULL)
+    /* A kept one may have been lost since we looked last. */
+    closure->finished =
+        closure->future->error == NULL || closure->future->held.number != 0;
+    look_at_content(cluster, closure);
+    if (closure->finished && !closure->content_seen)
         check_finished(cluster, closure);
-    else
+    else if (!closure->finished)
         check_failed(cluster, closure);
 }
 
@@ -141,7 +168,7 @@ static void check_session(struct cluster *cluster, struct cluster_session *sessi
         check_closure(cluster, closure);
         if (closure->state == MU_REMOTE_ABORTED)
             aborted++;
-        else if (closure->state == MU_REMOTE_READY && closure->future->error == NULL)
+        else if (closure->finished)
             finished++;
         else if (closure->state == MU_REMOTE_READY)
             failed++;
@@ -161,7 +188,7 @@ static void check_session(struct cluster *cluster, struct cluster_session *sessi
                       cluster_count(&shared->cancelled));
 }
 
-static void check_counts(struct cluster *cluster, const struct cluster_session *session)
+static void check_counts(struct cluster *cluster, struct cluster_session *session)
 {
     const struct mu__session *shared = &session->shared;
     uint64_t resolved = resolved_count(shared);
@@ -169,6 +196,8 @@ static void check_counts(struct cluster *cluster, const struct cluster_session *
     if (resolved != cluster_count(&shared->resolved))
         cluster_break(cluster, "%" PRIu64 " resolved, but finished, failed and cancelled "
                       "are %" PRIu64, cluster_count(&shared->resolved), resolved);
+    if (atomic_load(&shared->phase) != MU__SESSION_FINE)
+        session->troubled = true;
     if (resolved > cluster_count(&shared->scheduled))
         cluster_break(cluster, "%" PRIu64 " resolved, but %" PRIu64 " scheduled",
                       resolved, cluster_count(&shared->scheduled));
@@ -196,6 +225,7 @@ const char *cluster_check(struct cluster *cluster)
             check_counts(cluster, session);
         check_session(cluster, session);
     }
+    cluster_check_supervisor(cluster, false);
     return cluster->broken;
 }
 
@@ -219,6 +249,20 @@ static void check_task_rest(struct cluster *cluster, struct cluster_task *task)
                       counters.dead_letters);
 }
 
+/* Its program has cancelled it, or heard of an error, or is gone. */
+static void check_aborted(struct cluster *cluster, const struct cluster_closure *closure)
+{
+    const struct cluster_session *session = closure->session;
+    const mu_error *error = closure->future == NULL ? NULL : closure->future->error;
+
+    if (closure->key < 0 || (error != NULL && error->code != -MU_ECANCELLED))
+        return;
+    if (closure->state == MU_REMOTE_ABORTED && !closure->cancelled && !session->over &&
+        !session->closing && !session->troubled)
+        cluster_break(cluster, "%s %" PRId64 " was aborted for no reason",
+                      closure->function, closure->key);
+}
+
 static void check_session_rest(struct cluster *cluster,
                                const struct cluster_session *session)
 {
@@ -228,8 +272,10 @@ static void check_session_rest(struct cluster *cluster,
     if (!session->over && scheduled != resolved)
         cluster_break(cluster, "%" PRIu64 " closures scheduled, %" PRIu64 " resolved",
                       scheduled, resolved);
-    for (size_t i = 0; i < session->closures_count; i++)
+    for (size_t i = 0; i < session->closures_count; i++) {
         check_refused(cluster, session->closures[i]);
+        check_aborted(cluster, session->closures[i]);
+    }
 }
 
 const char *cluster_check_rest(struct cluster *cluster)
@@ -248,15 +294,16 @@ const char *cluster_check_rest(struct cluster *cluster)
     if (queued != 0 || in_flight != 0)
         cluster_break(cluster, "the supervisor holds %" PRIu32 " queued, %" PRIu32
                       " in flight", queued, in_flight);
+    cluster_check_supervisor(cluster, true);
     return cluster_check(cluster);
 }
 
 static void check_write(struct cluster *cluster, const struct cluster_closure *closure,
                         bool once)
 {
-    bool finished = closure->state == MU_REMOTE_READY && closure->future->error == NULL;
+    bool finished = closure->finished;
     int64_t runs = cluster->runs[closure->key];
-    int64_t most = once && runs > 1 ? 1 : runs;
+    int64_t most = once && !cluster->loose[closure->key] && runs > 1 ? 1 : runs;
     int64_t item = cluster->counter.items[closure->key];
 
     if (item > most || item < (finished ? 1 : 0))
@@ -294,6 +341,8 @@ void cluster_check_status(struct cluster *cluster, const mu_value *status)
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         sum += number_in(closures, parts[i]);
+    /* What is computed again is queued or in flight, and was finished before. */
+    sum -= number_in(closures, "recomputing");
     if (sum != number_in(closures, "scheduled"))
         cluster_break(cluster, "the status has %" PRId64 " scheduled, its parts are %"
                       PRId64, number_in(closures, "scheduled"), sum);

@@ -1,0 +1,185 @@
+/* What the parts of the supervisor say of each other must agree at any moment. */
+#include "tests/sim/cluster.h"
+
+#include "actors/supervisor_inner.h"
+
+#include <inttypes.h>
+
+/* What was counted over all closures. */
+struct sums {
+    uint64_t count;
+    uint64_t kept;
+    uint64_t named;             /* of the journal: above any bound after a restart */
+    uint64_t bytes;             /* of those that are not done */
+    uint64_t mores;
+    uint64_t effects;           /* numbers given out, and not settled */
+    uint64_t resolved;          /* kept ones: no client's any more */
+};
+
+static void add_closure(struct cluster *cluster, const struct supervisor *s,
+                        const struct mu__closure *closure, struct sums *sums)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    sums->count++;
+    sums->resolved += (closure->marks & MU__MARK_RESOLVED) != 0;
+    if (closure->list == MU__LIST_KEPT)
+        sums->kept++;
+    else
+        sums->bytes += mu__closure_bytes(closure);
+    if (more == NULL)
+        return;
+    sums->mores++;
+    sums->named += more->number != 0;
+    sums->effects += more->effect != 0 && (closure->marks & MU__MARK_RESOLVED) == 0;
+    if (more->closure != mu__closure_id(closure))
+        cluster_break(cluster, "the supervisor has words about closure %" PRIu64
+                      " for closure %" PRIu64, more->closure, mu__closure_id(closure));
+}
+
+static void add_lists(struct cluster *cluster, const struct supervisor *s,
+                      struct sums *sums)
+{
+    for (uint32_t list = 0; list < s->closures.lists_count; list++) {
+        const struct mu__closure *closure = mu__closures_first(&s->closures, list);
+        uint32_t count = 0;
+
+        for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
+            add_closure(cluster, s, closure, sums);
+            count++;
+        }
+        if (count != mu__closures_count(&s->closures, list))
+            cluster_break(cluster, "list %" PRIu32 " of the supervisor has %" PRIu32
+                          " closures, counted as %" PRIu32, list, count,
+                          mu__closures_count(&s->closures, list));
+    }
+}
+
+/* A worker's load is what it has in flight, backups there, and what it has not answered
+ * though nobody waits for it. */
+static void check_worker(struct cluster *cluster, const struct supervisor *s,
+                         const struct mu__member_worker *worker)
+{
+    const struct station *station = &s->stations[worker->number];
+    uint32_t load = mu__closures_count(&s->closures, mu__list_in_flight(worker->number)) +
+                    station->orphans_count;
+
+    for (uint32_t i = 0; i < s->backups_count; i++) {
+        const struct mu__closure *closure =
+            mu__closures_find(&s->closures, s->backups[i]);
+
+        load += closure != NULL &&
+                mu__sup_more(s, closure)->backup_worker == worker->number;
+    }
+    if (load != worker->load)
+        cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32 ", but %"
+                      PRIu32 " attempts", worker->index, worker->load, load);
+    if (s->config.window != 0 && worker->load > worker->window +
+                                                   station->orphans_count +
+                                                   s->backups_count)
+        cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32
+                      " with a window of %" PRIu32, worker->index, worker->load,
+                      worker->window);
+    if (worker->load == 0 && worker->load_bytes != 0)
+        cluster_break(cluster, "worker %" PRIu32 " has nothing, but %" PRIu64
+                      " bytes of it", worker->index, worker->load_bytes);
+}
+
+static uint64_t free_mores(const struct supervisor *s)
+{
+    uint64_t count = 0;
+
+    for (uint32_t at = s->mores_free; at != 0; at = mu__sup_more_at(s, at - 1)->next_free)
+        count++;
+    return count;
+}
+
+static void check_sums(struct cluster *cluster, const struct supervisor *s,
+                       const struct sums *sums)
+{
+    uint64_t clients = 0;
+    uint64_t numbers = s->effect_last + 1 - s->effects.base;
+
+    for (uint32_t i = 0; i < s->clients_count; i++)
+        clients += s->clients[i].closures;
+    if (sums->count != s->closures.count)
+        cluster_break(cluster, "the supervisor's lists have %" PRIu64 " closures of %"
+                      PRIu32, sums->count, s->closures.count);
+    if (sums->count - sums->kept > (uint64_t)s->config.queue_max + sums->named +
+                                       sums->resolved)
+        cluster_break(cluster, "the supervisor holds %" PRIu64 " closures, of at most %"
+                      PRIu32, sums->count - sums->kept, s->config.queue_max);
+    if (sums->bytes != s->args_bytes)
+        cluster_break(cluster, "arguments have %" PRIu64 " bytes, counted as %" PRIu64,
+                      sums->bytes, s->args_bytes);
+    if (sums->mores + free_mores(s) != (uint64_t)s->mores_chunks * MORES_CHUNK)
+        cluster_break(cluster, "%" PRIu64 " closures have more, %" PRIu64
+                      " are free, of %" PRIu32, sums->mores, free_mores(s),
+                      s->mores_chunks * MORES_CHUNK);
+    /* Nobody's own place counts as one. */
+    if (clients != sums->count - sums->resolved + 1)
+        cluster_break(cluster, "clients have %" PRIu64 " closures, there are %" PRIu64,
+                      clients - 1, sums->count - sums->resolved);
+    if (sums->effects > numbers)
+        cluster_break(cluster, "%" PRIu64 " closures may write, %" PRIu64
+                      " numbers are out", sums->effects, numbers);
+}
+
+static void check_rest(struct cluster *cluster, const struct supervisor *s,
+                       const struct sums *sums)
+{
+    if (sums->count != sums->kept || s->args_bytes != 0)
+        cluster_break(cluster, "the supervisor holds %" PRIu64 " closures with %" PRIu64
+                      " bytes when nothing is under way", sums->count - sums->kept,
+                      s->args_bytes);
+    if (s->effects.base != s->effect_last + 1)
+        cluster_break(cluster, "effects from %" PRIu64 " to %" PRIu64
+                      " are not settled", s->effects.base, s->effect_last);
+    if (s->backups_count != 0 || s->leaving != NULL)
+        cluster_break(cluster, "%" PRIu32 " backups are left", s->backups_count);
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        if (worker != NULL && worker->load != 0)
+            cluster_break(cluster, "worker %" PRIu32 " has %" PRIu32
+                          " attempts that nobody waits for", worker->index,
+                          worker->load);
+    }
+}
+
+static const struct supervisor *supervisor_of(const struct cluster *cluster)
+{
+    return mu__actor_state(cluster->chief->member.kernel, (mu__pid){0, MU__SUPERVISOR});
+}
+
+void cluster_note_supervisor(struct cluster *cluster)
+{
+    const struct supervisor *s;
+
+    if (!cluster->chief->runs)
+        return;
+    s = supervisor_of(cluster);
+    cluster->backups += s->backups_run;
+    cluster->stuck += s->stuck;
+}
+
+void cluster_check_supervisor(struct cluster *cluster, bool rest)
+{
+    const struct supervisor *s;
+    struct sums sums = {0};
+
+    if (!cluster->chief->runs)
+        return;
+    s = supervisor_of(cluster);
+    add_lists(cluster, s, &sums);
+    check_sums(cluster, s, &sums);
+    cluster->recomputed += sums.resolved - sums.kept;
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        if (worker != NULL)
+            check_worker(cluster, s, worker);
+    }
+    if (rest)
+        check_rest(cluster, s, &sums);
+}
