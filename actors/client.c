@@ -267,6 +267,10 @@ static void finish(struct mu__ctx *ctx, struct client *c, const struct place *pl
     bool kept = body->kept && body->closure != 0;
 
     mu__client_add(&c->session->finished, 1);
+    if (future != NULL) {
+        future->closure = body->closure;
+        future->attempt = body->attempt;
+    }
     if (future != NULL && kept) {
         future->held.number = body->closure;
         future->held.life = c->life;
@@ -284,7 +288,7 @@ static void finish(struct mu__ctx *ctx, struct client *c, const struct place *pl
 static bool read_result(const struct mu__resolved *body, mu_remote_value *future,
                         mu_error *ret_error)
 {
-    char why[128];
+    char why[128] = "out of memory";
 
     if (future == NULL || body->result.head_size == 0 ||
         mu__value_unpack(&body->result, why, sizeof why, &future->result) == 0)

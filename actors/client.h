@@ -1,7 +1,7 @@
 /* The program's side of the supervisor. One on every node.
  *
- * Hears:  SCHEDULE, SCHEDULE_PENDING, CANCEL_CLOSURE, RELEASE and CALL from the node's own
- *         program; RESOLVED, FETCHED, FAULT and the answers to questions (STATUS,
+ * Hears:  SCHEDULE, SCHEDULE_PENDING, CANCEL_CLOSURE, RELEASE and CALL from the node's
+ *         own program; RESOLVED, FETCHED, FAULT and the answers to questions (STATUS,
  *         PER_WORKER_MADE, DRAINED) from the supervisor; node news; its timers
  * Says:   SCHEDULE, CANCEL_CLOSURE, CANCEL_ALL, FETCH, RELEASE, REPORT and questions
  *         (STATUS_GET, PER_WORKER_MAKE, DRAIN, FORGET) to the supervisor
@@ -90,7 +90,10 @@ struct mu__client_call {
     struct mu__waiter *waiters;     /* FETCH of many: the caller fills in the futures; */
     size_t waiters_count;           /* NULL: of `future` */
     bool until_ready;               /* FETCH: what is kept by a worker may stay there */
-    bool at_once;                   /* RAISE: -MU_EAGAIN instead of waiting */
+    bool at_once;                   /* RAISE: -MU_EAGAIN instead of waiting; ASK:
+                                       -MU_EUNAVAILABLE without a chief */
+    const char *late;               /* ASK: how things are at the limit; NULL: the chief
+                                       did not answer */
     struct mu__msg *request;        /* ASK, and EXPLAIN if it is to be passed on: begins
                                        with a token; the caller's again if it is not NULL
                                        afterwards */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EXPLAIN_MS = 2000 };
+enum { EXPLAIN_MS = 2000, MISSING_SHOWN_MAX = 3 };
 
 static bool is_question(const struct mu__call *call)
 {
@@ -30,7 +30,8 @@ static struct mu__pending_closure *waits_here(const struct client *c,
 
 static void say_inputs(const struct mu__pending_closure *closure, char *out, size_t size)
 {
-    (void)snprintf(out, size, "%" PRIu32 " of its inputs", closure->missing);
+    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
+                   closure->missing, closure->inputs_count);
 }
 
 static const char *state_word(const mu_remote_value *future)
@@ -139,7 +140,9 @@ void mu__client_ask(struct mu__ctx *ctx, struct client *c, struct mu__client_cal
             return;
         }
     }
-    if (!c->has_chief)
+    if (!c->has_chief && call->at_once)
+        complete_unavailable(ctx, c, &call->call);
+    else if (!c->has_chief)
         mu__client_hold(ctx, c, &c->waiting, &call->call);
     else if (mu__client_limit(ctx, c, &call->call, call->call.limit_ms))
         put_question(ctx, c, call);
@@ -178,13 +181,28 @@ static int64_t number_in(const mu_value *map, const char *key)
 }
 
 /* Words of the first closure in flight, from a status. */
+/* Who was there and is not. */
+static void describe_missing(const mu_value *missing, char *out, size_t size)
+{
+    size_t used;
+
+    (void)snprintf(out, size, "none is in flight: no worker is up, or none has room");
+    for (size_t i = 0; i < mu_value_count(missing) && i < MISSING_SHOWN_MAX; i++) {
+        const mu_value *worker = mu_value_at(missing, i);
+
+        used = strlen(out);
+        (void)snprintf(out + used, size - used, "%s%s is missing for %" PRId64 " ms",
+                       i == 0 ? "; " : ", ", string_in(worker, "task", "?"),
+                       number_in(worker, "for_ms"));
+    }
+}
+
 static void describe_status(const mu_value *status, char *out, size_t size)
 {
     const mu_value *first = mu_value_at(mu_value_find(status, "in_flight"), 0);
 
     if (first == NULL)
-        (void)snprintf(out, size,
-                       "none is in flight: no worker is up, or none has room");
+        describe_missing(mu_value_find(status, "workers_missing"), out, size);
     else
         (void)snprintf(out, size,
                        "closure %" PRId64 " \"%s\" runs on %s for %" PRId64 " ms",
@@ -251,7 +269,7 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
 
     if (closure != NULL) {
         say_inputs(closure, inputs, sizeof inputs);
-        (void)snprintf(words, sizeof words, "it waits for %s", inputs);
+        (void)snprintf(words, sizeof words, "it waits %s", inputs);
     } else if (future->place == 0) {
         (void)snprintf(words, sizeof words, "a worker keeps it and did not send it");
     } else {
@@ -282,15 +300,24 @@ void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
     c->asking = &call->call;
 }
 
+static void say_no_answer(const struct client *c, struct mu__client_call *call)
+{
+    if (call->late != NULL)
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
+                           call->call.limit_ms, call->late);
+    else
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "%s did not answer within %" PRId64 " ms", c->config.chief,
+                           call->call.limit_ms);
+}
+
 void mu__client_no_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
 {
     if (!is_question(call)) {
         explain(ctx, c, call, NULL);
         return;
     }
-    (void)mu_error_set(&call->error, -MU_EDEADLINE,
-                       "%s did not answer within %" PRId64 " ms", c->config.chief,
-                       call->limit_ms);
+    say_no_answer(c, (struct mu__client_call *)call);
     call->error.kind = MU_ERROR_LIMIT;
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
@@ -334,7 +361,7 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__status *body = mu__body(msg);
     struct mu__client_call *call = asker(c, msg, body->token);
     mu_value *status = NULL;
-    char why[128];
+    char why[128] = "out of memory";
 
     if (call == NULL)
         return;

@@ -87,11 +87,16 @@ static void set_state(mu_remote_value *future, int state)
     atomic_store_explicit(&future->state, state, memory_order_release);
 }
 
-/* Out of memory for the error leaves a value without one, which is nil. */
+/* What failed never looks like what did not. */
 static void keep_error(mu_remote_value *future, const mu_error *error)
 {
-    if (mu__grow_array((void **)&future->error, 1, sizeof *future->error))
-        *future->error = *error;
+    mu_error *copy = NULL;
+
+    future->error = &mu__error_lost;
+    if (!mu__grow_array((void **)&copy, 1, sizeof *copy))
+        return;
+    *copy = *error;
+    future->error = copy;
 }
 
 /* It will never be here. */
@@ -166,7 +171,7 @@ void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct mu__fetched *body = mu__body(msg);
     mu_remote_value *future;
     mu_error error = {0};
-    char why[128];
+    char why[128] = "out of memory";
 
     if (!c->has_chief || !mu__pid_equal(msg->from, c->chief) || body->input == 0)
         return;

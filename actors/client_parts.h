@@ -38,7 +38,7 @@ struct client {
     uint64_t resolved;
     uint64_t bytes_resolved;
     mu_error error;             /* the first one, while the phase is not FINE */
-    struct mu__call *waiting;   /* OPEN, CLOSE, JOIN, RAISE, ROOM; questions without chief */
+    struct mu__call *waiting;   /* OPEN, CLOSE, JOIN, RAISE, ROOM; unasked questions */
     struct mu__call *asking;    /* waiting for the answer to a question */
     struct mu__map limits;      /* of calls: timers to calls */
     struct mu__map deadlines;   /* of closures that wait here: timers to closures */
@@ -98,8 +98,8 @@ bool mu__client_over_limit(struct mu__ctx *ctx, struct client *c, uint64_t timer
 /* A STATUS, EXPLAIN or ASK of the program. */
 void mu__client_ask(struct mu__ctx *ctx, struct client *c, struct mu__client_call *call);
 
-/* A wait is over its limit: ask the chief what keeps it, then tell. The call is in no list
- * and has no timer. */
+/* A wait is over its limit: ask the chief what keeps it, then tell. The call is in no
+ * list and has no timer. */
 void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
                         struct mu__client_call *call);
 

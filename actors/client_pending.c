@@ -1,5 +1,5 @@
-/* Closures with references among their arguments: they wait here for futures, and are sent
- * with the content of those, or with the numbers of what workers keep. */
+/* Closures with references among their arguments: they wait here for futures, and are
+ * sent with the content of those, or with the numbers of what workers keep. */
 #include "actors/client_parts.h"
 #include "actors/packing.h"
 #include "actors/references.h"

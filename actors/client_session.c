@@ -119,11 +119,12 @@ static void raise_error(struct mu__ctx *ctx, struct client *c, struct mu__call *
 static bool has_room(const struct client *c, const struct mu__client_call *call)
 {
     uint32_t max = c->config.queue_max;
-    uint64_t bytes = outstanding_bytes(c);
+    uint64_t closures = mu__client_outstanding(c);
 
-    if (mu__client_outstanding(c) > max - max / 8 - (max < 8 ? 1 : 0))
+    if (closures > max - max / 8 - (max < 8 ? 1 : 0))
         return false;
-    return bytes == 0 || bytes + call->bytes <= c->config.queue_bytes_max;
+    return closures == 0 ||
+           outstanding_bytes(c) + call->bytes <= c->config.queue_bytes_max;
 }
 
 /* JOIN, RAISE and whatever else hears of an error first. */

@@ -13,6 +13,11 @@ static void held_init(struct mu__held *held, struct mu__home *home, unsigned ref
         home->ref(home);
 }
 
+const mu_error mu__error_lost = {
+    .code = -MU_ENOMEM,
+    .message = "the closure failed; there was no memory for its error",
+};
+
 mu_remote_value *mu__future_new(struct mu__home *home)
 {
     mu_remote_value *future = malloc(sizeof *future);
@@ -22,6 +27,8 @@ mu_remote_value *mu__future_new(struct mu__home *home)
     held_init(&future->held, home, 2);
     atomic_init(&future->state, MU_REMOTE_NOT_READY);
     future->place = 0;
+    future->attempt = 0;
+    future->closure = 0;
     future->result = NULL;
     future->error = NULL;
     future->waiters = NULL;
@@ -47,7 +54,8 @@ void mu__held_free(struct mu__held *held)
         mu_remote_value *future = (mu_remote_value *)held;
 
         mu_value_free(future->result);
-        free(future->error);
+        if (future->error != &mu__error_lost)
+            free((void *)future->error);
     }
     free(held);
     if (home != NULL)

@@ -1,8 +1,8 @@
 /* What a program holds of things at the supervisor: the future of a closure (what
  * mu_remote_value points to), and a per-worker value.
  *
- * The client actor resolves a future, on the loop; any thread looks at it. Everything that
- * a reader sees is written before `state` says so, and not after. */
+ * The client actor resolves a future, on the loop; any thread looks at it. Everything
+ * that a reader sees is written before `state` says so, and not after. */
 #ifndef MU_ACTORS_FUTURE_H
 #define MU_ACTORS_FUTURE_H
 
@@ -30,7 +30,7 @@ struct mu__home {
 struct mu__held {
     atomic_uint refs;
     bool is_per_worker;         /* a mu_per_worker; else a mu_remote_value */
-    uint16_t life;              /* of the chief that knows `number`, as the client counts */
+    uint16_t life;              /* of the chief that knows `number`; the client counts */
     uint64_t number;            /* 0: nothing is kept */
     struct mu__home *home;      /* NULL: none, in a test */
 };
@@ -44,10 +44,15 @@ struct mu_remote_value {
     struct mu__held held;
     atomic_int state;           /* enum mu_remote_value_state, or MU__REMOTE_KEPT */
     uint32_t place;             /* the client actor's, while it is not resolved */
+    uint32_t attempt;           /* which run succeeded, and of which closure; 0: none */
+    uint64_t closure;
     mu_value *result;           /* NULL: nil */
-    mu_error *error;            /* NULL: none */
+    const mu_error *error;      /* NULL: none; may be mu__error_lost */
     struct mu__waiter *waiters; /* the client actor's */
 };
+
+/* Stands for an error that there was no memory for. */
+extern const mu_error mu__error_lost;
 
 struct mu_per_worker {
     struct mu__held held;

@@ -18,7 +18,8 @@ enum mu__hold {
     MU__HOLD_START = 1,     /* it joined a moment ago: staggered start */
     MU__HOLD_BUILD = 2,     /* its per-worker values are being built */
     MU__HOLD_DRAIN = 4,     /* it is about to leave */
-    MU__HOLD_ALONE = 8      /* kept free for one closure */
+    MU__HOLD_ALONE = 8,     /* kept free for one closure */
+    MU__HOLD_STUCK = 16     /* all its threads have what does not end */
 };
 
 struct mu__member_worker {

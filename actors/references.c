@@ -10,8 +10,8 @@ static void drop_held(void *holder)
 
 mu_value *mu__reference_to(struct mu__held *held)
 {
-    mu_value *reference = mu__value_reference(held->is_per_worker ? held->number : 0, held,
-                                              drop_held);
+    uint64_t number = held->is_per_worker ? held->number : 0;
+    mu_value *reference = mu__value_reference(number, held, drop_held);
 
     if (reference != NULL)
         mu__held_ref(held);

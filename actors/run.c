@@ -379,7 +379,7 @@ static int replace_input(void *arg, uint64_t number, mu_value **ret_value)
 static int unpack_args(struct mu_run *run)
 {
     const struct mu__packed *args = &mu__run_asked(run)->args;
-    char why[128];
+    char why[128] = "out of memory";
 
     if (args->head_size == 0)
         return 0;

@@ -280,9 +280,9 @@ static void take_defaults(struct mu__supervisor_config *config)
         config->retries_max = 1000;
     if (config->server_failures_ms == 0)
         config->server_failures_ms = 600 * 1000;
-    assert(config->origin != 0 && config->attempts_max > 0 && config->attempts_max < UINT16_MAX &&
-           config->retries_max < UINT16_MAX && config->queue_max > 0 &&
-           config->window <= MU__WINDOW_MAX);
+    assert(config->origin != 0 && config->attempts_max > 0 &&
+           config->attempts_max < UINT16_MAX && config->retries_max < UINT16_MAX &&
+           config->queue_max > 0 && config->window <= MU__WINDOW_MAX);
 }
 
 /* Client 0 is nobody: closures that are run although nobody waits for them are his. */
@@ -359,7 +359,8 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     s->origin = s->config.origin;
     mu__id_window_init(&s->effects, 1);
     s->progress_ms = mu__now_ms(ctx);
-    if (mu__closures_init(&s->closures) == 0 && make_nobody(s) && make_counters(s))
+    if (mu__closures_init(&s->closures) == 0 && make_nobody(s) && make_counters(s) &&
+        mu__sup_expect_workers(ctx, s))
         rv = mu__sup_journal_open(ctx, s);
     if (rv == 0)
         rv = mu__watch_nodes(ctx);

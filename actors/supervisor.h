@@ -22,6 +22,7 @@ struct mu__supervisor_config {
     uint32_t queue_max;     /* closures held; more are refused: "resource exhausted" */
     uint64_t queue_bytes_max;       /* of their arguments, the same; 0: 1 GiB */
     uint32_t retries_max;           /* runs of a closure, whatever ended them; 0: 1000 */
+    uint32_t workers;               /* that the cluster lists: missing until they come */
     uint64_t recovery_ms;           /* a worker away for longer is an error; 0: never */
     uint64_t start_delay_ms;        /* of worker i: i times this, */
     uint64_t start_delay_max_ms;    /* but at most this; 0: no cap */

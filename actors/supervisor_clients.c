@@ -117,8 +117,10 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t number = (uint32_t)(client - s->clients);
 
     client->present = false;
+    mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, forget);
     visit_in_flight(ctx, s, number, forget);
+    mu__sup_inputs_resume(ctx, s);
     mu__sup_inputs_client_lost(ctx, s, client->pid);
 }
 
@@ -349,7 +351,8 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     if (more->name != NULL && s->journal != NULL) {
-        int rv = mu__sup_journal_scheduled(ctx, s, closure, ret_error);
+        int rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0,
+                                           ret_error);
 
         if (rv != 0)
             return rv;
@@ -437,8 +440,10 @@ void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (client == NULL)
         return;
     number = (uint32_t)(client - s->clients);
+    mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, cancel_waiting);
     visit_in_flight(ctx, s, number, ask_to_stop);
+    mu__sup_inputs_resume(ctx, s);
 }
 
 struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,

@@ -135,16 +135,19 @@ void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
 
 /* ---- Giving out ---- */
 
-/* The number under which servers know its effects. False: so many are out that it must
- * wait for the oldest to be done. */
+bool mu__sup_has_effect_number(const struct supervisor *s)
+{
+    return s->effect_last < s->effects.base + EFFECTS_OUT_MAX;
+}
+
+/* The number under which servers know its effects. False: it must wait for one, since so
+ * many are out beside one that does not end, or the journal cannot be written. */
 static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
                           struct mu__closure *closure, struct more *more)
 {
     if ((more->flags & MU__CLOSURE_ONCE) == 0 || more->effect != 0)
         return true;
-    if (s->effect_last < s->effects.base + EFFECTS_OUT_MAX) {
-        if (!mu__sup_journal_reserve(ctx, s))
-            return true;
+    if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s)) {
         more->effect = ++s->effect_last;
         return true;
     }
@@ -214,19 +217,28 @@ static bool suits(const struct mu__member_worker *worker, const void *arg)
     return worker->index + 1 != ((const struct more *)arg)->not_worker;
 }
 
+/* The least loaded worker with room that a closure may run on. `more` may be NULL. */
+static uint32_t pick_suiting(struct supervisor *s, const struct more *more)
+{
+    return more == NULL || more->not_worker == 0
+               ? mu__membership_pick(&s->members)
+               : mu__membership_pick_fitting(&s->members, suits, more);
+}
+
 /* A worker that has nothing to do and gets nothing else; 0 while there is none. */
-static uint32_t pick_alone(struct supervisor *s)
+static uint32_t pick_alone(struct supervisor *s, const struct more *more)
 {
     const struct mu__member_worker *worker;
 
     if (s->reserved == 0) {
-        s->reserved = mu__membership_pick(&s->members);
+        s->reserved = pick_suiting(s, more);
         if (s->reserved == 0)
             return 0;
         mu__membership_hold(&s->members, s->reserved, MU__HOLD_ALONE);
     }
     worker = mu__membership_get(&s->members, s->reserved);
-    return worker != NULL && worker->load == 0 && worker->holds == MU__HOLD_ALONE
+    return worker != NULL && worker->load == 0 && worker->holds == MU__HOLD_ALONE &&
+                   (more == NULL || suits(worker, more))
                ? s->reserved
                : 0;
 }
@@ -237,15 +249,15 @@ static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure
     const struct mu__member_worker *near;
 
     if (is_suspect(closure))
-        return pick_alone(s);
+        return pick_alone(s, more);
     near = mu__membership_get(&s->members, mu__sup_inputs_worker(s, more));
     if (near != NULL && mu__membership_has_room(near) && suits(near, more))
         return near->number;
-    return more->not_worker == 0 ? mu__membership_pick(&s->members)
-                                 : mu__membership_pick_fitting(&s->members, suits, more);
+    return pick_suiting(s, more);
 }
 
-static void try_picky(struct mu__ctx *ctx, struct supervisor *s)
+/* False as give(). */
+static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_PICKY);
 
@@ -254,15 +266,16 @@ static void try_picky(struct mu__ctx *ctx, struct supervisor *s)
         uint32_t number = pick_for(s, closure);
 
         if (number != 0 && !give(ctx, s, closure, number))
-            return;
+            return false;
         if (number == 0)
             mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
         closure = next;
     }
+    return true;
 }
 
 /* True when the worker that was kept free is not needed for it any more. */
-static bool release_unused(struct supervisor *s)
+static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint32_t number = s->reserved;
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
@@ -270,12 +283,15 @@ static bool release_unused(struct supervisor *s)
     if (number == 0 || (worker != NULL && worker->load > 0))
         return false;
     s->reserved = 0;
-    if (worker != NULL)
-        mu__membership_release(&s->members, number, MU__HOLD_ALONE);
-    return worker != NULL;
+    if (worker == NULL)
+        return false;
+    mu__membership_release(&s->members, number, MU__HOLD_ALONE);
+    mu__sup_dispatch_pinned(ctx, s, number);
+    return true;
 }
 
-static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
+/* False as give(). */
+static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure;
     uint32_t number;
@@ -290,35 +306,69 @@ static void give_queued(struct mu__ctx *ctx, struct supervisor *s)
             }
         }
         if (!give(ctx, s, closure, number))
-            return;
+            return false;
     }
+    return true;
 }
 
+/* A worker that could not be told is still there until the news of its end has come:
+ * whoever tried again at once would choose it again. */
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {
-        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0)
-            try_picky(ctx, s);
-        give_queued(ctx, s);
-    } while (s->reserved != 0 && release_unused(s));
+        bool goes_on = true;
+
+        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0) {
+            mu__sup_inputs_pause(s);
+            goes_on = try_picky(ctx, s);
+            mu__sup_inputs_resume(ctx, s);
+        }
+        if (!goes_on || !give_queued(ctx, s))
+            return;
+    } while (s->reserved != 0 && release_unused(ctx, s));
+}
+
+/* Whether the next closure for one worker alone may go to it; NULL: there is none. A
+ * suspect among them has the worker to itself, too: it holds it until it has landed. */
+static bool may_give_pinned(struct supervisor *s, const struct mu__member_worker *worker,
+                            const struct mu__closure *closure)
+{
+    bool is_held = (worker->holds & MU__HOLD_ALONE) != 0;
+
+    if (is_held && s->reserved == worker->number)
+        return false;
+    if (closure == NULL || !is_suspect(closure)) {
+        if (is_held && worker->load == 0)
+            mu__membership_release(&s->members, worker->number, MU__HOLD_ALONE);
+        return closure != NULL && mu__membership_has_room(worker);
+    }
+    if ((worker->holds & ~MU__HOLD_ALONE) != 0)
+        return false;
+    if (!is_held)
+        mu__membership_hold(&s->members, worker->number, MU__HOLD_ALONE);
+    return worker->load == 0;
 }
 
 void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    const struct mu__member_worker *worker;
     struct mu__closure *closure;
 
-    while (worker != NULL && mu__membership_has_room(worker) &&
-           (closure = mu__closures_first(&s->closures, mu__list_pinned(number))) != NULL)
-        if (!give(ctx, s, closure, number))
+    while ((worker = mu__membership_get(&s->members, number)) != NULL) {
+        closure = mu__closures_first(&s->closures, mu__list_pinned(number));
+        if (!may_give_pinned(s, worker, closure) || !give(ctx, s, closure, number))
             return;
+    }
 }
 
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                     uint64_t bytes)
 {
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
     mu__membership_unload(&s->members, number, bytes);
-    if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0)
+    if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0 ||
+        (worker->holds & MU__HOLD_ALONE) != 0)
         mu__sup_dispatch_pinned(ctx, s, number);
     mu__sup_leave_if_idle(ctx, s, number);
 }

@@ -30,18 +30,61 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
     return list;
 }
 
-/* "no worker is up; missing since 1200 ms: /job:worker/task:1" */
+/* ", 1 of them leaves": those that get nothing, whatever room they have. */
+static void say_holds(const struct supervisor *s, char *out, size_t size)
+{
+    static const struct {
+        unsigned hold;
+        const char *words;
+    } rows[] = {
+        {MU__HOLD_BUILD, "building per-worker values"},
+        {MU__HOLD_DRAIN, "leaving"},
+        {MU__HOLD_START, "yet to be started"},
+        {MU__HOLD_ALONE, "kept free for a suspect closure"},
+        {MU__HOLD_STUCK, "busy with what does not end"},
+    };
+
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        size_t used = strlen(out);
+        unsigned count = 0;
+
+        for (uint32_t i = 1; i < s->members.workers_size; i++)
+            count += s->members.workers[i].present &&
+                     (s->members.workers[i].holds & rows[row].hold) != 0;
+        if (count > 0)
+            (void)snprintf(out + used, size - used, ", %u %s", count, rows[row].words);
+    }
+}
+
+static uint32_t count_with_room(const struct supervisor *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        count += s->members.workers[i].present &&
+                 mu__membership_has_room(&s->members.workers[i]);
+    return count;
+}
+
+/* "none of 2 workers has room; /job:worker/task:1 is missing for 1200 ms" */
 static void say_workers(const struct supervisor *s, uint64_t now_ms, char *out,
                         size_t size)
 {
+    uint32_t room = count_with_room(s);
     size_t used;
     unsigned shown = 0;
 
     if (s->members.count == 0)
         (void)snprintf(out, size, "no worker is up");
+    else if (room > 0)
+        (void)snprintf(out, size, "%" PRIu32 " of %" PRIu32 " workers have room", room,
+                       s->members.count);
+    else if (s->members.count == 1)
+        (void)snprintf(out, size, "the only worker has no room");
     else
         (void)snprintf(out, size, "none of %" PRIu32 " workers has room",
                        s->members.count);
+    say_holds(s, out, size);
     for (uint32_t i = 1; i < s->members.workers_size && i < s->stations_size; i++) {
         const struct mu__member_worker *worker = &s->members.workers[i];
 
@@ -76,39 +119,73 @@ static uint32_t place_in_queue(const struct supervisor *s,
     return place;
 }
 
+static void say_held(const struct more *more, uint64_t now_ms, char *out, size_t size)
+{
+    uint64_t left_ms = more->held_until_ms > now_ms ? more->held_until_ms - now_ms : 0;
+
+    if (more->inputs_missing > 0)
+        (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
+                       more->inputs_missing, more->inputs_count);
+    else if (more->failed_code == 0)
+        (void)snprintf(out, size, "for the writes of closures before it to be done");
+    else
+        (void)snprintf(out, size, "%" PRIu64 " ms more before it is tried again",
+                       left_ms);
+}
+
+/* Those that only some workers may run. */
+static void say_picky(const struct mu__closure *closure, const struct more *more,
+                      char *out, size_t size)
+{
+    if (closure->crashes >= SUSPECT_CRASHES)
+        (void)snprintf(out, size, "for a worker of its own, since %u workers were lost "
+                       "under it", closure->crashes);
+    else
+        (void)snprintf(out, size, "for another worker than /job:worker/task:%" PRIu32,
+                       more->not_worker - 1);
+}
+
+static void say_pinned(const struct mu__member_worker *worker, char *out, size_t size)
+{
+    const char *is = worker->present ? "busy" : "missing";
+
+    if (worker->present && (worker->holds & MU__HOLD_DRAIN) != 0)
+        is = "leaving";
+    (void)snprintf(out, size, "for /job:worker/task:%" PRIu32 ", which is %s",
+                   worker->index, is);
+}
+
+static void say_queued(const struct supervisor *s, const struct mu__closure *closure,
+                       uint64_t now_ms, char *out, size_t size)
+{
+    uint32_t place = place_in_queue(s, closure);
+    char workers[256];
+
+    say_workers(s, now_ms, workers, sizeof workers);
+    if (place == 0)
+        (void)snprintf(out, size, "for a worker, as the next: %s", workers);
+    else
+        (void)snprintf(out, size, "for a worker, behind %" PRIu32 " other%s: %s", place,
+                       place == 1 ? "" : "s", workers);
+}
+
 static void say_wait(const struct supervisor *s, const struct mu__closure *closure,
                      uint64_t now_ms, char *out, size_t size)
 {
     const struct more *more = mu__sup_more(s, closure);
-    char workers[192];
 
-    say_workers(s, now_ms, workers, sizeof workers);
     if (mu__list_worker(closure->list) != 0)
         (void)snprintf(out, size, "for its function to return");
     else if (closure->list == MU__LIST_KEPT)
         (void)snprintf(out, size, "for nothing: it is done, and its result is kept");
-    else if (closure->list == MU__LIST_HELD && more->inputs_missing > 0)
-        (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
-                       more->inputs_missing, more->inputs_count);
     else if (closure->list == MU__LIST_HELD)
-        (void)snprintf(out, size, "%" PRIu64 " ms more before it is tried again (%s on "
-                       "%s)", more->held_until_ms > now_ms ? more->held_until_ms - now_ms
-                                                           : 0,
-                       mu_strerror((int)more->failed_code),
-                       more->failed_task[0] == '\0' ? "its worker" : more->failed_task);
-    else if (closure->list == MU__LIST_PICKY && closure->crashes >= SUSPECT_CRASHES)
-        (void)snprintf(out, size, "for a worker of its own, since %u workers were lost "
-                       "under it", closure->crashes);
+        say_held(more, now_ms, out, size);
     else if (closure->list == MU__LIST_PICKY)
-        (void)snprintf(out, size, "for another worker than /job:worker/task:%" PRIu32,
-                       more->not_worker - 1);
+        say_picky(closure, more, out, size);
     else if (closure->list > MU__LIST_WORKERS)
-        (void)snprintf(out, size, "for /job:worker/task:%" PRIu32 ", which is %s",
-                       pinned_to(s, closure)->index,
-                       pinned_to(s, closure)->present ? "busy" : "missing");
+        say_pinned(pinned_to(s, closure), out, size);
     else
-        (void)snprintf(out, size, "for a worker, behind %" PRIu32 " others: %s",
-                       place_in_queue(s, closure), workers);
+        say_queued(s, closure, now_ms, out, size);
 }
 
 static const char *state_of(const struct mu__closure *closure)
@@ -118,6 +195,25 @@ static const char *state_of(const struct mu__closure *closure)
     if (closure->list == MU__LIST_KEPT)
         return "done";
     return closure->list == MU__LIST_HELD ? "held" : "queued";
+}
+
+/* What went wrong with it last, and who else runs it. */
+static void say_more(const struct supervisor *s, const struct more *more, mu_value *map)
+{
+    const struct mu__member_worker *backup =
+        mu__membership_get(&s->members, more->backup_worker);
+    char text[256];
+
+    if (more->failed_code != 0) {
+        (void)snprintf(text, sizeof text, "%s%s%s",
+                       mu_strerror(-(int)more->failed_code),
+                       more->failed_task[0] == '\0' ? "" : " from ", more->failed_task);
+        (void)mu_value_set(map, "last_error", mu_value_string(text));
+    }
+    if (backup != NULL) {
+        mu__sup_worker_task(text, sizeof text, backup->index);
+        (void)mu_value_set(map, "backup_task", mu_value_string(text));
+    }
 }
 
 static mu_value *explanation(const struct supervisor *s,
@@ -148,6 +244,33 @@ static mu_value *explanation(const struct supervisor *s,
                                                          closure->started_ms));
     say_wait(s, closure, now_ms, text, sizeof text);
     (void)mu_value_set(map, "waits_for", mu_value_string(text));
+    if (more != NULL)
+        say_more(s, more, map);
+    return map;
+}
+
+/* Of one that is not there: resolved, or never scheduled. */
+static mu_value *explanation_of_none(const struct supervisor *s, struct mu__view name)
+{
+    mu_value *map = mu_value_map();
+    uint32_t function = mu__sup_journal_finished(s, name);
+    char text[MU__CLOSURE_NAME_MAX + 1];
+
+    if (function == MU__NAME_NONE) {
+        (void)mu_value_set(map, "state", mu_value_string("unknown"));
+        (void)mu_value_set(map, "waits_for",
+                           mu_value_string("for nothing: the chief has no such closure "
+                                           "(it may be resolved)"));
+        return map;
+    }
+    mu__view_copy(name, text, sizeof text);
+    (void)mu_value_set(map, "name", mu_value_string(text));
+    mu__view_copy(mu__names_view(&s->functions, function), text, sizeof text);
+    (void)mu_value_set(map, "function", mu_value_string(text));
+    (void)mu_value_set(map, "state", mu_value_string("done"));
+    (void)mu_value_set(map, "waits_for",
+                       mu_value_string("for nothing: it has finished, and the journal "
+                                       "has its result"));
     return map;
 }
 
@@ -180,15 +303,9 @@ void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *
     const struct mu__status_get *asked = mu__body(msg);
     const struct mu__closure *closure = closure_asked(s, msg, asked);
     struct mu__msg *reply = mu__msg_new(ctx, MU__STATUS);
-    mu_value *map = closure == NULL ? mu_value_map()
+    mu_value *map = closure == NULL ? explanation_of_none(s, asked->name)
                                     : explanation(s, closure, mu__now_ms(ctx));
 
-    if (closure == NULL) {
-        (void)mu_value_set(map, "state", mu_value_string("unknown"));
-        (void)mu_value_set(map, "waits_for",
-                           mu_value_string("for nothing: the chief has no such closure "
-                                           "(it may be resolved)"));
-    }
     if (reply != NULL) {
         struct mu__status *body = mu__body(reply);
 

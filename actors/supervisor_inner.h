@@ -31,6 +31,7 @@ enum {
     COPY_SLACK_BYTES = 512,
     SUSPECT_CRASHES = 2,        /* after so many a closure runs with nothing beside it */
     MORES_CHUNK = 256,
+    DRAIN_ASKERS_MAX = 4,
     SAME_TROUBLE_MS = 1000      /* one reporter's words about a server count once in it */
 };
 
@@ -80,10 +81,17 @@ struct orphan {
     uint64_t bytes;
 };
 
+/* Who waits for an answer; token 0: nobody. */
+struct asker {
+    mu__pid pid;
+    uint64_t token;
+};
+
 /* What there is to know about a worker besides its membership; by the same number. */
 struct station {
     uint64_t timer;             /* present: staggered start; away: limit of recovery */
     uint64_t lost_ms;           /* away: since when */
+    bool was_here;
     uint64_t estimate_us;       /* of the time that a function takes here */
     uint32_t builds_left;       /* per-worker values it has not answered for, of */
     uint64_t builds_end;        /* those up to here: its closures wait for them */
@@ -91,8 +99,7 @@ struct station {
     uint32_t orphans_count;
     uint32_t orphans_size;
     bool drained_by_itself;
-    mu__pid drain_asker;        /* with a token: who waits for it to leave */
-    uint64_t drain_token;       /* 0: nobody */
+    struct asker drain_askers[DRAIN_ASKERS_MAX];    /* who waits for it to leave */
 };
 
 /* What few closures have. */
@@ -189,6 +196,7 @@ struct supervisor {
     uint64_t number_next;
     struct mu__map numbers;         /* number in the journal -> struct named */
     uint64_t effects_end;           /* numbers of effects below are reserved there */
+    uint64_t journal_rewrite_bytes; /* it is rewritten when it has grown so large */
     bool journal_dirty;             /* something was appended, and not flushed */
     bool journal_failed;            /* its clients were told */
 
@@ -350,6 +358,9 @@ void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
 /* "/job:worker/task:1" */
 void mu__sup_worker_task(char *out, size_t size, uint32_t index);
 
+/* Those that the cluster lists are missed from the start. False: out of memory. */
+bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);
+
 /* Room for what is known of workers up to a number; false when out of memory. */
 bool mu__sup_need_station(struct supervisor *s, uint32_t number);
 
@@ -405,6 +416,10 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
 void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s,
                                 mu__pid client);
+
+/* Around a walk over a list of closures: what is kept, and its closures, go after it. */
+void mu__sup_inputs_pause(struct supervisor *s);
+void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_inputs_done(struct supervisor *s);
 mu_value *mu__sup_inputs_value(const struct supervisor *s);
 
@@ -418,20 +433,29 @@ void mu__sup_journal_close(struct supervisor *s);
 bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
                            struct client *client, const struct mu__schedule *body);
 
-/* Write a new closure down; 0, or why it cannot be (with words). */
+/* Write a new closure down; 0, or why it cannot be (with words). One that has inputs is
+ * written down when it has finished: the next chief would not know them. The result of a
+ * closure of the journal is there, and is not kept by its worker. */
 int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
-                              struct mu__closure *closure, mu_error *ret_error);
+                              struct mu__closure *closure, bool has_inputs,
+                              mu_error *ret_error);
 
 /* What was appended survives from here on; complains when it does not. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 
-/* One more number of an effect may be given out. */
+/* One more number of an effect may be given out, as far as those go that are out; and as
+ * far as the journal goes. */
+bool mu__sup_has_effect_number(const struct supervisor *s);
 bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
 /* A closure of the journal is resolved: write that down, answer those who joined it. */
 void mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, const struct outcome *outcome);
 void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* The function of a named closure that the journal knows to have finished; MU__NAME_NONE
+ * when there is none. */
+uint32_t mu__sup_journal_finished(const struct supervisor *s, struct mu__view name);
 
 /* ---- supervisor_status.c ---- */
 

@@ -70,12 +70,22 @@ void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- status ---- */
 
+/* Reports of a parameter server that count now. */
+static uint32_t server_failures(const struct supervisor *s, const struct peer *peer,
+                                uint64_t now_ms)
+{
+    if (s->server_failures == NULL || strcmp(peer->type, "ps") != 0)
+        return 0;
+    return mu__server_failures_count(s->server_failures, peer->index, now_ms);
+}
+
 static mu_value *peer_value(const struct supervisor *s, const struct peer *peer,
                             uint64_t now_ms)
 {
     const struct mu__member_worker *worker =
         mu__membership_by_node(&s->members, peer->node);
     mu_value *map = mu_value_map();
+    uint32_t failures = server_failures(s, peer, now_ms);
     uint32_t orphans =
         worker == NULL ? 0 : s->stations[worker->number].orphans_count;
 
@@ -84,6 +94,8 @@ static mu_value *peer_value(const struct supervisor *s, const struct peer *peer,
     (void)mu_value_set(map, "address", mu_value_string(peer->address));
     (void)mu_value_set(map, "state", mu_value_string("up"));
     (void)mu_value_set(map, "for_ms", mu_value_int((int64_t)(now_ms - peer->since_ms)));
+    if (failures > 0)
+        (void)mu_value_set(map, "failures", mu_value_int(failures));
     if (worker != NULL) {
         (void)mu_value_set(map, "threads", mu_value_int(worker->threads));
         (void)mu_value_set(map, "window", mu_value_int(worker->window));
@@ -160,12 +172,15 @@ mu_value *mu__sup_running_value(const struct supervisor *s,
 {
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, mu__list_worker(closure->list));
+    const struct more *more = mu__sup_more(s, closure);
     mu_value *map = mu_value_map();
     char text[MU__FUNCTION_NAME_MAX + 1];
 
     mu__view_copy(mu__names_view(&s->functions, closure->function), text, sizeof text);
     (void)mu_value_set(map, "closure", mu_value_int((int64_t)mu__closure_id(closure)));
     (void)mu_value_set(map, "function", mu_value_string(text));
+    if (more != NULL && more->name != NULL)
+        (void)mu_value_set(map, "name", mu_value_string(more->name));
     (void)mu_value_set(map, "attempt", mu_value_int(closure->attempt));
     mu__sup_worker_task(text, sizeof text, worker->index);
     (void)mu_value_set(map, "task", mu_value_string(text));
@@ -322,7 +337,7 @@ void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct question *question = question_of(s, body->token);
     struct peer *peer = mu__sup_peer(s, msg->from.node);
     mu_value *part = NULL;
-    char why[128];
+    char why[128] = "out of memory";
 
     if (question == NULL || peer == NULL)
         return;

@@ -30,6 +30,18 @@ bool mu__sup_need_station(struct supervisor *s, uint32_t number)
     return true;
 }
 
+bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s)
+{
+    for (uint32_t i = 0; i < s->config.workers; i++) {
+        uint32_t number = mu__membership_know(&s->members, i);
+
+        if (number == 0 || !mu__sup_need_station(s, number))
+            return false;
+        s->stations[number].lost_ms = mu__now_ms(ctx);
+    }
+    return true;
+}
+
 /* ---- Coming ---- */
 
 static void stop_timer(struct mu__ctx *ctx, struct station *station)
@@ -61,9 +73,10 @@ static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number
     uint64_t now_ms = mu__now_ms(ctx);
 
     stop_timer(ctx, station);
-    if (station->lost_ms != 0 && s->config.measure)
+    if (station->lost_ms != 0 && station->was_here && s->config.measure)
         mu__histogram_add(&s->recovery, (double)(now_ms - station->lost_ms) / 1000);
     station->lost_ms = 0;
+    station->was_here = true;
     station->estimate_us = 0;
     station->orphans_count = 0;
     station->drained_by_itself = false;
@@ -122,9 +135,12 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
                                        timer_token(TIMER_STATION, number));
 }
 
-static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count)
+static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count, bool is_left)
 {
-    if (count == 0)
+    if (is_left)
+        mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
+                " has left, with nothing in flight", index);
+    else if (count == 0)
         mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
                 " is lost; nothing was in flight", index);
     else if (count == 1)
@@ -135,14 +151,47 @@ static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count)
                 " closures in flight: they run again elsewhere", index, count);
 }
 
+static void answer_asker(struct mu__ctx *ctx, struct asker *asker, int code,
+                         const char *words)
+{
+    if (asker->token != 0)
+        mu__sup_answer_drain(ctx, asker->pid, asker->token, code, words);
+    asker->token = 0;
+}
+
 /* One that was to leave has done so. */
 static void has_left(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     struct station *station = &s->stations[number];
 
-    if (station->drain_token != 0)
-        mu__sup_answer_drain(ctx, station->drain_asker, station->drain_token, 0, "");
-    station->drain_token = 0;
+    for (uint32_t i = 0; i < DRAIN_ASKERS_MAX; i++)
+        answer_asker(ctx, &station->drain_askers[i], 0, "");
+}
+
+/* The last few who ask are told when it has left. Some of them may have gone or given up,
+ * which nobody says: so the one who has waited longest gives way. */
+static void add_asker(struct mu__ctx *ctx, struct station *station, mu__pid pid,
+                      uint64_t token)
+{
+    struct asker *askers = station->drain_askers;
+
+    answer_asker(ctx, &askers[0], -MU_EEXISTS,
+                 "the worker is being drained, and others have asked since");
+    for (uint32_t i = 1; i < DRAIN_ASKERS_MAX; i++)
+        askers[i - 1] = askers[i];
+    askers[DRAIN_ASKERS_MAX - 1] = (struct asker){pid, token};
+}
+
+/* A worker that was drained is not expected back, unless something waits for it alone. */
+static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            bool is_drained)
+{
+    if (!is_drained || mu__closures_count(&s->closures, mu__list_pinned(number)) > 0) {
+        mu__sup_await_worker(ctx, s, number);
+        return;
+    }
+    s->stations[number].lost_ms = 0;
+    mu__membership_forget(&s->members, number);
 }
 
 void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
@@ -151,9 +200,11 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
     const struct mu__member_worker lost = *worker;
     uint32_t list = mu__list_in_flight(lost.number);
     struct station *station = &s->stations[lost.number];
+    bool is_drained = (lost.holds & MU__HOLD_DRAIN) != 0;
+    bool is_left = is_drained && mu__closures_count(&s->closures, list) == 0;
     struct mu__closure *closure;
 
-    s->workers_lost++;
+    s->workers_lost += !is_left;
     mu__membership_remove(&s->members, lost.number);
     if (s->reserved == lost.number)
         s->reserved = 0;
@@ -162,15 +213,13 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
     station->orphans_count = 0;
     station->builds_left = 0;
     mu__sup_inputs_lost(ctx, s, lost.number);
-    log_lost(ctx, lost.index, mu__closures_count(&s->closures, list));
+    log_lost(ctx, lost.index, mu__closures_count(&s->closures, list), is_left);
     mu__sup_backups_lost(s, lost.number);
     /* From the last one on, so that at the queue's front they keep their order. */
     while ((closure = mu__closures_last(&s->closures, list)) != NULL)
         mu__sup_take_back(ctx, s, closure, lost.index);
-    if ((lost.holds & MU__HOLD_DRAIN) == 0 ||
-        mu__closures_count(&s->closures, mu__list_pinned(lost.number)) > 0)
-        mu__sup_await_worker(ctx, s, lost.number);
-    if ((lost.holds & MU__HOLD_DRAIN) != 0)
+    await_or_forget(ctx, s, lost.number, is_drained);
+    if (is_drained)
         has_left(ctx, s, lost.number);
     mu__sup_dispatch(ctx, s);
 }
@@ -233,6 +282,14 @@ void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int c
     (void)mu__send(ctx, to, msg);
 }
 
+/* It leaves by itself once it knows that it has nothing; others hear when it has left. */
+static void answer_itself(struct mu__ctx *ctx, struct station *station, uint32_t node)
+{
+    for (uint32_t i = 0; i < DRAIN_ASKERS_MAX; i++)
+        if (station->drain_askers[i].pid.node == node)
+            answer_asker(ctx, &station->drain_askers[i], 0, "");
+}
+
 /* It has nothing any more: its job is done, or it leaves by itself. */
 void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
@@ -243,7 +300,7 @@ void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
     if (worker == NULL || (worker->holds & MU__HOLD_DRAIN) == 0 || worker->load > 0)
         return;
     if (station->drained_by_itself) {
-        has_left(ctx, s, number);
+        answer_itself(ctx, station, worker->node);
         return;
     }
     msg = mu__msg_new(ctx, MU__JOB_DONE);
@@ -284,16 +341,11 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     station = &s->stations[worker->number];
-    if (station->drain_token != 0) {
-        mu__sup_answer_drain(ctx, msg->from, body->token, -MU_EEXISTS,
-                             "the worker is being drained already");
-        return;
-    }
-    station->drained_by_itself = body->worker == 0;
-    station->drain_asker = msg->from;
-    station->drain_token = body->token;
+    station->drained_by_itself = station->drained_by_itself || body->worker == 0;
+    add_asker(ctx, station, msg->from, body->token);
     mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32 " finishes %" PRIu32
-            " closures and leaves", worker->index, worker->load);
+            " closure%s and leaves", worker->index, worker->load,
+            worker->load == 1 ? "" : "s");
     mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
     mu__sup_leave_if_idle(ctx, s, worker->number);
 }

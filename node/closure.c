@@ -62,7 +62,8 @@ static int check_range(const char *option, int64_t number, int64_t low, int64_t 
 
 static int check_options(const mu_closure_options *o, mu_error *ret_error)
 {
-    const unsigned known = MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_KEEP | MU_CLOSURE_NO_BACKUP;
+    const unsigned known =
+        MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_KEEP | MU_CLOSURE_NO_BACKUP;
     const struct {
         const char *option;
         int64_t number;
@@ -128,8 +129,8 @@ int mu__measure_args(const mu_value *args, uint64_t *ret_bytes, mu_error *ret_er
 
 /* One buffer for the arguments' raw bytes (which are aligned, so they come first) and
  * their msgpack part. */
-int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *ret_packed,
-                  mu_error *ret_error)
+int mu__pack_args(struct mu__msg *msg, const mu_value *args,
+                  struct mu__packed *ret_packed, mu_error *ret_error)
 {
     if (args == NULL)
         return 0;
@@ -284,8 +285,8 @@ static void drop_message(struct mu__msg *msg)
     mu__node_drop_msg(msg);
 }
 
-/* A node that is being closed takes no message: then the closure was never scheduled. What
- * a deferred closure holds goes with it. */
+/* A node that is being closed takes no message: then the closure was never scheduled.
+ * What a deferred closure holds goes with it. */
 static int post(mu_coordinator *c, struct making *making, mu_error *ret_error)
 {
     struct mu__session *session = &c->session;
@@ -371,7 +372,7 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
     int rv;
 
     begin_making(&making, function, options);
-    making.node = mu__coordinator_node(c, ret_error);
+    making.node = mu__coordinator_reach(c, ret_error);
     if (making.node == NULL)
         return -MU_ECLOSED;
     rv = mu__check_function_name(function, ret_error);

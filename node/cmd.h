@@ -20,7 +20,9 @@ enum cmd_verb_bit {
     CMD_NODE = 1,
     CMD_RUN = 2,
     CMD_STATUS = 4,
-    CMD_VERSION = 8
+    CMD_VERSION = 8,
+    CMD_EXPLAIN = 16,
+    CMD_DRAIN = 32
 };
 
 struct cmd_verb {
@@ -30,15 +32,23 @@ struct cmd_verb {
     const char *summary;    /* one line */
     const char *text;       /* what it does, a few lines */
     const char *examples;
+    const char *operand;    /* what it is asked for besides flags; NULL: nothing */
 };
 
 int cmd_node(struct cmd_options *options);
 int cmd_run(struct cmd_options *options);
 int cmd_status(struct cmd_options *options);
+int cmd_explain(struct cmd_options *options);
+int cmd_drain(struct cmd_options *options);
 int cmd_version(struct cmd_options *options);
 
 /* The verbs, ended by one without a name (cmd_help.c). */
 extern const struct cmd_verb cmd_verbs[];
+
+enum { CMD_WORDS_MAX = 12 };
+
+/* The names of all verbs, and a NULL behind them; at most CMD_WORDS_MAX - 2 with it. */
+void cmd_verb_words(const char **ret_words);
 
 /* Print help: of the whole, of a verb, or a topic ("exit-codes", "flags"). Returns the
  * exit code; unknown topics are a usage error. */

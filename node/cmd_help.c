@@ -12,11 +12,13 @@ const struct cmd_verb cmd_verbs[] = {
      "for. A task with a program (the chief's and the evaluator's come from a plugin)\n"
      "runs it; every other task serves until the chief says that the job is done. When\n"
      "the chief's program ends, so does the job. SIGTERM and SIGINT end the task within\n"
-     "--grace-ms, a second one at once.\n",
+     "--grace-ms, a second one at once; a worker first finishes what it has, if it can\n"
+     "within half of that.\n",
      "  TF_CONFIG='{\"cluster\": {\"chief\": [\"a:4000\"], \"worker\": [\"b:4000\"]},\n"
      "              \"task\": {\"type\": \"worker\", \"index\": 0}}' \\\n"
      "      muster node --plugin ./digits.so\n"
-     "  muster node --cluster @cluster.json --task ps:0 --bind tcp://0.0.0.0:4000\n"},
+     "  muster node --cluster @cluster.json --task ps:0 --bind tcp://0.0.0.0:4000\n",
+     NULL},
     {"run", CMD_RUN, cmd_run, "start a whole cluster of processes on this machine",
      "Starts one `muster node` for each task, with free addresses and TF_CONFIG set,\n"
      "and shows what they print, each line behind the name of its task. Ends when the\n"
@@ -24,15 +26,33 @@ const struct cmd_verb cmd_verbs[] = {
      "once). No process stays behind, however it ends. Flags of `muster node` are\n"
      "passed on.\n",
      "  muster run --workers 3 --ps 2 --plugin ./digits.so --set epochs=5\n"
-     "  muster run --workers 4 --restart worker=on-failure --status-file tasks.json\n"},
+     "  muster run --workers 4 --restart worker=on-failure --status-file tasks.json\n",
+     NULL},
     {"status", CMD_STATUS, cmd_status, "ask a chief how its cluster is doing",
      "Prints the tasks, closures, what is in flight, the variables and the metrics, as\n"
      "the chief knows them. With --cluster or TF_CONFIG it also names the tasks that\n"
      "are missing.\n",
      "  muster status --address tcp://127.0.0.1:4000\n"
-     "  muster status --cluster @cluster.json -o json\n"},
+     "  muster status --cluster @cluster.json -o json\n",
+     NULL},
+    {"explain", CMD_EXPLAIN, cmd_explain, "ask a chief why a closure has not run",
+     "Says where a closure is, how often it was run, what went wrong, and what it waits\n"
+     "for. CLOSURE is its number, as the status, the log and errors show it, or its\n"
+     "name. Of a closure that is resolved the chief knows nothing any more, unless it\n"
+     "is a named one in its journal.\n",
+     "  muster explain 4294967298 --address tcp://127.0.0.1:4000\n"
+     "  muster explain epoch-7 --cluster @cluster.json -o json\n",
+     "CLOSURE"},
+    {"drain", CMD_DRAIN, cmd_drain, "let a worker finish what it has, and leave",
+     "The chief gives the WORKER (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
+     "Once it has finished what it has, its process ends with exit code 0, and so does\n"
+     "this one, which waits for that. At --limit-ms or on Ctrl-C the waiting ends; the\n"
+     "worker leaves all the same, and draining it again waits for it again.\n",
+     "  muster drain worker:1 --address tcp://127.0.0.1:4000\n"
+     "  muster drain worker:1 --cluster @cluster.json --limit-ms 60000\n",
+     "WORKER"},
     {"version", CMD_VERSION, cmd_version, "print the version",
-     "Prints the version of muster.\n", "  muster version -o json\n"},
+     "Prints the version of muster.\n", "  muster version -o json\n", NULL},
     {0},
 };
 
@@ -41,13 +61,20 @@ static const struct {
     const char *words;
 } exit_codes[] = {
     {"0", "all is well: the job ended well, or what was asked was done"},
-    {"1", "the job or its program failed, or what was asked for failed"},
+    {"1", "the job or its program failed, or what was asked for failed or is not there"},
     {"2", "usage or configuration: a flag, a variable, the cluster, a plugin"},
-    {"3", "the task's address cannot be listened at: in use, or not permitted"},
-    {"4", "a task that was needed was not reached in time"},
+    {"3", "the task's address or its journal: in use, or not permitted"},
+    {"4", "a task that was needed was not reached, or did not do its part, in time"},
     {"5", "a function or program did not end within --grace-ms at shutdown"},
     {"128 + n", "ended by signal n: 130 after SIGINT, 143 after SIGTERM, 137 SIGKILL"},
 };
+
+void cmd_verb_words(const char **ret_words)
+{
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
+        *ret_words++ = verb->name;
+    *ret_words = NULL;
+}
 
 /* ---- near words ---- */
 
@@ -148,9 +175,11 @@ static void print_flag(enum cmd_flag flag)
 
 static void help_verb(const struct cmd_verb *verb)
 {
-    (void)printf("muster %s: %s\n\n  muster %s [flags]\n\n%s\n"
+    (void)printf("muster %s: %s\n\n  muster %s%s%s [flags]\n\n%s\n"
                  "flags, with their variables:\n",
-                 verb->name, verb->summary, verb->name, verb->text);
+                 verb->name, verb->summary, verb->name,
+                 verb->operand == NULL ? "" : " ",
+                 verb->operand == NULL ? "" : verb->operand, verb->text);
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++)
         if ((cmd_flags[flag].verbs & verb->bit) != 0)
             print_flag((enum cmd_flag)flag);
@@ -213,8 +242,7 @@ static void help_flags(void)
 
 int cmd_help(const char *topic)
 {
-    static const char *const topics[] = {"node",  "run",        "status",
-                                         "version", "exit-codes", "flags", NULL};
+    const char *topics[CMD_WORDS_MAX] = {"exit-codes", "flags"};
     const char *near;
 
     if (topic == NULL) {
@@ -230,6 +258,7 @@ int cmd_help(const char *topic)
         (topic[0] == 'e' ? help_exit_codes : help_flags)();
         return CMD_FINE;
     }
+    cmd_verb_words(topics + 2);
     near = cmd_nearest(topic, topics);
     (void)fprintf(stderr, "muster help: no topic \"%.40s\"%s%s%s\n", topic,
                   near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,

@@ -36,6 +36,7 @@ struct task {
     struct cmd_log log;
     struct cmd_spec spec;
     int grace_ms;
+    atomic_int closing_ms;      /* what is left of it for the node's closing */
     pthread_mutex_t lock;       /* guards `node` against the watcher */
     mu_node *node;              /* NULL before it is open, and once its owner closes it */
     char name[64];              /* "/job:worker/task:1" */
@@ -86,23 +87,59 @@ static void begin_end(mu_node *node, int grace_ms)
     (void)uv_async_send(&node->stop);
 }
 
-static void *watch(void *arg)
+/* The node as it is now, held so that it may be used while its owner closes it. */
+static mu_node *hold_node(struct task *task)
+{
+    mu_node *node;
+
+    pthread_mutex_lock(&task->lock);
+    node = task->node;
+    if (node != NULL)
+        mu__node_ref(node);
+    pthread_mutex_unlock(&task->lock);
+    return node;
+}
+
+/* Half of the grace for what a worker has to be finished, the rest for its functions to
+ * end once they are told to. */
+static void drain(struct task *task)
+{
+    mu_node *node = hold_node(task);
+    mu_error error;
+
+    if (node == NULL)
+        return;
+    if (mu_node_drain(node, task->grace_ms / 2, &error) == 0)
+        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "has finished what it had");
+    else if (error.code != -MU_ECLOSED)
+        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "leaves as it is: %s",
+                    error.message);
+    mu__node_unref(node);
+}
+
+static void *end_task(void *arg)
 {
     struct task *task = arg;
-    int number = next_signal(-1);
+    uint64_t began_ms = now_ms();
+    int left_ms = task->grace_ms;
 
-    if (number <= 0)
-        return NULL;
-    atomic_store(&task->signal, number);
-    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
-                "signal %d (%s): ends within %d ms", number, strsignal(number),
-                task->grace_ms);
+    if (strcmp(task->spec.type, "worker") == 0) {
+        drain(task);
+        left_ms -= (int)(now_ms() - began_ms);
+    }
+    atomic_store(&task->closing_ms, left_ms < 0 ? 0 : left_ms);
     pthread_mutex_lock(&task->lock);
     if (task->node != NULL)
-        begin_end(task->node, task->grace_ms);
+        begin_end(task->node, atomic_load(&task->closing_ms));
     pthread_mutex_unlock(&task->lock);
+    return NULL;
+}
 
-    number = next_signal(task->grace_ms + CLOSING_MS);
+/* Another signal ends the process at once, and so does the end of all patience. */
+static void watch_end(struct task *task)
+{
+    int number = next_signal(task->grace_ms + CLOSING_MS);
+
     if (number > 0) {
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,
                     "signal %d (%s) again: ends at once", number, strsignal(number));
@@ -114,6 +151,27 @@ static void *watch(void *arg)
                     task->grace_ms);
         _exit(CMD_UNENDED);
     }
+}
+
+static void *watch(void *arg)
+{
+    struct task *task = arg;
+    int number = next_signal(-1);
+    pthread_t ender;
+
+    if (number <= 0)
+        return NULL;
+    atomic_store(&task->signal, number);
+    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
+                "signal %d (%s): ends within %d ms", number, strsignal(number),
+                task->grace_ms);
+    if (pthread_create(&ender, NULL, end_task, task) != 0) {
+        (void)end_task(task);
+        watch_end(task);
+        return NULL;
+    }
+    watch_end(task);
+    (void)pthread_join(ender, NULL);
     return NULL;
 }
 
@@ -330,7 +388,7 @@ static int close_node(struct task *task)
     pthread_mutex_lock(&task->lock);
     task->node = NULL;
     pthread_mutex_unlock(&task->lock);
-    rv = mu_node_close(node, task->grace_ms, &error);
+    rv = mu_node_close(node, atomic_load(&task->closing_ms), &error);
     if (rv != 0)
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
     return rv;
@@ -370,6 +428,7 @@ int cmd_node(struct cmd_options *options)
     struct task task = {
         .options = options,
         .grace_ms = (int)cmd_number(options, CMD_FLAG_GRACE_MS),
+        .closing_ms = (int)cmd_number(options, CMD_FLAG_GRACE_MS),
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .name = "muster",
     };

@@ -10,12 +10,13 @@
 #include <string.h>
 
 #define NODES (CMD_NODE | CMD_RUN)
+#define ASKERS (CMD_STATUS | CMD_EXPLAIN | CMD_DRAIN)
 #define OPTION(name) &mu__options[MU__OPTION_##name]
 
 const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_CLUSTER] = {
         .name = "cluster", .variable = "MUSTER_CLUSTER", .kind = CMD_TEXT,
-        .verbs = CMD_NODE | CMD_STATUS, .word = "SPEC",
+        .verbs = CMD_NODE | ASKERS, .word = "SPEC",
         .help = "the cluster as JSON, {\"worker\": [\"host:port\"]}, or the file it is "
                 "in (FILE or @FILE); without it TF_CONFIG says it",
     },
@@ -36,18 +37,18 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_CLUSTER_NAME] = {
         .name = "cluster-name", .option = OPTION(CLUSTER_NAME), .kind = CMD_TEXT,
-        .verbs = NODES | CMD_STATUS, .word = "NAME",
+        .verbs = NODES | ASKERS, .word = "NAME",
         .help = "nodes of a cluster with another name are refused",
     },
     [CMD_FLAG_BIND] = {
         .name = "bind", .variable = "MUSTER_BIND", .kind = CMD_TEXT,
-        .verbs = CMD_NODE | CMD_STATUS, .word = "URL",
+        .verbs = CMD_NODE | ASKERS, .word = "URL",
         .help = "where to listen, \"tcp://0.0.0.0:4000\"; without it the task's own "
                 "address",
     },
     [CMD_FLAG_ADVERTISE] = {
         .name = "advertise", .variable = "MUSTER_ADVERTISE", .kind = CMD_TEXT,
-        .verbs = CMD_NODE | CMD_STATUS, .word = "URL",
+        .verbs = CMD_NODE | ASKERS, .word = "URL",
         .help = "where the others reach this task, if that is not its own address",
     },
     [CMD_FLAG_THREADS] = {
@@ -229,36 +230,38 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_ADDRESS] = {
         .name = "address", .variable = "MUSTER_CHIEF", .kind = CMD_TEXT,
-        .verbs = CMD_STATUS, .word = "URL",
+        .verbs = ASKERS, .word = "URL",
         .help = "the chief's address, \"tcp://host:port\"; without it --cluster or "
                 "TF_CONFIG says it",
     },
     [CMD_FLAG_LIMIT_MS] = {
         .name = "limit-ms", .variable = "MUSTER_LIMIT_MS", .kind = CMD_NUMBER,
-        .verbs = CMD_STATUS, .word = "MS", .initial = "5000", .low = 1,
-        .high = 3600000, .help = "how long to wait for the chief",
+        .verbs = ASKERS, .word = "MS", .initial = "5000", .low = 1, .high = 86400000,
+        .help = "how long to wait for the chief; `muster drain`: for the worker to "
+                "leave, too, which without this flag may take as long as it takes",
     },
     [CMD_FLAG_LOG_LEVEL] = {
         .name = "log-level", .variable = "MUSTER_LOG_LEVEL", .kind = CMD_CHOICE,
-        .verbs = NODES | CMD_STATUS, .word = "LEVEL", .initial = "info",
+        .verbs = NODES | ASKERS, .word = "LEVEL", .initial = "info",
         .choices = "error|warn|info|debug",
-        .help = "the least grave lines to log; `muster status` logs errors alone unless "
-                "it is told",
+        .help = "the least grave lines to log; status, explain and drain log errors "
+                "alone unless they are told",
     },
     [CMD_FLAG_LOG_FORMAT] = {
         .name = "log-format", .variable = "MUSTER_LOG_FORMAT", .kind = CMD_CHOICE,
-        .verbs = NODES | CMD_STATUS, .word = "FORMAT", .initial = "text",
+        .verbs = NODES | ASKERS, .word = "FORMAT", .initial = "text",
         .choices = "text|json", .help = "lines for people, or one JSON object a line",
     },
     [CMD_FLAG_LOG_FILE] = {
         .name = "log-file", .variable = "MUSTER_LOG_FILE", .kind = CMD_TEXT,
-        .verbs = NODES | CMD_STATUS, .word = "FILE",
+        .verbs = NODES | ASKERS, .word = "FILE",
         .help = "append the log to a file; without it to standard error",
     },
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
-        .verbs = CMD_STATUS | CMD_VERSION, .word = "FORMAT", .initial = "text",
-        .choices = "text|json", .help = "what is printed: text or JSON",
+        .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_VERSION, .word = "FORMAT",
+        .initial = "text", .choices = "text|json",
+        .help = "what is printed: text or JSON",
     },
 };
 
@@ -492,7 +495,7 @@ static int read_rest(struct cmd_options *options, mu_error *error)
     int rv = 0;
 
     for (int flag = 0; rv == 0 && flag < CMD_FLAGS_COUNT; flag++)
-        if ((cmd_flags[flag].verbs & options->verb) != 0 &&
+        if ((cmd_flags[flag].verbs & options->verb->bit) != 0 &&
             options->values[flag].source != CMD_FROM_LINE)
             rv = read_rest_flag(options, (enum cmd_flag)flag, error);
     return rv;
@@ -508,7 +511,7 @@ static int unknown_flag(const struct cmd_options *options, const char *name,
     size_t count = 1;
 
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++)
-        if ((cmd_flags[flag].verbs & options->verb) != 0)
+        if ((cmd_flags[flag].verbs & options->verb->bit) != 0)
             words[count++] = cmd_flags[flag].name;
     (void)snprintf(asked, sizeof asked, "%.*s", (int)(length < 60 ? length : 60), name);
     near = cmd_nearest(asked, words);
@@ -516,7 +519,7 @@ static int unknown_flag(const struct cmd_options *options, const char *name,
     return mu_error_set(error, -MU_EINVALID,
                         "no flag %s%s%s%s; `muster %s --help` lists them", shown,
                         near == NULL ? "" : "; did you mean --", near == NULL ? "" : near,
-                        near == NULL ? "" : "?", options->verb_name);
+                        near == NULL ? "" : "?", options->verb->name);
 }
 
 /* Which flag an argument is, "--name", "--name=value" or "-o"; ret_value is what stands
@@ -531,7 +534,7 @@ static int find_flag(const struct cmd_options *options, const char *argument,
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
         const struct cmd_flag_spec *spec = &cmd_flags[flag];
 
-        if ((spec->verbs & options->verb) == 0)
+        if ((spec->verbs & options->verb->bit) == 0)
             continue;
         if (is_long ? strlen(spec->name) != length ||
                           strncmp(spec->name, name, length) != 0
@@ -544,19 +547,32 @@ static int find_flag(const struct cmd_options *options, const char *argument,
     return unknown_flag(options, name, length, error);
 }
 
+static int read_operand(struct cmd_options *options, const char *text, mu_error *error)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    if (options->verb->operand == NULL)
+        return mu_error_set(error, -MU_EINVALID, "%s: expected a flag", shown);
+    if (options->operand != NULL)
+        return mu_error_set(error, -MU_EINVALID, "%s: expected one %s, and had it", shown,
+                            options->verb->operand);
+    options->operand = text;
+    return 0;
+}
+
 /* One argument, and maybe its value behind it; ret_used says how many. */
 static int read_argument(struct cmd_options *options, char **arguments, mu_error *error,
                          size_t *ret_used)
 {
-    char shown[MU__QUOTE_BYTES];
     const char *text = NULL;
     struct cmd_value *value;
     int flag = 0;
     int rv;
 
     if (arguments[0][0] != '-' || arguments[0][1] == '\0') {
-        mu__quote(shown, sizeof shown, arguments[0], strlen(arguments[0]));
-        return mu_error_set(error, -MU_EINVALID, "%s: expected a flag", shown);
+        *ret_used = 1;
+        return read_operand(options, arguments[0], error);
     }
     rv = find_flag(options, arguments[0], error, &flag, &text);
     if (rv != 0)
@@ -585,19 +601,23 @@ static bool asks_help(char **arguments)
     return false;
 }
 
-int cmd_options_parse(unsigned verb, const char *verb_name, char **arguments,
-                      mu_error *ret_error, struct cmd_options *ret_options)
+int cmd_options_parse(const struct cmd_verb *verb, char **arguments, mu_error *ret_error,
+                      struct cmd_options *ret_options)
 {
     size_t used = 0;
     int rv = 0;
 
-    *ret_options = (struct cmd_options){.verb = verb, .verb_name = verb_name};
+    *ret_options = (struct cmd_options){.verb = verb};
     if (asks_help(arguments)) {
         ret_options->help = true;
         return 0;
     }
     for (size_t i = 0; rv == 0 && arguments[i] != NULL; i += used)
         rv = read_argument(ret_options, arguments + i, ret_error, &used);
+    if (rv == 0 && verb->operand != NULL && ret_options->operand == NULL)
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "expected a %s; `muster %s --help` says more", verb->operand,
+                          verb->name);
     if (rv == 0)
         rv = read_rest(ret_options, ret_error);
     if (rv != 0)

@@ -97,17 +97,19 @@ struct cmd_value {
     size_t items_count;
 };
 
+struct cmd_verb;
+
 struct cmd_options {
-    unsigned verb;          /* CMD_NODE ... */
-    const char *verb_name;
+    const struct cmd_verb *verb;
+    const char *operand;    /* the argument that is no flag; NULL: the verb has none */
     bool help;              /* --help was asked for; nothing else is valid then */
     struct cmd_value values[CMD_FLAGS_COUNT];
 };
 
 /* Read the arguments after the verb, and the environment. -MU_EINVALID with the flag, its
  * value and what was expected; *ret_options is then free of memory. */
-int cmd_options_parse(unsigned verb, const char *verb_name, char **arguments,
-                      mu_error *ret_error, struct cmd_options *ret_options);
+int cmd_options_parse(const struct cmd_verb *verb, char **arguments, mu_error *ret_error,
+                      struct cmd_options *ret_options);
 void cmd_options_done(struct cmd_options *options);
 
 const char *cmd_text(const struct cmd_options *options, enum cmd_flag flag);

@@ -151,7 +151,8 @@ static int task_of_flags(const struct cmd_options *options, struct cmd_spec *spe
     return rv;
 }
 
-static int check(const struct cmd_spec *spec, mu_error *error)
+static int check(const struct cmd_options *options, const struct cmd_spec *spec,
+                 mu_error *error)
 {
     mu_error inner;
     int rv;
@@ -164,6 +165,9 @@ static int check(const struct cmd_spec *spec, mu_error *error)
         return mu_error_set(error, -MU_EINVALID,
                             "there is no task: expected --task, or TF_CONFIG with a "
                             "task");
+    if (cmd_text(options, CMD_FLAG_BIND) != NULL &&
+        mu__cluster_may_join(spec->cluster, spec->type, spec->index))
+        return 0;
     rv = mu_cluster_validate(spec->cluster, spec->type, spec->index, &inner);
     if (rv != 0)
         return mu_error_set(error, rv, "the task %s:%d does not fit the cluster: %s",
@@ -193,7 +197,7 @@ int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
         spec.index = config.task_index;
     }
     if (rv == 0)
-        rv = check(&spec, ret_error);
+        rv = check(options, &spec, ret_error);
     if (rv != 0) {
         mu_cluster_free(spec.cluster);
         return rv;

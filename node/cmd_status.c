@@ -1,11 +1,8 @@
 /* `muster status`: asks the chief, as a client of its own, and prints what it says. */
 #include "node/cmd.h"
+#include "node/cmd_ask.h"
 #include "node/cmd_json.h"
-#include "node/cmd_log.h"
-#include "node/cmd_route.h"
-#include "node/cmd_spec.h"
 #include "node/cmd_table.h"
-#include "resolver/cluster.h"
 
 #include "muster/node.h"
 
@@ -13,46 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum {
-    INDEX_FIRST = 100000,   /* of our client: far above those of real ones */
-    INDEX_COUNT = 900000,
-    CLOSE_MS = 500
-};
-
-struct question {
-    const struct cmd_options *options;
-    struct cmd_log log;
-    mu_cluster *spec;       /* the whole cluster, NULL when unknown */
-    mu_cluster *chief;      /* the chief alone */
-    const char *address;
-    int own_index;
-    mu_value *status;
-};
-
-/* ---- reading the status ---- */
-
-static int64_t number_of(const mu_value *map, const char *key)
-{
-    int64_t number = 0;
-
-    (void)mu_value_get_int(mu_value_find(map, key), &number);
-    return number;
-}
-
-static const char *text_of(const mu_value *map, const char *key)
-{
-    const char *text = "";
-    size_t size;
-
-    (void)mu_value_get_string(mu_value_find(map, key), &text, &size);
-    return text;
-}
+enum { LINE_WIDTH = 88 };
 
 static bool is_task(const mu_value *map, const char *type, int index)
 {
-    return strcmp(text_of(map, "type"), type) == 0 && number_of(map, "index") == index;
+    return strcmp(cmd_map_text(map, "type"), type) == 0 &&
+           cmd_map_number(map, "index") == index;
 }
 
 /* ---- completing it: the chief itself, without us, and who is missing ---- */
@@ -81,8 +45,8 @@ static int compare_tasks(const void *a, const void *b)
 {
     const mu_value *one = *(const mu_value *const *)a;
     const mu_value *two = *(const mu_value *const *)b;
-    int types = strcmp(text_of(one, "type"), text_of(two, "type"));
-    int64_t indices = number_of(one, "index") - number_of(two, "index");
+    int types = strcmp(cmd_map_text(one, "type"), cmd_map_text(two, "type"));
+    int64_t indices = cmd_map_number(one, "index") - cmd_map_number(two, "index");
 
     return types != 0 ? types : (indices > 0) - (indices < 0);
 }
@@ -105,36 +69,79 @@ static mu_value *sort_tasks(mu_value *list)
     return sorted;
 }
 
-static mu_value *complete_tasks(const struct question *q, const mu_value *tasks)
+/* For how long the chief has missed a worker that was there before; -1: it does not say.
+ * `status` has it by the task's name. */
+static int64_t missing_ms(const mu_value *status, const char *type, int index)
 {
-    mu_value *list = mu_value_list();
+    const mu_value *list = mu_value_find(status, "workers_missing");
+    char name[64];
+
+    (void)snprintf(name, sizeof name, "/job:%s/task:%d", type, index);
+    for (size_t i = 0; i < mu_value_count(list); i++)
+        if (strcmp(cmd_map_text(mu_value_at(list, i), "task"), name) == 0)
+            return cmd_map_number(mu_value_at(list, i), "for_ms");
+    return -1;
+}
+
+static void add_missing(mu_value *list, const mu_value *status, const char *type,
+                        int index, const char *address)
+{
+    int64_t for_ms = missing_ms(status, type, index);
+    mu_value *map;
+
+    if (has_task(list, type, index))
+        return;
+    map = task_value(type, index, address, "missing");
+    if (for_ms >= 0)
+        (void)mu_value_set(map, "for_ms", mu_value_int(for_ms));
+    (void)mu_value_append(list, map);
+}
+
+/* Those of the cluster, where that is known; and workers that the chief waits for. */
+static void add_all_missing(const struct cmd_ask *ask, const mu_value *status,
+                            mu_value *list)
+{
+    const mu_value *missing = mu_value_find(status, "workers_missing");
     const char *type;
     const char *address;
     int index;
 
-    (void)mu_value_append(list, task_value("chief", 0, q->address, "up"));
+    for (size_t i = 0; mu_cluster_task_at(ask->spec, i, &type, &index, &address) == 0;
+         i++)
+        if (strcmp(type, "client") != 0)
+            add_missing(list, status, type, index, address);
+    for (size_t i = 0; i < mu_value_count(missing); i++)
+        if (sscanf(cmd_map_text(mu_value_at(missing, i), "task"), "/job:worker/task:%d",
+                   &index) == 1)
+            add_missing(list, status, "worker", index, "");
+}
+
+static mu_value *complete_tasks(const struct cmd_ask *ask, const mu_value *status)
+{
+    const mu_value *tasks = mu_value_find(status, "tasks");
+    mu_value *list = mu_value_list();
+
+    (void)mu_value_append(list, task_value("chief", 0, ask->address, "up"));
     for (size_t i = 0; i < mu_value_count(tasks); i++)
-        if (!is_task(mu_value_at(tasks, i), "client", q->own_index))
+        if (!is_task(mu_value_at(tasks, i), "client", ask->own_index))
             (void)mu_value_append(list, mu_value_ref(mu_value_at(tasks, i)));
-    for (size_t i = 0; mu_cluster_task_at(q->spec, i, &type, &index, &address) == 0; i++)
-        if (strcmp(type, "client") != 0 && !has_task(list, type, index))
-            (void)mu_value_append(list, task_value(type, index, address, "missing"));
+    add_all_missing(ask, status, list);
     return sort_tasks(list);
 }
 
 /* A copy with the tasks completed; the rest is shared. */
-static mu_value *complete_status(const struct question *q)
+static mu_value *complete_status(const struct cmd_ask *ask, const mu_value *status)
 {
     mu_value *map = mu_value_map();
 
-    (void)mu_value_set(map, "chief", mu_value_string(q->address));
-    for (size_t i = 0; i < mu_value_count(q->status); i++) {
-        const char *key = mu_value_key(q->status, i);
-        const mu_value *item = mu_value_at(q->status, i);
+    (void)mu_value_set(map, "chief", mu_value_string(ask->address));
+    for (size_t i = 0; i < mu_value_count(status); i++) {
+        const char *key = mu_value_key(status, i);
 
         (void)mu_value_set(map, key,
-                           strcmp(key, "tasks") == 0 ? complete_tasks(q, item)
-                                                     : mu_value_ref(item));
+                           strcmp(key, "tasks") == 0
+                               ? complete_tasks(ask, status)
+                               : mu_value_ref(mu_value_at(status, i)));
     }
     return map;
 }
@@ -145,45 +152,67 @@ static void cell_count(struct cmd_table *table, unsigned column, const mu_value 
                        const char *key)
 {
     if (mu_value_find(map, key) != NULL)
-        cmd_table_cell(table, column, "%" PRId64, number_of(map, key));
+        cmd_table_cell(table, column, "%" PRId64, cmd_map_number(map, key));
 }
 
 static void cell_duration(struct cmd_table *table, unsigned column, const mu_value *map,
                           const char *key)
 {
-    int64_t ms = number_of(map, key);
+    char text[32];
 
-    if (mu_value_find(map, key) == NULL)
-        return;
-    if (ms < 10000)
-        cmd_table_cell(table, column, "%" PRId64 " ms", ms);
-    else if (ms < 600000)
-        cmd_table_cell(table, column, "%" PRId64 " s", ms / 1000);
-    else
-        cmd_table_cell(table, column, "%" PRId64 " min", ms / 60000);
+    if (mu_value_find(map, key) != NULL)
+        cmd_table_cell(table, column, "%s",
+                       cmd_duration(cmd_map_number(map, key), text, sizeof text));
+}
+
+/* "up", and what else there is to be said. */
+static void cell_state(struct cmd_table *table, unsigned column, const mu_value *map)
+{
+    int64_t failures = cmd_map_number(map, "failures");
+    char failing[48] = "";
+
+    if (failures > 0)
+        (void)snprintf(failing, sizeof failing, ", %" PRId64 " failures reported",
+                       failures);
+    cmd_table_cell(table, column, "%s%s%s%s", cmd_map_text(map, "state"),
+                   cmd_map_truth(map, "building") ? ", building" : "",
+                   cmd_map_truth(map, "draining") ? ", draining" : "", failing);
 }
 
 static void task_row(struct cmd_table *table, const mu_value *map)
 {
     cmd_table_row(table);
-    cmd_table_cell(table, 0, "/job:%s/task:%" PRId64, text_of(map, "type"),
-                   number_of(map, "index"));
-    cmd_table_cell(table, 1, "%s", text_of(map, "address"));
-    cmd_table_cell(table, 2, "%s", text_of(map, "state"));
+    cmd_table_cell(table, 0, "/job:%s/task:%" PRId64, cmd_map_text(map, "type"),
+                   cmd_map_number(map, "index"));
+    cmd_table_cell(table, 1, "%s", cmd_map_text(map, "address"));
+    cell_state(table, 2, map);
     cell_duration(table, 3, map, "for_ms");
     cell_count(table, 4, map, "in_flight");
-    cell_count(table, 5, map, "finished");
-    cell_count(table, 6, map, "failed");
+    cell_count(table, 5, map, "orphans");
+    cell_count(table, 6, map, "finished");
+    cell_count(table, 7, map, "failed");
 }
 
 static void closure_row(struct cmd_table *table, const mu_value *map)
 {
     cmd_table_row(table);
-    cmd_table_cell(table, 0, "%" PRIx64, (uint64_t)number_of(map, "closure"));
-    cmd_table_cell(table, 1, "%s", text_of(map, "function"));
-    cmd_table_cell(table, 2, "%s", text_of(map, "task"));
-    cmd_table_cell(table, 3, "%" PRId64, number_of(map, "attempt"));
-    cell_duration(table, 4, map, "for_ms");
+    cmd_table_cell(table, 0, "%" PRId64, cmd_map_number(map, "closure"));
+    cmd_table_cell(table, 1, "%s", cmd_map_text(map, "function"));
+    cmd_table_cell(table, 2, "%s", cmd_map_text(map, "name"));
+    cmd_table_cell(table, 3, "%s", cmd_map_text(map, "task"));
+    cmd_table_cell(table, 4, "%" PRId64, cmd_map_number(map, "attempt"));
+    cell_duration(table, 5, map, "for_ms");
+}
+
+static void per_worker_row(struct cmd_table *table, const mu_value *map)
+{
+    const char *function = cmd_map_text(map, "function");
+
+    cmd_table_row(table);
+    cell_count(table, 0, map, "number");
+    cmd_table_cell(table, 1, "%s", function[0] == '\0' ? "(given values)" : function);
+    cell_count(table, 2, map, "users");
+    cell_count(table, 3, map, "failures");
 }
 
 static void metric_row(struct cmd_table *table, const mu_value *map)
@@ -192,9 +221,9 @@ static void metric_row(struct cmd_table *table, const mu_value *map)
 
     (void)mu_value_get_float(mu_value_find(map, "number"), &number);
     cmd_table_row(table);
-    cmd_table_cell(table, 0, "%s", text_of(map, "name"));
+    cmd_table_cell(table, 0, "%s", cmd_map_text(map, "name"));
     cmd_table_cell(table, 1, "%g", number);
-    cmd_table_cell(table, 2, "%" PRId64, number_of(map, "step"));
+    cmd_table_cell(table, 2, "%" PRId64, cmd_map_number(map, "step"));
     cell_duration(table, 3, map, "age_ms");
 }
 
@@ -213,10 +242,10 @@ static void shard_row(struct cmd_table *table, int64_t ps, const mu_value *map)
     }
     cmd_table_row(table);
     cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, ps);
-    cmd_table_cell(table, 1, "%s", text_of(map, "name"));
-    cmd_table_cell(table, 2, "%" PRId64 " of %" PRId64, number_of(map, "shard"),
-                   number_of(map, "shards"));
-    cmd_table_cell(table, 3, "%s", text_of(map, "dtype"));
+    cmd_table_cell(table, 1, "%s", cmd_map_text(map, "name"));
+    cmd_table_cell(table, 2, "%" PRId64 " of %" PRId64, cmd_map_number(map, "shard"),
+                   cmd_map_number(map, "shards"));
+    cmd_table_cell(table, 3, "%s", cmd_map_text(map, "dtype"));
     cmd_table_cell(table, 4, "%s", text);
     cell_count(table, 5, map, "bytes");
     cell_count(table, 6, map, "version");
@@ -232,11 +261,11 @@ static void server_row(struct cmd_table *table, const mu_value *map)
 
         if (mu_value_find(shard, "left_out") != NULL) {
             cmd_table_row(table);
-            cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, number_of(map, "ps"));
+            cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, cmd_map_number(map, "ps"));
             cmd_table_cell(table, 1, "and %" PRId64 " more",
-                           number_of(shard, "left_out"));
+                           cmd_map_number(shard, "left_out"));
         } else {
-            shard_row(table, number_of(map, "ps"), shard);
+            shard_row(table, cmd_map_number(map, "ps"), shard);
         }
     }
 }
@@ -253,40 +282,91 @@ static void print_list(const mu_value *list, const char *title, const char *head
     cmd_table_done(&table);
 }
 
+static void cell_seconds(struct cmd_table *table, unsigned column, const mu_value *map,
+                         const char *key)
+{
+    double seconds = 0;
+
+    (void)mu_value_get_float(mu_value_find(map, key), &seconds);
+    cmd_table_cell(table, column, "%.4g s", seconds);
+}
+
+/* Timers that have measured something. */
+static void print_timers(const mu_value *timers)
+{
+    struct cmd_table table;
+
+    cmd_table_init(&table, "TIMER|COUNT|MEAN|LEAST|MOST|SUM");
+    for (size_t i = 0; i < mu_value_count(timers); i++) {
+        const mu_value *timer = mu_value_at(timers, i);
+
+        if (cmd_map_number(timer, "count") == 0)
+            continue;
+        cmd_table_row(&table);
+        cmd_table_cell(&table, 0, "%s", mu_value_key(timers, i));
+        cell_count(&table, 1, timer, "count");
+        cell_seconds(&table, 2, timer, "mean_s");
+        cell_seconds(&table, 3, timer, "min_s");
+        cell_seconds(&table, 4, timer, "max_s");
+        cell_seconds(&table, 5, timer, "sum_s");
+    }
+    cmd_table_print(&table, "timers");
+    cmd_table_done(&table);
+}
+
+/* "queued 5, in flight 4, ...", in lines of LINE_WIDTH. */
 static void print_closures(const mu_value *closures)
 {
-    (void)printf("\nclosures\n ");
-    for (size_t i = 0; i < mu_value_count(closures); i++) {
-        const char *key = mu_value_key(closures, i);
+    size_t count = mu_value_count(closures);
+    int at = 1;
 
-        (void)printf(" %s %" PRId64 "%s", key, number_of(closures, key),
-                     i + 1 < mu_value_count(closures) ? "," : "\n");
+    (void)printf("\nclosures\n ");
+    for (size_t i = 0; i < count; i++) {
+        const char *key = mu_value_key(closures, i);
+        char text[CMD_CELL_BYTES];
+        int length = snprintf(text, sizeof text, " %s %" PRId64 "%s", key,
+                              cmd_map_number(closures, key), i + 1 < count ? "," : "");
+
+        for (char *c = text; *c != '\0'; c++)
+            *c = *c == '_' ? ' ' : *c;
+        if (at + length > LINE_WIDTH) {
+            (void)printf("\n ");
+            at = 1;
+        }
+        (void)printf("%s", text);
+        at += length;
     }
+    (void)printf("\n");
 }
 
 static void print_text(const mu_value *status)
 {
-    (void)printf("chief at %s\n", text_of(status, "chief"));
+    int64_t silent = cmd_map_number(status, "servers_missing");
+
+    (void)printf("chief at %s\n", cmd_map_text(status, "chief"));
     print_list(mu_value_find(status, "tasks"), "tasks",
-               "TASK|ADDRESS|STATE|FOR|IN FLIGHT|FINISHED|FAILED", task_row);
+               "TASK|ADDRESS|STATE|FOR|IN FLIGHT|ORPHANS|FINISHED|FAILED", task_row);
     print_closures(mu_value_find(status, "closures"));
     print_list(mu_value_find(status, "in_flight"), "longest in flight, of each worker",
-               "CLOSURE|FUNCTION|TASK|ATTEMPT|FOR", closure_row);
+               "CLOSURE|FUNCTION|NAME|TASK|ATTEMPT|FOR", closure_row);
+    print_list(mu_value_find(status, "per_worker"), "per-worker values",
+               "VALUE|FUNCTION|USERS|FAILURES", per_worker_row);
     print_list(mu_value_find(status, "variables"), "variables",
                "TASK|VARIABLE|SHARD|DTYPE|DIMS|BYTES|VERSION", server_row);
     print_list(mu_value_find(status, "metrics"), "metrics", "NAME|NUMBER|STEP|AGE",
                metric_row);
-    if (number_of(status, "servers_missing") > 0)
-        (void)printf("\n%" PRId64 " parameter servers did not answer in time\n",
-                     number_of(status, "servers_missing"));
+    print_timers(mu_value_find(status, "timers"));
+    if (silent > 0)
+        (void)printf("\n%" PRId64 " parameter server%s did not answer in time\n", silent,
+                     silent == 1 ? "" : "s");
 }
 
-static int print_status(const struct question *q)
+static int print_status(const struct cmd_ask *ask, const mu_value *answer)
 {
-    mu_value *status = complete_status(q);
+    mu_value *status = complete_status(ask, answer);
     int rv = 0;
 
-    if (cmd_number(q->options, CMD_FLAG_OUTPUT) == 1)
+    if (cmd_number(ask->options, CMD_FLAG_OUTPUT) == 1)
         rv = status == NULL ? -MU_ENOMEM : cmd_json_print(cmd_json_value(status));
     else
         print_text(status);
@@ -296,100 +376,18 @@ static int print_status(const struct question *q)
 
 /* ---- asking ---- */
 
-/* Whom to ask. A cluster spec is wanted even beside --address: it says who is missing. */
-static int find_chief(struct question *q, mu_error *error)
+static int ask_status(struct cmd_ask *ask, mu_error *error)
 {
-    const char *given = cmd_text(q->options, CMD_FLAG_ADDRESS);
-    char origin[64];
-    mu_error inner;
-    int rv = cmd_spec_cluster(q->options, error, &q->spec);
+    mu_value *status = NULL;
+    int rv = mu_node_status(ask->node, cmd_number(ask->options, CMD_FLAG_LIMIT_MS), error,
+                            &status);
+    int code = rv == 0 ? print_status(ask, status) : cmd_ask_code(rv);
 
-    if (rv != 0)
-        return rv;
-    q->chief = mu_cluster_new();
-    if (q->chief == NULL)
-        return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    if (given == NULL && mu_cluster_address(q->spec, "chief", 0) == NULL)
-        return mu_error_set(error, -MU_EINVALID,
-                            "there is no chief to ask: expected --address, or --cluster "
-                            "or TF_CONFIG with a chief");
-    if (given == NULL) {
-        given = mu_cluster_address(q->spec, "chief", 0);
-        (void)snprintf(origin, sizeof origin, "cluster.chief");
-    } else {
-        (void)cmd_origin(q->options, CMD_FLAG_ADDRESS, origin, sizeof origin);
-    }
-    rv = mu_cluster_add(q->chief, "chief", 0, given, &inner);
-    if (rv != 0)
-        return mu_error_set(error, rv, "%s: %s", origin, inner.message);
-    q->address = mu__cluster_url(q->chief, "chief", 0);
-    return 0;
-}
-
-static mu_node_options options_of(struct question *q, const char *route)
-{
-    const char *bind = cmd_text(q->options, CMD_FLAG_BIND);
-    mu_node_options options;
-
-    mu_node_options_init(&options);
-    options.cluster = q->chief;
-    options.cluster_name = cmd_text(q->options, CMD_FLAG_CLUSTER_NAME);
-    options.task_type = "client";
-    options.task_index = q->own_index;
-    options.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
-    options.advertise_address = cmd_text(q->options, CMD_FLAG_ADVERTISE);
-    options.log = cmd_log_line;
-    options.log_user = &q->log;
-    options.log_level = q->log.level;
-    return options;
-}
-
-static int ask(struct question *q, mu_error *error)
-{
-    char route[CMD_ROUTE_BYTES];
-    mu_node_options options;
-    mu_node *node;
-    int rv;
-
-    cmd_route(q->address, route);
-    options = options_of(q, route);
-    rv = mu_node_open(&options, error, &node);
-    if (rv != 0)
-        return rv == -MU_EINVALID ? CMD_USAGE : CMD_ADDRESS;
-    rv = mu_node_status(node, cmd_number(q->options, CMD_FLAG_LIMIT_MS), error,
-                        &q->status);
-    (void)mu_node_close(node, CLOSE_MS, NULL);
-    if (rv == 0)
-        return CMD_FINE;
-    return rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE ? CMD_UNREACHED : CMD_FAILED;
-}
-
-static int answer(struct question *q, mu_error *error)
-{
-    int code = find_chief(q, error) == 0 ? ask(q, error) : CMD_USAGE;
-
-    return code == CMD_FINE ? print_status(q) : code;
+    mu_value_free(status);
+    return code;
 }
 
 int cmd_status(struct cmd_options *options)
 {
-    struct question q = {
-        .options = options,
-        .own_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT),
-    };
-    mu_error error = {.message = "out of memory"};
-    int code = CMD_USAGE;
-
-    if (cmd_log_open(options, &error, &q.log) == 0) {
-        if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
-            q.log.level = MU_LOG_ERROR;
-        code = answer(&q, &error);
-        cmd_log_close(&q.log);
-    }
-    if (code != CMD_FINE)
-        (void)fprintf(stderr, "muster status: %s\n", error.message);
-    mu_value_free(q.status);
-    mu_cluster_free(q.chief);
-    mu_cluster_free(q.spec);
-    return code;
+    return cmd_ask(options, ask_status);
 }

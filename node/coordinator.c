@@ -29,7 +29,7 @@ int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_m
     return rv;
 }
 
-mu_node *mu__coordinator_node(mu_coordinator *c, mu_error *ret_error)
+mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
 {
     if (!atomic_load_explicit(&c->detached, memory_order_acquire))
         return c->node;
@@ -287,15 +287,18 @@ static int raise_pending(mu_coordinator *c, mu_node *node, int64_t limit_ms,
                                   : raise_error(node, limit_ms, ret_error);
 }
 
-static bool has_room(const struct mu__session *session, const mu_node *node)
+static uint64_t outstanding(const struct mu__session *session)
 {
-    uint64_t scheduled = atomic_load_explicit(&session->scheduled, memory_order_relaxed);
-
-    return scheduled - atomic_load_explicit(&session->resolved, memory_order_relaxed) <
-           node->queue_max;
+    return atomic_load_explicit(&session->scheduled, memory_order_relaxed) -
+           atomic_load_explicit(&session->resolved, memory_order_relaxed);
 }
 
-/* One alone may be larger than the bound. */
+static bool has_room(const struct mu__session *session, const mu_node *node)
+{
+    return outstanding(session) < node->queue_max;
+}
+
+/* A closure that is alone may be larger than the bound. */
 static bool has_room_for(const struct mu__session *session, uint64_t bytes)
 {
     uint64_t max = atomic_load_explicit(&session->bytes_max, memory_order_relaxed);
@@ -304,7 +307,7 @@ static bool has_room_for(const struct mu__session *session, uint64_t bytes)
     uint64_t scheduled = atomic_load_explicit(&session->bytes_scheduled,
                                               memory_order_relaxed);
 
-    return max == 0 || scheduled == resolved || scheduled - resolved + bytes <= max;
+    return max == 0 || outstanding(session) == 0 || scheduled - resolved + bytes <= max;
 }
 
 static int wait_for_room(const mu_coordinator *c, mu_node *node, uint64_t bytes,
@@ -354,14 +357,14 @@ int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, int64_t limit_ms,
 int mu_coordinator_join(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
 
     return node == NULL ? -MU_ECLOSED : mu__client_call(node, &call, limit_ms, ret_error);
 }
 
 int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
     int rv = 0;
 
     if (node == NULL)

@@ -30,8 +30,8 @@ void mu__coordinator_detach(mu_node *node, int64_t limit_ms);
 /* Free its memory, once no actor knows it. NULL is fine. */
 void mu__coordinator_drop(mu_coordinator *coordinator);
 
-/* NULL, and an error, when the node is being closed. */
-mu_node *mu__coordinator_node(mu_coordinator *coordinator, mu_error *ret_error);
+/* Its node; NULL, and an error, when that is being closed. */
+mu_node *mu__coordinator_reach(mu_coordinator *coordinator, mu_error *ret_error);
 
 /* Wait until there is room for a closure with `bytes` of arguments and no error is
  * pending; 0, or why nothing can be scheduled. */
@@ -48,8 +48,8 @@ int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *r
                   int64_t limit_ms, mu_error *ret_error);
 
 /* Pack arguments (NULL: none) behind a message; they were measured before. */
-int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *ret_packed,
-                  mu_error *ret_error);
+int mu__pack_args(struct mu__msg *msg, const mu_value *args,
+                  struct mu__packed *ret_packed, mu_error *ret_error);
 
 /* Sizes of arguments, which may be NULL; an error when they are beyond the bounds. */
 int mu__measure_args(const mu_value *args, uint64_t *ret_bytes, mu_error *ret_error);

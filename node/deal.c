@@ -146,11 +146,15 @@ static void order_end(struct order *order, const struct mu__consumer *consumer)
 /* Also when the node is closed before the closure is resolved. */
 static void on_resolved(mu_remote_value *value, void *user)
 {
-    static const struct mu__consumer unknown = {.worker = -1};
+    const struct mu__consumer consumer = {
+        .closure = value->closure,
+        .attempt = value->attempt,
+        .worker = -1,
+    };
     bool consumed =
         mu_remote_value_state(value) == MU_REMOTE_READY && value->error == NULL;
 
-    order_end(user, consumed ? &unknown : NULL);
+    order_end(user, consumed ? &consumer : NULL);
 }
 
 /* Hear of its end. Without memory for that it is tried again later. */
@@ -349,12 +353,9 @@ static int schedule_order(mu_deal *deal, struct order *order, const struct wish 
 
     if (args == NULL)
         return mu_error_set(error, -MU_ENOMEM, "no memory for a closure's arguments");
-    if (wish->options == NULL)
-        rv = mu_coordinator_schedule(deal->coordinator, wish->function, args,
-                                     left_ms(limit), error, &order->value);
-    else
-        rv = mu_error_set(error, -MU_EUNIMPLEMENTED,
-                          "closures of a deal have no options of their own");
+    rv = mu_coordinator_schedule_with(deal->coordinator, wish->function, args,
+                                      wish->options, left_ms(limit), error,
+                                      &order->value);
     mu_value_free(args);
     return rv;
 }

@@ -1,5 +1,5 @@
-/* Remote values: reading them, and letting go of them. A remote value holds the memory of
- * its node, so that one may be read and freed whenever, also after its node was closed. */
+/* Remote values: reading them, and letting go of them. A remote value holds the memory
+ * of its node, so that it may be read and freed whenever, also after that was closed. */
 #include "node/coordinator.h"
 
 #include "actors/messages.h"
@@ -270,8 +270,9 @@ int mu_coordinator_fetch(mu_coordinator *c, const mu_value *structure, int64_t l
     if (rv == 0)
         rv = fetch_references(structure, &references, limit_ms, ret_error, ret_value);
     else
-        (void)mu_error_set(ret_error, rv, "a reference in the structure is not of a value "
-                           "of this coordinator");
+        (void)mu_error_set(ret_error, rv,
+                           "a reference in the structure is not of a value of this "
+                           "coordinator");
     mu__references_done(&references);
     return rv;
 }

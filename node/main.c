@@ -8,10 +8,12 @@
 
 static int unknown_verb(const char *word)
 {
-    static const char *const words[] = {"node", "run", "status", "version", "help", NULL};
-    const char *near = cmd_nearest(word, words);
+    const char *words[CMD_WORDS_MAX] = {"help"};
+    const char *near;
     char shown[MU__QUOTE_BYTES];
 
+    cmd_verb_words(words + 1);
+    near = cmd_nearest(word, words);
     mu__quote(shown, sizeof shown, word, strlen(word));
     (void)fprintf(stderr, "muster: no verb %s%s%s%s; `muster help` lists them\n", shown,
                   near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,
@@ -25,7 +27,7 @@ static int run_verb(const struct cmd_verb *verb, char **arguments)
     mu_error error;
     int code;
 
-    if (cmd_options_parse(verb->bit, verb->name, arguments, &error, &options) != 0) {
+    if (cmd_options_parse(verb, arguments, &error, &options) != 0) {
         (void)fprintf(stderr, "muster %s: %s\n", verb->name, error.message);
         return CMD_USAGE;
     }

@@ -195,6 +195,8 @@ static int spawn_actors(struct mu__member *member,
     int rv = 0;
 
     supervisor.origin = member->incarnation;
+    while (mu__cluster_url(config->cluster, "worker", (int)supervisor.workers) != NULL)
+        supervisor.workers++;
     supervisor.window = config->window;
     supervisor.attempts_max = config->attempts_max;
     supervisor.queue_max = config->queue_max;

@@ -252,6 +252,16 @@ static void on_stop(uv_async_t *async)
 
 /* ---- birth ---- */
 
+/* A worker that the cluster does not list says where it listens: one without an address
+ * of its own is more likely one with a wrong index. */
+static int check_task(const mu_node_options *o, mu_error *ret_error)
+{
+    if (o->bind_address != NULL &&
+        mu__cluster_may_join(o->cluster, o->task_type, o->task_index))
+        return 0;
+    return mu_cluster_validate(o->cluster, o->task_type, o->task_index, ret_error);
+}
+
 static int check_options(const mu_node_options *o, mu_error *ret_error)
 {
     int rv;
@@ -275,7 +285,7 @@ static int check_options(const mu_node_options *o, mu_error *ret_error)
                           o->silence_ms, o->heartbeat_ms);
     if (rv != 0)
         return rv;
-    return mu_cluster_validate(o->cluster, o->task_type, o->task_index, ret_error);
+    return check_task(o, ret_error);
 }
 
 static const char *own_url(const mu_node_options *o)

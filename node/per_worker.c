@@ -5,6 +5,7 @@
 #include "actors/references.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- questions ---- */
@@ -79,7 +80,7 @@ static int open_per_worker(mu_coordinator *c, const char *function, const mu_val
                            int64_t limit_ms, mu_error *ret_error,
                            mu_per_worker **ret_per_worker)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
     struct mu__msg *request;
     uint64_t bytes;
     int rv;
@@ -126,7 +127,7 @@ void mu_per_worker_close(mu_per_worker *per_worker)
 
 /* ---- explanations ---- */
 
-static struct mu__msg *status_request(const char *name)
+static struct mu__msg *status_request(uint64_t closure, const char *name)
 {
     struct mu__view view = mu__view_str(name);
     struct mu__msg *msg =
@@ -136,9 +137,51 @@ static struct mu__msg *status_request(const char *name)
     if (msg == NULL)
         return NULL;
     body = mu__body(msg);
-    memcpy(body + 1, view.data, view.size);
-    body->name = (struct mu__view){body + 1, view.size};
+    body->closure = closure;
+    if (view.size > 0) {
+        memcpy(body + 1, view.data, view.size);
+        body->name = (struct mu__view){body + 1, view.size};
+    }
     return msg;
+}
+
+static bool is_known(const mu_value *reasons)
+{
+    const char *state = "unknown";
+    size_t size;
+
+    (void)mu_value_get_string(mu_value_find(reasons, "state"), &state, &size);
+    return strcmp(state, "unknown") != 0;
+}
+
+static int not_known(uint64_t closure, const char *name, mu_error *ret_error)
+{
+    if (closure != 0)
+        return mu_error_set(ret_error, -MU_ENOTFOUND, "the chief knows no closure %llu",
+                            (unsigned long long)closure);
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "the chief knows no closure named \"%s\"", name);
+}
+
+int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t limit_ms,
+                    mu_error *ret_error, mu_value **ret_reasons)
+{
+    struct mu__client_call call = {0};
+    int rv;
+
+    if (closure == 0 &&
+        (name == NULL || name[0] == '\0' || strlen(name) > MU__CLOSURE_NAME_MAX))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a closure's name has 1 to %d bytes", MU__CLOSURE_NAME_MAX);
+    rv = mu__ask_chief(node, &call, status_request(closure, closure == 0 ? name : ""),
+                       limit_ms, ret_error);
+    if (rv == 0 && !is_known(call.status))
+        rv = not_known(closure, name, ret_error);
+    if (rv == 0)
+        *ret_reasons = call.status;
+    else
+        mu_value_free(call.status);
+    return rv;
 }
 
 /* The value is not changed by it. */
@@ -151,21 +194,10 @@ static int explain_value(mu_node *node, const mu_remote_value *value, int64_t li
     };
     int rv = mu__client_call(node, &call, limit_ms, ret_error);
 
-    *ret_reasons = call.status;
-    return rv;
-}
-
-static int explain_name(mu_node *node, const char *name, int64_t limit_ms,
-                        mu_error *ret_error, mu_value **ret_reasons)
-{
-    struct mu__client_call call = {0};
-    int rv;
-
-    if (name == NULL || name[0] == '\0' || strlen(name) > MU__CLOSURE_NAME_MAX)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "a closure's name has 1 to %d bytes", MU__CLOSURE_NAME_MAX);
-    rv = mu__ask_chief(node, &call, status_request(name), limit_ms, ret_error);
-    *ret_reasons = call.status;
+    if (rv == 0)
+        *ret_reasons = call.status;
+    else
+        mu_value_free(call.status);
     return rv;
 }
 
@@ -173,34 +205,32 @@ int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
                            const char *name, int64_t limit_ms, mu_error *ret_error,
                            mu_value **ret_reasons)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
-    mu_value *reasons = NULL;
-    int rv;
+    mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
         return -MU_ECLOSED;
-    if (value != NULL && value->held.home != &node->home)
+    if (value == NULL)
+        return mu_node_explain(node, 0, name, limit_ms, ret_error, ret_reasons);
+    if (value->held.home != &node->home)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the value is not of this coordinator");
-    rv = value != NULL ? explain_value(node, value, limit_ms, ret_error, &reasons)
-                       : explain_name(node, name, limit_ms, ret_error, &reasons);
-    if (rv == 0 && mu_value_type(reasons) != MU_VALUE_MAP)
-        rv = mu_error_set(ret_error, -MU_ENOTFOUND, "the chief knows no such closure%s%s",
-                          value == NULL ? ": " : "", value == NULL ? name : "");
-    if (rv == 0)
-        *ret_reasons = reasons;
-    else
-        mu_value_free(reasons);
-    return rv;
+    return explain_value(node, value, limit_ms, ret_error, ret_reasons);
 }
 
 /* ---- leaving ---- */
 
+/* `worker`: its task index + 1, 0 for this node's own. */
 static int drain(mu_node *node, uint32_t worker, int64_t limit_ms, mu_error *ret_error)
 {
     struct mu__msg *request = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain));
-    struct mu__client_call call = {0};
+    char late[128];
+    struct mu__client_call call = {.late = late, .at_once = worker == 0};
 
+    if (worker == 0)
+        (void)snprintf(late, sizeof late, "this worker still has closures to finish");
+    else
+        (void)snprintf(late, sizeof late, "/job:worker/task:%u still has closures to "
+                       "finish; it gets no more, and leaves then", worker - 1);
     if (request != NULL)
         ((struct mu__drain *)mu__body(request))->worker = worker;
     return mu__ask_chief(node, &call, request, limit_ms, ret_error);
@@ -209,7 +239,7 @@ static int drain(mu_node *node, uint32_t worker, int64_t limit_ms, mu_error *ret
 int mu_coordinator_drain(mu_coordinator *c, int worker, int64_t limit_ms,
                          mu_error *ret_error)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
         return -MU_ECLOSED;
@@ -226,7 +256,7 @@ int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 
 int mu_coordinator_forget(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
 {
-    mu_node *node = mu__coordinator_node(c, ret_error);
+    mu_node *node = mu__coordinator_reach(c, ret_error);
     struct mu__client_call call = {0};
 
     if (node == NULL)

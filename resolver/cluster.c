@@ -400,6 +400,13 @@ int mu_cluster_validate(const mu_cluster *cluster, const char *type, int index,
     return mu__cluster_check_task(cluster, number, index, ret_error);
 }
 
+bool mu__cluster_may_join(const mu_cluster *cluster, const char *type, int index)
+{
+    return mu__cluster_check(cluster, NULL) == 0 && strcmp(type, "worker") == 0 &&
+           index >= 0 && index <= MU_CLUSTER_INDEX_MAX &&
+           mu_cluster_task_count(cluster, "chief") > 0;
+}
+
 size_t mu_cluster_task_count(const mu_cluster *cluster, const char *type)
 {
     int number;

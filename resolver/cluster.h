@@ -47,6 +47,10 @@ int mu__cluster_check(const mu_cluster *cluster, mu_error *ret_error);
 int mu__cluster_check_task(const mu_cluster *cluster, int type, int index,
                            mu_error *ret_error);
 
+/* Whether a worker that the cluster does not list may join it: one with a valid index, in
+ * a cluster with a chief that it can dial. */
+bool mu__cluster_may_join(const mu_cluster *cluster, const char *type, int index);
+
 /* The url of a task, "tcp://host:port" or "ipc:///path", as a socket takes it; NULL when
  * there is no such task. Owned by the spec. */
 const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int index);

@@ -1,5 +1,5 @@
-/* The client actor alone, with a probe in the supervisor's place that notes what it is told
- * and answers when the test says so. */
+/* The client actor alone, with a probe in the supervisor's place that notes what it is
+ * told, and answers when the test says so. */
 #include "actors/client.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
@@ -682,7 +682,8 @@ static void test_per_worker(void **state)
         mu__msg_heap(MU__PER_WORKER_MAKE, sizeof(struct mu__per_worker_make));
     struct mu__client_call call = {.call.operation = MU__CLIENT_ASK, .call.limit_ms = -1,
                                    .request = request};
-    struct mu__msg *made = answer(MU__PER_WORKER_MADE, sizeof(struct mu__per_worker_made));
+    struct mu__msg *made =
+        answer(MU__PER_WORKER_MADE, sizeof(struct mu__per_worker_made));
     struct mu__per_worker_made *body = mu__body(made);
     mu_per_worker *per_worker = mu__per_worker_new(&f->home);
     mu_remote_value *future;
@@ -707,7 +708,8 @@ static void test_per_worker(void **state)
 static void test_made_too_late(void **state)
 {
     struct fixture *f = *state;
-    struct mu__msg *made = answer(MU__PER_WORKER_MADE, sizeof(struct mu__per_worker_made));
+    struct mu__msg *made =
+        answer(MU__PER_WORKER_MADE, sizeof(struct mu__per_worker_made));
 
     *(struct mu__per_worker_made *)mu__body(made) =
         (struct mu__per_worker_made){.token = 77, .input = MU__PER_WORKER_BIT | 2};

@@ -707,6 +707,28 @@ static void test_null_is_empty(void **state)
     mu_cluster_free(NULL);
 }
 
+/* Only a worker may join that the cluster does not list, and only where a chief is. */
+static void test_who_may_join(void **state)
+{
+    mu_cluster *cluster = parse("{\"chief\":[\"a:1\"],\"worker\":[\"a:2\"]}");
+    mu_cluster *chiefless = parse("{\"worker\":[\"a:2\"]}");
+    mu_cluster *wrong = parse("{\"chief\":[\"a:1\",\"a:2\"]}");
+
+    (void)state;
+    assert_true(mu__cluster_may_join(cluster, "worker", 1));
+    assert_true(mu__cluster_may_join(cluster, "worker", MU_CLUSTER_INDEX_MAX));
+    assert_false(mu__cluster_may_join(cluster, "worker", MU_CLUSTER_INDEX_MAX + 1));
+    assert_false(mu__cluster_may_join(cluster, "worker", -1));
+    assert_false(mu__cluster_may_join(cluster, "ps", 1));
+    assert_false(mu__cluster_may_join(cluster, "banana", 1));
+    assert_false(mu__cluster_may_join(chiefless, "worker", 1));
+    assert_false(mu__cluster_may_join(wrong, "worker", 1));
+    assert_false(mu__cluster_may_join(NULL, "worker", 1));
+    mu_cluster_free(cluster);
+    mu_cluster_free(chiefless);
+    mu_cluster_free(wrong);
+}
+
 /* Asking for what is not there. */
 static void test_unknown_tasks(void **state)
 {
@@ -787,6 +809,7 @@ int main(void)
         cmocka_unit_test(test_who_is_chief),
         cmocka_unit_test(test_suggestions),
         cmocka_unit_test(test_null_is_empty),
+        cmocka_unit_test(test_who_may_join),
         cmocka_unit_test(test_unknown_tasks),
         cmocka_unit_test(test_every_json_allocation_can_fail),
     };

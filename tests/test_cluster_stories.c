@@ -1232,7 +1232,7 @@ static void test_join_without_workers(void **state)
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
         "1 closures are outstanding after 1000 ms; none is in flight: no worker "
-          "is up, or none has room");
+          "is up, or none has room; /job:worker/task:0 is missing for 1000 ms");
     cluster_start(cluster->workers[0]);
     assert_int_equal(join(cluster->chief), 0);
     end(cluster);

@@ -141,8 +141,7 @@ static int digits_step(mu_run *run, void *user)
         return rv;
     rv = step_take(user, node, &step, &error, &loss);
     if (rv != 0)
-        return mu_run_fail(run, rv, "step %lld: %s", (long long)step.number,
-                           error.message);
+        return mu_run_fail_with(run, &error);
     result = step_result(&step, node, loss);
     if (result == NULL)
         return mu_run_fail(run, -MU_ENOMEM, "no memory for the result");

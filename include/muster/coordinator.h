@@ -1,5 +1,10 @@
 /* The coordinator: schedules functions on the cluster's workers and tells what became of
- * them. It works on the chief, and on any other task through the chief. */
+ * them. It works on the chief, and on any other task through the chief.
+ *
+ * On a loop's thread, what has to wait for an answer returns -MU_EPRECONDITION: to fetch
+ * what is not there yet, or is kept by a worker; to join, explain, drain or forget;
+ * to open a per-worker value. Scheduling with limit 0, mu_remote_value_cancel,
+ * mu_coordinator_errors, references, and letting go of anything never wait. */
 #ifndef MUSTER_COORDINATOR_H
 #define MUSTER_COORDINATOR_H
 
@@ -54,7 +59,9 @@ enum mu_closure_flag {
     MU_CLOSURE_EFFECT_ONCE = 1, /* what its run writes with mu_run_add() and its like is
                                    applied once, however often the closure is run */
     MU_CLOSURE_KEEP = 2,        /* the result stays on the worker until it is fetched or
-                                   used; computed again when that worker is lost */
+                                   used; computed again when that worker is lost. Of a
+                                   closure with a name it goes to the journal instead, if
+                                   there is one */
     MU_CLOSURE_NO_BACKUP = 4    /* never run twice at the same time as a straggler */
 };
 
@@ -67,13 +74,17 @@ enum mu_priority {
 typedef struct mu_closure_options {
     const char *name;       /* for logs, `muster explain` and the journal: at most 127
                                bytes; NULL: none. With a journal, a name that has finished
-                               is not run again, and one that is under way is joined */
+                               is not run again, and one that is under way is joined.
+                               After a restart of the chief it is run, even if nobody
+                               schedules it again, unless its arguments refer to what
+                               workers keep */
     unsigned flags;         /* enum mu_closure_flag */
     int priority;           /* enum mu_priority: a lower one runs first */
     int64_t deadline_ms;    /* from now until it is resolved, or it ends with
                                -MU_EDEADLINE; 0: none */
-    int64_t run_limit_ms;   /* of one run: a longer one counts as stuck, and the closure
-                               runs elsewhere; 0: none */
+    int64_t run_limit_ms;   /* of one run, from when a worker is given it: a longer one
+                               counts as stuck, and the closure runs elsewhere; 0:
+                               none */
     unsigned attempts_max;  /* runs before it is given up; 0: the cluster's */
     int worker;             /* run on this worker (task index) only; -1: on any */
     int not_worker;         /* never on this one; -1 */
@@ -89,9 +100,10 @@ MU_EXPORT int mu_coordinator_schedule_with(mu_coordinator *coordinator,
                                            int64_t limit_ms, mu_error *ret_error,
                                            mu_remote_value **ret_value);
 
-/* Cancel the closure of a value: at once while it is queued; a run that is under way is
- * asked to stop (mu_run_cancelled), and its result is not looked at. Resolved with
- * -MU_ECANCELLED, which is no error of the coordinator. Nothing when it is resolved. */
+/* Cancel the closure of a value, and do not wait for that: it ends at once while it is
+ * queued; a run that is under way is asked to stop (mu_run_cancelled), and its result is
+ * not looked at. Resolved with -MU_ECANCELLED, which is no error of the coordinator.
+ * Nothing when it is resolved. -MU_ECLOSED when the node is closed. */
 MU_EXPORT int mu_remote_value_cancel(mu_remote_value *value);
 
 /* A reference to a remote value, to be put among the arguments of a later closure, at any
@@ -138,15 +150,16 @@ MU_EXPORT size_t mu_coordinator_errors(mu_coordinator *coordinator, mu_error *er
                                        size_t max, uint64_t *ret_lost);
 
 /* Why a closure has not run: a map with its state, attempts, where it is, what it waits
- * for. By the value, or (value NULL) by name. */
+ * for, as mu_node_explain gives it. By the value, or (value NULL) by name. */
 MU_EXPORT int mu_coordinator_explain(mu_coordinator *coordinator,
                                      const mu_remote_value *value, const char *name,
                                      int64_t limit_ms, mu_error *ret_error,
                                      mu_value **ret_reasons);
 
 /* Let a worker finish what it has, then leave; its task ends with exit code 0. Returns
- * when it has left; -MU_ENOTFOUND when there is no such worker. A worker that comes back
- * under that index is welcome. */
+ * when it has left; -MU_ENOTFOUND when there is no such worker; at the limit
+ * -MU_EDEADLINE, and it leaves all the same. A worker that comes back under that index is
+ * welcome. */
 MU_EXPORT int mu_coordinator_drain(mu_coordinator *coordinator, int worker,
                                    int64_t limit_ms, mu_error *ret_error);
 
@@ -178,8 +191,10 @@ typedef struct mu_coordinator_counts {
 MU_EXPORT void mu_coordinator_count(mu_coordinator *coordinator,
                                     mu_coordinator_counts *ret_counts);
 
-/* Wait for the result. 0 with *ret_result (may be NULL; else the caller frees it); the
- * closure's own error; -MU_ECANCELLED when the value was aborted; -MU_EDEADLINE. */
+/* Wait for the result. 0 with *ret_result (the caller frees it; NULL: only wait, and
+ * leave what a worker keeps there); the closure's own error; -MU_ECANCELLED when the
+ * value was aborted; -MU_EDEADLINE, telling where the closure is: the chief is asked for
+ * that, for two seconds at most. */
 MU_EXPORT int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms,
                                     mu_error *ret_error, mu_value **ret_result);
 
@@ -190,7 +205,8 @@ MU_EXPORT int mu_remote_value_fetch_all(mu_remote_value *const *values, size_t c
                                         int64_t limit_ms, mu_error *ret_error,
                                         mu_value **results);
 
-/* A copy of `structure`, each reference to a remote value replaced by its content. */
+/* A copy of `structure`, each reference to a remote value replaced by its content;
+ * references to per-worker values stay. */
 MU_EXPORT int mu_coordinator_fetch(mu_coordinator *coordinator, const mu_value *structure,
                                    int64_t limit_ms, mu_error *ret_error,
                                    mu_value **ret_value);

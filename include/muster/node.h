@@ -34,7 +34,9 @@ typedef struct mu_node_options {
     const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client" */
     int task_index;
     const char *bind_address;   /* where to listen; default: the task's own address in the
-                                   cluster, or a free port on loopback if it has none */
+                                   cluster, or a free port on loopback if it has none. A
+                                   worker that the cluster does not list may join it, and
+                                   has to say this ("tcp://host:0": on a free port) */
     const char *advertise_address; /* where peers reach this node; default: the task's own
                                    address in the cluster, or else where it listens */
     struct uv_loop_s *loop;     /* run here; default NULL: a loop thread of its own */
@@ -156,8 +158,18 @@ MU_EXPORT int mu_node_metric(mu_node *node, const char *name, double *ret_number
 MU_EXPORT int mu_node_status(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                              mu_value **ret_status);
 
+/* Why a closure has not run, from the chief: by its number, as the status, the log and
+ * errors show it, or (closure 0) by its name. A map: closure, name, function, state
+ * ("queued", "held", "running", "done"), attempt, crashes, task, for_ms, waits_for and,
+ * where there are some, last_error, backup_task. -MU_ENOTFOUND when the chief has no such
+ * closure: it is resolved, say. The caller frees *ret_reasons. */
+MU_EXPORT int mu_node_explain(mu_node *node, uint64_t closure, const char *name,
+                              int64_t limit_ms, mu_error *ret_error,
+                              mu_value **ret_reasons);
+
 /* This task, a worker, wants to leave: the chief gives it nothing more; returns when all
- * that it had is finished. */
+ * that it had is finished. Does not wait for a chief that is not connected
+ * (-MU_EUNAVAILABLE): that one has given it nothing. */
 MU_EXPORT int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error);
 
 /* ---- Functions that workers run ---- */

@@ -39,6 +39,7 @@ struct nodes {
     struct nodes_log log;
     char json[1024];
     mu_cluster *cluster;
+    unsigned window;            /* of the chief; 0: it adapts */
     mu_node *open[NODES_MAX];
     int open_count;
 };
@@ -140,6 +141,7 @@ static inline void nodes_options(struct nodes *nodes, const char *type, int inde
     options->task_index = index;
     options->log = nodes_note;
     options->log_user = &nodes->log;
+    options->window = nodes->window;
     options->heartbeat_ms = 200;
     options->silence_ms = 4000;
 }

@@ -73,6 +73,7 @@ static mu_coordinator *fill_worker(struct nodes *nodes, struct gate *gate,
 
     gate_init(gate);
     nodes_init(nodes, 1, 0);
+    nodes->window = BLOCKED + 1;
     *ret_worker = nodes_open(nodes, "worker", 0);
     assert_int_equal(mu_node_register(*ret_worker, "pass", pass, gate, 0), 0);
     assert_int_equal(mu_node_register(*ret_worker, "arrive", arrive, gate,
@@ -570,6 +571,7 @@ static void check_close_on_loop(enum order order)
 
     gate_init(&gate);
     nodes_init(&nodes, 1, 0);
+    nodes.window = 2;
     worker = nodes_open(&nodes, "worker", 0);
     assert_int_equal(mu_node_register(worker, "pass", pass, &gate, 0), 0);
     assert_int_equal(mu_node_serve(worker), 0);

@@ -4,11 +4,13 @@
 #include "actors/future.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "actors/references.h"
 #include "actors/run.h"
 #include "actors/variable_store.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,11 +139,7 @@ static int run_write(mu_run *run, void *user)
     return rv != 0 ? rv : return_square(run, key);
 }
 
-static const struct function {
-    const char *name;
-    mu_function_fn function;
-    unsigned flags;
-} functions[CLUSTER_FUNCTIONS_COUNT] = {
+static const struct cluster_function functions[CLUSTER_FUNCTIONS_COUNT] = {
     {"square", run_square, 0},     {"quick", run_square, MU_FUNCTION_INLINE},
     {"patient", run_patient, 0},   {"fail", run_fail, 0},
     {"weigh", run_weigh, 0},       {"make", run_make, 0},
@@ -158,25 +156,35 @@ static void registered(struct mu__call *call)
     assert(call->code == 0);
 }
 
+static void register_function(struct cluster_task *task, struct mu__function_call *call,
+                              const struct cluster_function *function)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__CALL, sizeof(struct mu__call_msg));
+
+    assert(msg != NULL);
+    *call = (struct mu__function_call){
+        .call.complete = registered,
+        .name = function->name,
+        .function = function->function,
+        .user = task,
+        .flags = function->flags,
+    };
+    ((struct mu__call_msg *)(void *)msg->body)->call = call;
+    msg->to.actor = MU__WORKER;
+    (void)mu__kernel_deliver(task->member.kernel, msg);
+}
+
 /* Before the first turn, as a program does that registers before it serves. */
 static void register_functions(struct cluster_task *task)
 {
-    for (size_t i = 0; i < functions_count(task->cluster); i++) {
-        struct mu__function_call *call = &task->functions[i];
-        struct mu__msg *msg = mu__msg_heap(MU__CALL, sizeof(struct mu__call_msg));
+    const struct cluster_options *options = &task->cluster->options;
+    size_t count = functions_count(task->cluster);
 
-        assert(msg != NULL);
-        *call = (struct mu__function_call){
-            .call.complete = registered,
-            .name = functions[i].name,
-            .function = functions[i].function,
-            .user = task,
-            .flags = functions[i].flags,
-        };
-        ((struct mu__call_msg *)(void *)msg->body)->call = call;
-        msg->to.actor = MU__WORKER;
-        (void)mu__kernel_deliver(task->member.kernel, msg);
-    }
+    assert(options->functions_count <= CLUSTER_OWN_MAX);
+    for (size_t i = 0; i < count; i++)
+        register_function(task, &task->functions[i], &functions[i]);
+    for (size_t i = 0; i < options->functions_count; i++)
+        register_function(task, &task->functions[count + i], &options->functions[i]);
 }
 
 /* ---- Processes ---- */
@@ -272,6 +280,34 @@ static const struct sim_program program = {start_process, stop_process};
 
 /* ---- Clusters ---- */
 
+/* A home is in its task, which outlives what is held. */
+static void home_ref(struct mu__home *home)
+{
+    (void)home;
+}
+
+static void home_unref(struct mu__home *home)
+{
+    (void)home;
+}
+
+static void home_give_back(struct mu__home *home, struct mu__held *held)
+{
+    struct cluster_task *task =
+        (void *)((char *)home - offsetof(struct cluster_task, home));
+    struct mu__msg *msg;
+
+    if (task->cluster->sim == NULL || !sim_alive(task->node)) {
+        mu__held_free(held);
+        return;
+    }
+    msg = mu__msg_heap(MU__RELEASE, sizeof(struct mu__release));
+    assert(msg != NULL);
+    ((struct mu__release *)(void *)msg->body)->input = (uint64_t)(uintptr_t)held;
+    msg->to.actor = MU__CLIENT;
+    sim_post(task->node, msg);
+}
+
 struct cluster_task *cluster_add(struct cluster *cluster, const char *type,
                                  uint32_t index, const char *name)
 {
@@ -290,6 +326,8 @@ struct cluster_task *cluster_add(struct cluster *cluster, const char *type,
     for (char *at = task->address + strlen("tcp://"); *at != '\0'; at++)
         if (*at == '/')
             *at = '-';
+    task->home = (struct mu__home){
+        .ref = home_ref, .unref = home_unref, .give_back = home_give_back};
     task->node = sim_node_add(cluster->sim, task->name, task->address, &program, task);
     return task;
 }
@@ -343,10 +381,18 @@ struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options
 
 static void free_session(struct cluster_session *session)
 {
+    struct mu__error_entry *entry = atomic_load(&session->shared.errors);
+
     for (size_t i = 0; i < session->closures_count; i++) {
         mu_remote_value_free(session->closures[i]->future);
         free((char *)session->closures[i]->ask.name);
         free(session->closures[i]);
+    }
+    while (entry != NULL) {
+        struct mu__error_entry *next = entry->next;
+
+        mu__free_array(entry);
+        entry = next;
     }
     free(session->closures);
     free(session);
@@ -357,6 +403,7 @@ void cluster_free(struct cluster *cluster)
     if (cluster == NULL)
         return;
     sim_free(cluster->sim);
+    cluster->sim = NULL;
     while (cluster->sessions != NULL) {
         struct cluster_session *next = cluster->sessions->next;
 
@@ -586,7 +633,7 @@ static struct cluster_closure *closure_new(struct cluster_task *task,
         .task = task,
         .function = function,
         .key = -1,
-        .future = wanted ? mu__future_new(NULL) : NULL,
+        .future = wanted ? mu__future_new(&task->home) : NULL,
     };
     if (ask != NULL)
         closure->ask = *ask;
@@ -752,4 +799,146 @@ struct cluster_closure *cluster_write(struct cluster_task *task,
     give_key(closure, ask);
     post_closure(closure, write_args(task->cluster, closure->key));
     return closure;
+}
+
+/* ---- Inputs, wishes, questions ---- */
+
+static void post_pointer(struct cluster_task *task, uint16_t kind, size_t size,
+                         void *pointer)
+{
+    struct mu__msg *msg = mu__msg_heap(kind, size);
+    uint64_t number = (uint64_t)(uintptr_t)pointer;
+
+    assert(msg != NULL);
+    memcpy(msg->body, &number, sizeof number);
+    msg->to.actor = MU__CLIENT;
+    sim_post(task->node, msg);
+}
+
+static void post_pending(struct cluster_closure *closure, mu_value *args,
+                         const struct mu__references *inputs)
+{
+    struct mu__session *shared = &closure->task->session->shared;
+    struct mu__msg *msg = mu__msg_heap(
+        MU__SCHEDULE, sizeof(struct mu__schedule) + inputs->count * sizeof(uint64_t));
+    struct mu__msg *wrap =
+        mu__msg_heap(MU__SCHEDULE_PENDING, sizeof(struct mu__schedule_pending));
+    struct mu__pending_closure *pending =
+        mu__pending_new(inputs->held, (uint32_t)inputs->count, args);
+
+    assert(msg != NULL && wrap != NULL && pending != NULL);
+    fill_schedule((void *)msg->body, closure);
+    pending->msg = msg;
+    pending->numbers = (uint8_t *)msg->body + sizeof(struct mu__schedule);
+    pending->future = closure->future;
+    ((struct mu__schedule_pending *)(void *)wrap->body)->pending = pending;
+    wrap->to.actor = MU__CLIENT;
+    (void)atomic_fetch_add(&shared->scheduled, 1);
+    sim_post(closure->task->node, wrap);
+}
+
+struct cluster_closure *cluster_schedule_args(struct cluster_task *task,
+                                              const char *function, mu_value *args,
+                                              const struct cluster_ask *ask)
+{
+    struct cluster_closure *closure = closure_new(task, function, true, ask);
+    struct mu__references inputs = {0};
+
+    if (!mu__has_references(args)) {
+        post_closure(closure, args);
+        return closure;
+    }
+    if (mu__references_collect(args, &inputs) != 0)
+        cluster_break(task->cluster, "references that hold nothing");
+    post_pending(closure, args, &inputs);
+    mu__references_done(&inputs);
+    mu_value_free(args);
+    return closure;
+}
+
+mu_value *cluster_reference(struct cluster_closure *closure)
+{
+    return mu__reference_to(&closure->future->held);
+}
+
+void cluster_cancel(struct cluster_closure *closure)
+{
+    mu__held_ref(&closure->future->held);
+    post_pointer(closure->task, MU__CANCEL_CLOSURE, sizeof(struct mu__cancel_closure),
+                 closure->future);
+}
+
+void cluster_let_go(struct cluster_closure *closure)
+{
+    mu_remote_value_free(closure->future);
+    closure->future = NULL;
+}
+
+static struct cluster_call *post_question(struct cluster_call *call, struct mu__msg *msg)
+{
+    assert(msg != NULL);
+    call->of.client.request = msg;
+    return post(call, MU__CLIENT);
+}
+
+struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *function,
+                                        mu_value *args, int64_t limit_ms)
+{
+    struct mu__msg *msg =
+        mu__msg_heap(MU__PER_WORKER_MAKE, sizeof(struct mu__per_worker_make));
+    struct mu__per_worker_make *body;
+
+    assert(msg != NULL);
+    body = (void *)msg->body;
+    if (function != NULL)
+        body->function = mu__view_str(function);
+    if (args != NULL)
+        msg->backing = mu__pack_value(args, &body->args);
+    mu_value_free(args);
+    return post_question(call_new(task, MU__CLIENT_ASK, limit_ms), msg);
+}
+
+struct mu__held *cluster_per_worker_made(struct cluster_call *call)
+{
+    mu_per_worker *made = mu__per_worker_new(&call->task->home);
+
+    assert(made != NULL);
+    made->held.number = call->of.client.input;
+    made->held.life = call->of.client.life;
+    return &made->held;
+}
+
+struct cluster_call *cluster_explain(struct cluster_task *task,
+                                     struct cluster_closure *closure, const char *name)
+{
+    struct cluster_call *call =
+        call_new(task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_ASK, 1000);
+    struct mu__msg *msg;
+
+    if (name == NULL) {
+        call->of.client.future = closure->future;
+        return post(call, MU__CLIENT);
+    }
+    msg = mu__msg_heap(MU__STATUS_GET, sizeof(struct mu__status_get));
+    assert(msg != NULL);
+    ((struct mu__status_get *)(void *)msg->body)->name = mu__view_str(name);
+    return post_question(call, msg);
+}
+
+struct cluster_call *cluster_drain(struct cluster_task *task, int worker,
+                                   int64_t limit_ms)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain));
+
+    assert(msg != NULL);
+    ((struct mu__drain *)(void *)msg->body)->worker = (uint32_t)(worker + 1);
+    return post_question(call_new(task, MU__CLIENT_ASK, limit_ms), msg);
+}
+
+struct cluster_call *cluster_forget(struct cluster_task *task, int64_t limit_ms)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__FORGET, sizeof(struct mu__forget));
+
+    assert(msg != NULL);
+    return post_question(call_new(task, MU__CLIENT_ASK, limit_ms), msg);
 }

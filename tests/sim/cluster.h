@@ -23,7 +23,15 @@ enum {
     CLUSTER_KEYS_MAX = 1 << 16,
     CLUSTER_ITEMS_MAX = 1 << 10,        /* of the variable that counts writes */
     CLUSTER_FUNCTIONS_COUNT = 7,
+    CLUSTER_OWN_MAX = 12,       /* functions of the test */
     CLUSTER_FOREVER_MS = 3600 * 1000    /* virtual: for waits that should end */
+};
+
+/* A function of the test. `user` is the struct cluster_task that it runs on. */
+struct cluster_function {
+    const char *name;
+    mu_function_fn function;
+    unsigned flags;
 };
 
 /* Zero takes the default. */
@@ -47,6 +55,10 @@ struct cluster_options {
     /* mu__effects_add: workers know "write". NULL: they do not. */
     int (*effects_add)(struct mu__effects *effects, const struct mu__effect *write,
                        const void *data);
+
+    /* What workers know besides; the test's. */
+    const struct cluster_function *functions;
+    unsigned functions_count;
 };
 
 /* How a closure is to be run, as SCHEDULE says it. All zero: as any. */
@@ -99,7 +111,8 @@ struct cluster_task {
     char name[24];
     char address[40];
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
-    struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT];
+    struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT + CLUSTER_OWN_MAX];
+    struct mu__home home;           /* of what its programs hold */
     struct cluster_session *session;    /* the present one of its program, or NULL */
 };
 
@@ -236,6 +249,36 @@ struct cluster_call *cluster_counter_read(struct cluster_task *task, int64_t lim
 
 /* The result of a closure whose function returns an int; INT64_MIN when there is none. */
 int64_t cluster_result(const struct cluster_closure *closure);
+
+/* ---- Inputs, wishes, questions ---- */
+
+/* cluster_schedule_with and any arguments, which may have references. Takes args. */
+struct cluster_closure *cluster_schedule_args(struct cluster_task *task,
+                                              const char *function, mu_value *args,
+                                              const struct cluster_ask *ask);
+
+/* For the arguments of a closure; the caller's. */
+mu_value *cluster_reference(struct cluster_closure *closure);
+
+/* mu_remote_value_cancel, and mu_remote_value_free. */
+void cluster_cancel(struct cluster_closure *closure);
+void cluster_let_go(struct cluster_closure *closure);
+
+/* A per-worker value by function, or (NULL) by values. Takes args. Once the call is done,
+ * cluster_per_worker_made gives what mu_value_per_worker makes references from; it is let
+ * go of with mu__held_unref. */
+struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *function,
+                                        mu_value *args, int64_t limit_ms);
+struct mu__held *cluster_per_worker_made(struct cluster_call *call);
+
+/* Why a closure has not run: `of.client.status` is the caller's. By name: NULL. */
+struct cluster_call *cluster_explain(struct cluster_task *task,
+                                     struct cluster_closure *closure, const char *name);
+
+/* A negative worker is the task itself. */
+struct cluster_call *cluster_drain(struct cluster_task *task, int worker,
+                                   int64_t limit_ms);
+struct cluster_call *cluster_forget(struct cluster_task *task, int64_t limit_ms);
 
 /* ---- What must be ---- */
 

@@ -1,0 +1,174 @@
+/* What the chief does: schedule the closures, join them, and compare the counter with
+ * their number. With a journal it may be killed at any moment and started again. */
+#include "plugin_counter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+    SCHEDULE_MS = 60000,    /* for an error to be raised, while the rest is cancelled */
+    JOIN_MS = 120000,
+    READ_MS = 60000,
+    REST_MS = 2,            /* between two looks at what is outstanding */
+    SHOW_MS = 500           /* between two lines of progress */
+};
+
+struct counting {
+    const struct settings *settings;
+    mu_node *node;
+    mu_coordinator *coordinator;
+    mu_variable *variable;
+    uint64_t scheduled;
+    uint64_t shown_ms;
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void show_progress(struct counting *c)
+{
+    const uint64_t now = now_ms();
+    mu_coordinator_counts counts;
+
+    if (now - c->shown_ms < SHOW_MS)
+        return;
+    c->shown_ms = now;
+    mu_coordinator_count(c->coordinator, &counts);
+    (void)printf("counter: %" PRIu64 " of %" PRIu64 " closures, %" PRIu64 " retried\n",
+                 counts.finished, c->settings->closures, counts.retried);
+    (void)fflush(stdout);
+}
+
+/* ---- Closures ---- */
+
+/* A name that has finished, in an earlier life of the chief, is answered from the
+ * journal; one that was under way is joined. */
+static int schedule_one(struct counting *c, uint64_t i, mu_error *ret_error)
+{
+    mu_closure_options options;
+    char name[NAME_BYTES];
+    mu_value *element = mu_value_int((int64_t)(i % ELEMENTS));
+    int rv;
+
+    if (element == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure's argument");
+    (void)snprintf(name, sizeof name, "count-%06" PRIu64, i);
+    mu_closure_options_init(&options);
+    options.name = name;
+    options.flags = MU_CLOSURE_EFFECT_ONCE;
+    rv = mu_coordinator_schedule_with(c->coordinator, "count", element, &options,
+                                      SCHEDULE_MS, ret_error, NULL);
+    mu_value_free(element);
+    return rv;
+}
+
+static void wait_for_room(struct counting *c)
+{
+    mu_coordinator_counts counts;
+
+    for (;;) {
+        mu_coordinator_count(c->coordinator, &counts);
+        show_progress(c);
+        if (counts.outstanding < c->settings->outstanding || counts.failed > 0)
+            return;
+        nap(REST_MS);
+    }
+}
+
+/* The first error of a closure is told by the next schedule, or by join. */
+static int run_closures(struct counting *c, mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (uint64_t i = 1; rv == 0 && i <= c->settings->closures; i++) {
+        wait_for_room(c);
+        rv = schedule_one(c, i, ret_error);
+    }
+    if (rv == 0)
+        rv = mu_coordinator_join(c->coordinator, JOIN_MS, ret_error);
+    return rv;
+}
+
+/* ---- The end ---- */
+
+/* Element e gets what closures e, e + 8, e + 16 ... add, of those from 1 on. */
+static int64_t expected_at(const struct counting *c, uint64_t element)
+{
+    const uint64_t count = c->settings->closures;
+
+    return (int64_t)(count / ELEMENTS + (element != 0 && element <= count % ELEMENTS));
+}
+
+static int judge(struct counting *c, mu_error *ret_error)
+{
+    mu_coordinator_counts counts;
+    int64_t elements[ELEMENTS];
+    int64_t sum = 0;
+    int wrong = 0;
+    int rv = mu_variable_read(c->variable, elements, sizeof elements, READ_MS, ret_error);
+
+    if (rv != 0)
+        return rv;
+    for (uint64_t e = 0; e < ELEMENTS; e++) {
+        sum += elements[e];
+        wrong += elements[e] != expected_at(c, e);
+    }
+    mu_coordinator_count(c->coordinator, &counts);
+    (void)mu_node_report(c->node, "counter", (double)sum, counts.finished);
+    (void)mu_node_report(c->node, "closures", (double)c->settings->closures,
+                         counts.finished);
+    (void)mu_node_report(c->node, "errors", (double)counts.failed, counts.finished);
+    (void)printf("counter: the counter is %" PRId64 " after %" PRIu64 " closures, %"
+                 PRIu64 " retried, %d elements wrong\n", sum, c->settings->closures,
+                 counts.retried, wrong);
+    return wrong == 0 ? 0
+                      : mu_error_set(ret_error, -MU_EDATALOSS, "the counter is %" PRId64
+                                     ", expected %" PRIu64 " (%d of %d elements are "
+                                     "wrong)", sum, c->settings->closures, wrong,
+                                     ELEMENTS);
+}
+
+/* What failed besides the first error. */
+static void print_errors(struct counting *c)
+{
+    mu_error errors[4];
+    uint64_t lost = 0;
+    size_t count = mu_coordinator_errors(c->coordinator, errors, 4, &lost);
+
+    for (size_t i = 0; i < count; i++)
+        (void)fprintf(stderr, "counter: closure %" PRIu64 ", attempt %u: %s: %s: %s\n",
+                      errors[i].closure, (unsigned)errors[i].attempt, errors[i].task,
+                      mu_err_name(errors[i].code), errors[i].message);
+}
+
+int chief_program(mu_node *node, void *user)
+{
+    const struct counter *counter = user;
+    struct counting c = {.settings = &counter->settings, .node = node};
+    mu_error error = {0};
+    int rv = mu_coordinator_open(node, OPEN_MS, &error, &c.coordinator);
+
+    c.shown_ms = now_ms();
+    if (rv == 0)
+        rv = counter_open(node, 0, &error, &c.variable);
+    if (rv == 0)
+        rv = run_closures(&c, &error);
+    if (rv == 0)
+        rv = judge(&c, &error);
+    if (rv != 0) {
+        (void)fprintf(stderr, "counter: %s%s%s\n", error.task,
+                      error.task[0] == '\0' ? "" : ": ", error.message);
+        if (c.coordinator != NULL)
+            print_errors(&c);
+    }
+    mu_variable_close(c.variable);
+    mu_coordinator_close(c.coordinator);
+    (void)fflush(stdout);
+    return rv;
+}

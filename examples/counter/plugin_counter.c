@@ -1,0 +1,195 @@
+/* Counting: the function that workers run, and the settings. The chief's part is in
+ * plugin_chief.c. */
+#include "plugin_counter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void nap(uint64_t ms)
+{
+    const struct timespec time = {
+        .tv_sec = (time_t)(ms / 1000),
+        .tv_nsec = (long)(ms % 1000) * 1000000,
+    };
+
+    (void)nanosleep(&time, NULL);
+}
+
+int counter_open(mu_node *node, unsigned flags, mu_error *ret_error,
+                 mu_variable **ret_variable)
+{
+    const size_t servers = mu_node_task_count(node, "ps");
+    const uint64_t dims[] = {ELEMENTS};
+    const mu_variable_spec spec = {
+        .name = "counter",
+        .dtype = MU_I64,
+        .rank = 1,
+        .dims = dims,
+        .shards = servers < ELEMENTS ? (unsigned)servers : ELEMENTS,
+        .flags = flags,
+    };
+
+    return mu_variable_open(node, &spec, OPEN_MS, ret_error, ret_variable);
+}
+
+/* ---- One closure, on a worker ---- */
+
+/* Workers never create it: one that the servers have lost would begin at 0 again, and
+ * nobody would notice. */
+static int use_variable(struct counter *counter, mu_node *node, mu_error *ret_error,
+                        mu_variable **ret_variable)
+{
+    int rv = 0;
+
+    (void)pthread_mutex_lock(&counter->lock);
+    if (counter->variable == NULL)
+        rv = counter_open(node, MU_VARIABLE_EXISTING, ret_error, &counter->variable);
+    *ret_variable = counter->variable;
+    (void)pthread_mutex_unlock(&counter->lock);
+    return rv;
+}
+
+/* The length of the work: no two runs of a closure need the same. */
+static uint64_t draw(const mu_run *run, uint64_t bound)
+{
+    uint64_t z = mu_run_closure(run) * UINT64_C(0x9e3779b97f4a7c15) +
+                 mu_run_attempt(run) + (uint64_t)getpid();
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % bound;
+}
+
+/* One line in one write, so that those of several workers do not mix. */
+static void note_run(const struct counter *counter, const mu_run *run)
+{
+    char line[128];
+    int size = snprintf(line, sizeof line, "%s %d %u\n", mu_run_name(run),
+                        mu_run_worker(run), (unsigned)mu_run_attempt(run));
+
+    if (counter->trace >= 0 && write(counter->trace, line, (size_t)size) != size)
+        (void)fprintf(stderr, "counter: the trace: %s\n", strerror(errno));
+}
+
+/* Adds 1 to the element that the argument says, when this run has ended well, and once
+ * however often it runs: the closure has MU_CLOSURE_EFFECT_ONCE. */
+static int count(mu_run *run, void *user)
+{
+    struct counter *counter = user;
+    int64_t delta[ELEMENTS] = {0};
+    int64_t element;
+    mu_variable *variable;
+    mu_error error;
+    int rv;
+
+    if (mu_value_get_int(mu_run_args(run), &element) != 0 || element < 0 ||
+        element >= ELEMENTS)
+        return mu_run_fail(run, -MU_EINVALID, "count expects an element, 0 to %d",
+                           ELEMENTS - 1);
+    note_run(counter, run);
+    rv = use_variable(counter, mu_run_node(run), &error, &variable);
+    if (rv != 0)
+        return mu_run_fail_with(run, &error);
+    nap(draw(run, counter->settings.work_ms + 1));
+    delta[element] = 1;
+    return mu_run_add(run, variable, delta, sizeof delta);
+}
+
+/* ---- Loading ---- */
+
+static int read_setting(const mu_node *node, const char *name, uint64_t low,
+                        uint64_t high, uint64_t *number)
+{
+    const char *text = mu_node_setting(node, name);
+    unsigned long long whole;
+    char *end;
+
+    if (text == NULL)
+        return 0;
+    errno = 0;
+    whole = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole < low ||
+        whole > high) {
+        (void)fprintf(stderr, "counter: setting %s is \"%.80s\", expected a whole number "
+                      "from %llu to %llu\n", name, text, (unsigned long long)low,
+                      (unsigned long long)high);
+        return -MU_EINVALID;
+    }
+    *number = whole;
+    return 0;
+}
+
+static int read_settings(const mu_node *node, struct settings *ret_settings)
+{
+    struct settings s = {.closures = 1000, .outstanding = 64, .work_ms = 20};
+
+    if (read_setting(node, "closures", 1, 999999, &s.closures) != 0 ||
+        read_setting(node, "outstanding", 1, 100000, &s.outstanding) != 0 ||
+        read_setting(node, "work_ms", 0, 10000, &s.work_ms) != 0)
+        return -MU_EINVALID;
+    *ret_settings = s;
+    return 0;
+}
+
+static int open_trace(const mu_node *node, int *ret_trace)
+{
+    const char *path = mu_node_setting(node, "trace");
+
+    *ret_trace = -1;
+    if (path == NULL)
+        return 0;
+    *ret_trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (*ret_trace >= 0)
+        return 0;
+    (void)fprintf(stderr, "counter: %s: %s\n", path, strerror(errno));
+    return -MU_EINVALID;
+}
+
+/* Every node's state is on this list as long as the process lives: a plugin is never
+ * unloaded, and functions may still run while their node is being closed. */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct counter *all;
+
+static struct counter *counter_new(const struct settings *settings, int trace)
+{
+    struct counter *counter = calloc(1, sizeof *counter);
+
+    if (counter == NULL)
+        return NULL;
+    if (pthread_mutex_init(&counter->lock, NULL) != 0) {
+        free(counter);
+        return NULL;
+    }
+    counter->settings = *settings;
+    counter->trace = trace;
+    (void)pthread_mutex_lock(&all_lock);
+    counter->next = all;
+    all = counter;
+    (void)pthread_mutex_unlock(&all_lock);
+    return counter;
+}
+
+int mu_plugin_open(mu_node *node);
+
+int mu_plugin_open(mu_node *node)
+{
+    struct settings settings;
+    struct counter *counter;
+    int trace;
+    int rv = read_settings(node, &settings);
+
+    if (rv == 0)
+        rv = open_trace(node, &trace);
+    if (rv != 0)
+        return rv;
+    counter = counter_new(&settings, trace);
+    if (counter == NULL)
+        return -MU_ENOMEM;
+    rv = mu_node_register(node, "count", count, counter, 0);
+    return rv != 0 ? rv : mu_node_program(node, "chief", chief_program, counter);
+}
