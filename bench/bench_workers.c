@@ -207,7 +207,7 @@ static double lose_some(struct world *w, uint32_t workers)
     return (double)(bench_now_ns() - start_ns) / 1e3 / count;
 }
 
-/* Nanoseconds for each closure. */
+/* Picoseconds for each closure. */
 static uint64_t run_many(struct world *w, mu__pid pid, uint64_t count)
 {
     struct mu__msg *msg = need(mu__msg_heap(MU__CANCEL_ALL,
