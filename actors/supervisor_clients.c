@@ -351,8 +351,11 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     if (more->name != NULL && s->journal != NULL) {
-        int rv = mu__sup_journal_scheduled(ctx, s, closure, ret_error);
+        int rv;
 
+        if (body->inputs.size > 0)
+            more->flags |= MU__CLOSURE_INPUTS;
+        rv = mu__sup_journal_scheduled(ctx, s, closure, ret_error);
         if (rv != 0)
             return rv;
     }

@@ -354,6 +354,48 @@ static void refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
     (void)mu__send(ctx, to, msg);
 }
 
+static int replace_args(struct supervisor *s, struct mu__closure *closure,
+                        const struct mu__packed *args)
+{
+    struct mu__packed packed = {0};
+    struct mu__buf *backing = NULL;
+
+    if (args->head_size + args->tail_size > 0) {
+        backing = mu__pack_copy(args, &packed);
+        if (backing == NULL)
+            return -MU_ENOMEM;
+    }
+    s->args_bytes -= mu__closure_bytes(closure);
+    mu__buf_unref(closure->backing);
+    closure->backing = NULL;
+    closure->head_size = closure->tail_size = 0;
+    mu__closure_set_args(closure, &packed, backing);
+    mu__buf_unref(backing);
+    s->args_bytes += mu__closure_bytes(closure);
+    return 0;
+}
+
+/* It was not run since the restart: its arguments name inputs that were gone. Its program
+ * has brought new ones; the number of its effect stays. */
+static void renew(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                  const struct mu__schedule *body)
+{
+    struct more *more = mu__sup_more(s, closure);
+    mu_error error = {.message = "out of memory"};
+    int rv = replace_args(s, closure, &body->args);
+
+    more->inputs_missing = 0;
+    if (rv == 0)
+        rv = mu__sup_take_inputs(ctx, s, closure, body->inputs, &error);
+    if (rv != 0)
+        mu__sup_resolve_words(ctx, s, closure, rv, (uint32_t)error.kind, error.message);
+    else if (more->inputs_missing > 0)
+        mu__sup_hold(s, closure);
+    else
+        mu__sup_queue_last(ctx, s, closure);
+    mu__sup_dispatch(ctx, s);
+}
+
 static void join(struct mu__ctx *ctx, struct supervisor *s, struct client *client,
                  const struct mu__schedule *body, struct named *named)
 {
@@ -365,6 +407,8 @@ static void join(struct mu__ctx *ctx, struct supervisor *s, struct client *clien
         mu__sup_adopt(s, client, closure, body->token);
         if (body->drop_result)
             closure->marks |= MU__MARK_DROP_RESULT;
+        if ((mu__sup_more(s, closure)->flags & MU__CLOSURE_INPUTS) != 0)
+            renew(ctx, s, closure, body);
         return;
     }
     if (!mu__grow_array((void **)&joined, 1, sizeof *joined)) {
@@ -622,6 +666,13 @@ static int restore_effects(struct supervisor *s)
     return rv;
 }
 
+/* Held until it is scheduled again, by one input that nobody brings. */
+static void await_program(struct supervisor *s, struct mu__closure *closure)
+{
+    mu__sup_more(s, closure)->inputs_missing = 1;
+    mu__sup_hold(s, closure);
+}
+
 static void queue_all(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);
@@ -630,7 +681,10 @@ static void queue_all(struct mu__ctx *ctx, struct supervisor *s)
     while (left-- > 0) {
         struct mu__closure *next = mu__closures_next(&s->closures, closure);
 
-        mu__sup_queue_last(ctx, s, closure);
+        if ((mu__sup_more(s, closure)->flags & MU__CLOSURE_INPUTS) != 0)
+            await_program(s, closure);
+        else
+            mu__sup_queue_last(ctx, s, closure);
         closure = next;
     }
     if (s->closures.count > 0)
