@@ -34,8 +34,6 @@ enum mu__closure_flag {
     MU__CLOSURE_ONCE = 1,       /* its writes are applied once, however often it runs */
     MU__CLOSURE_KEEP = 2,       /* the result stays on the worker until it is released */
     MU__CLOSURE_NO_BACKUP = 4,  /* never runs twice at a time */
-    MU__CLOSURE_INPUTS = 16,    /* in the journal: it has inputs, which are gone with the
-                                   chief, so it waits for its program */
     MU__CLOSURE_BUILD = 8       /* RUN: builds the per-worker value `closure`; what it
                                    returns stays on this worker under that number */
 };

@@ -351,11 +351,9 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     if (more->name != NULL && s->journal != NULL) {
-        int rv;
+        int rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0,
+                                           ret_error);
 
-        if (body->inputs.size > 0)
-            more->flags |= MU__CLOSURE_INPUTS;
-        rv = mu__sup_journal_scheduled(ctx, s, closure, ret_error);
         if (rv != 0)
             return rv;
     }

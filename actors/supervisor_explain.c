@@ -123,10 +123,7 @@ static void say_held(const struct more *more, uint64_t now_ms, char *out, size_t
 {
     uint64_t left_ms = more->held_until_ms > now_ms ? more->held_until_ms - now_ms : 0;
 
-    if (more->inputs_missing > more->inputs_count)
-        (void)snprintf(out, size, "to be scheduled again: the chief was restarted, and "
-                       "its inputs are gone");
-    else if (more->inputs_missing > 0)
+    if (more->inputs_missing > 0)
         (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
                        more->inputs_missing, more->inputs_count);
     else if (more->failed_code == 0)

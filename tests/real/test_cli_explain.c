@@ -426,7 +426,6 @@ static void test_restart_with_inputs(void **state)
     write_file(go, "");
     start_task(&chief, cluster, "chief", journal);
     cli_expect_code(&chief, 0);
-    (void)cli_expect(&chief, NULL, "1 named closures, 1 of them to be run");
     (void)cli_expect(&chief, NULL, "named: fine");
     cli_expect_code(&run, 0);
     assert_null(strstr(run.text, "it has no input"));
