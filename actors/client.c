@@ -130,25 +130,36 @@ static void refuse_no_chief(struct mu__ctx *ctx, struct client *c,
     refuse(ctx, c, place, &error);
 }
 
-bool mu__client_admits(struct mu__ctx *ctx, struct client *c, const struct place *place)
+/* An error is large: every function that has one is off the way of those that go well. */
+static void refuse_cancelled(struct mu__ctx *ctx, struct client *c,
+                             const struct place *place)
 {
     mu_error error = {0};
 
-    if (c->session == NULL) {
+    (void)mu_error_set(&error, -MU_ECANCELLED, "cancelled after another closure's error");
+    mu__client_cancelled(ctx, c, place, &error);
+}
+
+static void refuse_no_memory(struct mu__ctx *ctx, struct client *c,
+                             const struct place *place)
+{
+    mu_error error = {0};
+
+    (void)mu_error_set(&error, -MU_ENOMEM, "out of memory");
+    refuse(ctx, c, place, &error);
+}
+
+bool mu__client_admits(struct mu__ctx *ctx, struct client *c, const struct place *place)
+{
+    if (c->session == NULL)
         abort_place(ctx, c, place, "the coordinator was closed");
-        return false;
-    }
-    if (mu__client_phase(c) >= MU__SESSION_CANCELLING) {
-        (void)mu_error_set(&error, -MU_ECANCELLED,
-                           "cancelled after another closure's error");
-        mu__client_cancelled(ctx, c, place, &error);
-        return false;
-    }
-    if (!c->has_chief) {
+    else if (mu__client_phase(c) >= MU__SESSION_CANCELLING)
+        refuse_cancelled(ctx, c, place);
+    else if (!c->has_chief)
         refuse_no_chief(ctx, c, place, "is not connected");
-        return false;
-    }
-    return true;
+    else
+        return true;
+    return false;
 }
 
 void mu__client_not_sent(struct mu__ctx *ctx, struct client *c, uint64_t token, int code)
@@ -166,7 +177,6 @@ static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct client *c = state;
     struct mu__schedule *body = mu__body(msg);
     struct place place;
-    mu_error error = {0};
     int rv;
 
     if (msg->from.node != MU__NODE_SELF)
@@ -178,8 +188,7 @@ static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     body->drop_result = place.of == 0;
     body->token = mu__client_place(c, place.of, place.bytes);
     if (body->token == 0) {
-        (void)mu_error_set(&error, -MU_ENOMEM, "out of memory");
-        refuse(ctx, c, &place, &error);
+        refuse_no_memory(ctx, c, &place);
         return;
     }
     place.of = (uintptr_t)body->token;

@@ -92,8 +92,8 @@ struct mu__client_call {
     bool until_ready;               /* FETCH: what is kept by a worker may stay there */
     bool at_once;                   /* RAISE: -MU_EAGAIN instead of waiting; ASK:
                                        -MU_EUNAVAILABLE without a chief */
-    const char *late;               /* ASK: what has not happened at the limit; NULL:
-                                       the chief did not answer */
+    const char *late;               /* ASK: how things are at the limit; NULL: the chief
+                                       did not answer */
     struct mu__msg *request;        /* ASK, and EXPLAIN if it is to be passed on: begins
                                        with a token; the caller's again if it is not NULL
                                        afterwards */

@@ -30,7 +30,8 @@ static struct mu__pending_closure *waits_here(const struct client *c,
 
 static void say_inputs(const struct mu__pending_closure *closure, char *out, size_t size)
 {
-    (void)snprintf(out, size, "%" PRIu32 " of its inputs", closure->missing);
+    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
+                   closure->missing, closure->inputs_count);
 }
 
 static const char *state_word(const mu_remote_value *future)
@@ -268,7 +269,7 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
 
     if (closure != NULL) {
         say_inputs(closure, inputs, sizeof inputs);
-        (void)snprintf(words, sizeof words, "it waits for %s", inputs);
+        (void)snprintf(words, sizeof words, "it waits %s", inputs);
     } else if (future->place == 0) {
         (void)snprintf(words, sizeof words, "a worker keeps it and did not send it");
     } else {
@@ -302,8 +303,8 @@ void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
 static void say_no_answer(const struct client *c, struct mu__client_call *call)
 {
     if (call->late != NULL)
-        (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "%s within %" PRId64 " ms",
-                           call->late, call->call.limit_ms);
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
+                           call->call.limit_ms, call->late);
     else
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "%s did not answer within %" PRId64 " ms", c->config.chief,

@@ -111,6 +111,8 @@ static void link_last(struct mu__closures *closures, struct mu__closure *closure
         linked(closures, list->last)->next = closure->index + 1;
     list->last = closure->index + 1;
     list->count++;
+    if (number < closures->urgent)
+        closures->urgent = number;
 }
 
 static void link_first(struct mu__closures *closures, struct mu__closure *closure,
@@ -127,6 +129,8 @@ static void link_first(struct mu__closures *closures, struct mu__closure *closur
         linked(closures, list->first)->prev = closure->index + 1;
     list->first = closure->index + 1;
     list->count++;
+    if (number < closures->urgent)
+        closures->urgent = number;
 }
 
 struct mu__closure *mu__closures_add(struct mu__closures *closures)
@@ -201,13 +205,19 @@ struct mu__closure *mu__closures_first(const struct mu__closures *closures, uint
     return linked(closures, closures->lists[list].first);
 }
 
-struct mu__closure *mu__closures_first_queued(const struct mu__closures *closures)
+struct mu__closure *mu__closures_first_queued(struct mu__closures *closures)
 {
-    for (uint32_t i = MU__LIST_QUEUES; i < MU__LIST_QUEUES + MU__PRIORITIES; i++)
-        if (closures->lists[i].first != 0)
-            return linked(closures, closures->lists[i].first);
+    while (closures->urgent < MU__LIST_QUEUES + MU__PRIORITIES) {
+        uint32_t first = closures->lists[closures->urgent].first;
+
+        if (first != 0)
+            return linked(closures, first);
+        closures->urgent++;
+    }
     return NULL;
 }
+
+_Static_assert(MU__LIST_QUEUES == 0, "queues come before all other lists");
 
 struct mu__closure *mu__closures_last(const struct mu__closures *closures, uint32_t list)
 {
@@ -218,11 +228,6 @@ struct mu__closure *mu__closures_next(const struct mu__closures *closures,
                                       const struct mu__closure *closure)
 {
     return linked(closures, closure->next);
-}
-
-uint32_t mu__closures_count(const struct mu__closures *closures, uint32_t list)
-{
-    return closures->lists[list].count;
 }
 
 static uint32_t offset_in(const struct mu__buf *backing, const void *data, uint32_t size)

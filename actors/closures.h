@@ -78,6 +78,7 @@ struct mu__closures {
     struct mu__closure_list *lists;
     uint32_t lists_count;
     uint32_t count;                 /* in any list */
+    uint32_t urgent;                /* no queue before this one has any */
 };
 
 int mu__closures_init(struct mu__closures *closures);
@@ -134,8 +135,12 @@ struct mu__closure *mu__closures_next(const struct mu__closures *closures,
                                       const struct mu__closure *closure);
 
 /* The first of the most urgent queue that has any; NULL when all are empty. */
-struct mu__closure *mu__closures_first_queued(const struct mu__closures *closures);
+struct mu__closure *mu__closures_first_queued(struct mu__closures *closures);
 
-uint32_t mu__closures_count(const struct mu__closures *closures, uint32_t list);
+static inline uint32_t mu__closures_count(const struct mu__closures *closures,
+                                          uint32_t list)
+{
+    return closures->lists[list].count;
+}
 
 #endif

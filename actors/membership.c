@@ -9,25 +9,27 @@ void mu__membership_done(struct mu__membership *members)
 {
     free(members->workers);
     free(members->loads);
+    mu__map_done(&members->by_node);
+    mu__map_done(&members->by_index);
     *members = (struct mu__membership){0};
 }
 
-struct mu__member_worker *mu__membership_get(const struct mu__membership *members,
-                                             uint32_t number)
+/* Numbers are values of the maps, which hold pointers. */
+static int map_set(struct mu__map *map, uint64_t key, uint32_t number)
 {
-    if (number == 0 || number >= members->workers_size ||
-        !members->workers[number].present)
-        return NULL;
-    return &members->workers[number];
+    return mu__map_set(map, key, (void *)(uintptr_t)number);
+}
+
+static uint32_t map_get(const struct mu__map *map, uint64_t key)
+{
+    return (uint32_t)(uintptr_t)mu__map_get(map, key);
 }
 
 struct mu__member_worker *mu__membership_by_node(const struct mu__membership *members,
                                                  uint32_t node)
 {
-    for (uint32_t i = 1; i < members->workers_size; i++)
-        if (members->workers[i].present && members->workers[i].node == node)
-            return &members->workers[i];
-    return NULL;
+    return node == 0 ? NULL
+                     : mu__membership_get(members, map_get(&members->by_node, node));
 }
 
 /* ---- lists by load ---- */
@@ -139,33 +141,34 @@ void mu__membership_unload(struct mu__membership *members, uint32_t number,
 
 /* ---- joining and leaving ---- */
 
-/* The number of one that is away and has this index; else one that nobody has. */
-static uint32_t free_number(struct mu__membership *members, uint32_t index)
+static bool make_numbers(struct mu__membership *members)
 {
-    struct mu__member_worker *workers;
-    uint32_t unknown = 0;
-    uint32_t number;
-    uint32_t size;
+    uint32_t size = members->workers_size == 0 ? 8 : members->workers_size * 2;
+    struct mu__member_worker *workers =
+        realloc(members->workers, size * sizeof *workers);
 
-    for (uint32_t i = 1; i < members->workers_size; i++) {
-        const struct mu__member_worker *worker = &members->workers[i];
-
-        if (worker->known && !worker->present && worker->index == index)
-            return i;
-        if (!worker->known && unknown == 0)
-            unknown = i;
-    }
-    if (unknown != 0)
-        return unknown;
-    number = members->workers_size == 0 ? 1 : members->workers_size;
-    size = members->workers_size == 0 ? 8 : members->workers_size * 2;
-    workers = realloc(members->workers, size * sizeof *workers);
     if (workers == NULL)
-        return 0;
+        return false;
     for (uint32_t i = members->workers_size; i < size; i++)
         workers[i] = (struct mu__member_worker){0};
     members->workers = workers;
     members->workers_size = size;
+    return true;
+}
+
+/* A number that nobody has, given to a worker that may be away. 0: out of memory. */
+static uint32_t new_number(struct mu__membership *members, uint32_t index)
+{
+    uint32_t number = members->unknown == 0 ? 1 : members->unknown;
+
+    while (number < members->workers_size && members->workers[number].known)
+        number++;
+    if ((number >= members->workers_size && !make_numbers(members)) ||
+        map_set(&members->by_index, (uint64_t)index + 1, number) != 0)
+        return 0;
+    members->unknown = number + 1;
+    members->workers[number] =
+        (struct mu__member_worker){.known = true, .number = number, .index = index};
     return number;
 }
 
@@ -188,10 +191,13 @@ static bool make_loads(struct mu__membership *members, uint32_t window)
 uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint32_t index,
                             uint32_t threads, uint32_t window)
 {
-    uint32_t number = free_number(members, index);
+    uint32_t number = map_get(&members->by_index, (uint64_t)index + 1);
 
-    assert(window > 0 && window <= MU__WINDOW_MAX);
-    if (number == 0 || !make_loads(members, window))
+    assert(window > 0 && window <= MU__WINDOW_MAX && node != 0);
+    if (number == 0 || members->workers[number].present)
+        number = new_number(members, index);
+    if (number == 0 || !make_loads(members, window) ||
+        map_set(&members->by_node, node, number) != 0)
         return 0;
     members->workers[number] = (struct mu__member_worker){
         .known = true,
@@ -209,22 +215,21 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint3
 
 uint32_t mu__membership_know(struct mu__membership *members, uint32_t index)
 {
-    uint32_t number;
+    uint32_t number = map_get(&members->by_index, (uint64_t)index + 1);
 
-    for (uint32_t i = 1; i < members->workers_size; i++)
-        if (members->workers[i].known && members->workers[i].index == index)
-            return i;
-    number = free_number(members, index);
-    if (number != 0)
-        members->workers[number] =
-            (struct mu__member_worker){.known = true, .number = number, .index = index};
-    return number;
+    return number != 0 ? number : new_number(members, index);
 }
 
 void mu__membership_forget(struct mu__membership *members, uint32_t number)
 {
+    uint64_t key = (uint64_t)members->workers[number].index + 1;
+
     assert(!members->workers[number].present);
     members->workers[number].known = false;
+    if (map_get(&members->by_index, key) == number)
+        (void)mu__map_remove(&members->by_index, key);
+    if (number < members->unknown)
+        members->unknown = number;
 }
 
 void mu__membership_set_window(struct mu__membership *members, uint32_t number,
@@ -243,6 +248,7 @@ void mu__membership_set_window(struct mu__membership *members, uint32_t number,
 void mu__membership_remove(struct mu__membership *members, uint32_t number)
 {
     leave_list(members, &members->workers[number]);
+    (void)mu__map_remove(&members->by_node, members->workers[number].node);
     members->workers[number].present = false;
     members->count--;
 }

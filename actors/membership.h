@@ -7,9 +7,9 @@
 #ifndef MU_ACTORS_MEMBERSHIP_H
 #define MU_ACTORS_MEMBERSHIP_H
 
+#include "runtime/map.h"
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum { MU__WINDOW_MAX = 65536 };
 
@@ -18,7 +18,8 @@ enum mu__hold {
     MU__HOLD_START = 1,     /* it joined a moment ago: staggered start */
     MU__HOLD_BUILD = 2,     /* its per-worker values are being built */
     MU__HOLD_DRAIN = 4,     /* it is about to leave */
-    MU__HOLD_ALONE = 8      /* kept free for one closure */
+    MU__HOLD_ALONE = 8,     /* kept free for one closure */
+    MU__HOLD_STUCK = 16     /* all its threads have what does not end */
 };
 
 struct mu__member_worker {
@@ -44,6 +45,9 @@ struct mu__membership {
     struct mu__member_worker *workers;  /* [0] is not used */
     uint32_t workers_size;
     uint32_t count;
+    uint32_t unknown;       /* no number before this one is free */
+    struct mu__map by_node; /* of those that are present: node to number */
+    struct mu__map by_index;    /* task index + 1 to the number known under it last */
     uint32_t *loads;        /* [load]: first worker of that load with room, 0: none */
     uint32_t loads_size;
     uint32_t lowest;        /* no worker with room has a lower load */
@@ -72,8 +76,15 @@ void mu__membership_remove(struct mu__membership *members, uint32_t number);
 /* NULL when nobody who is present plays that node or number. */
 struct mu__member_worker *mu__membership_by_node(const struct mu__membership *members,
                                                  uint32_t node);
-struct mu__member_worker *mu__membership_get(const struct mu__membership *members,
-                                             uint32_t number);
+
+static inline struct mu__member_worker *mu__membership_get(
+    const struct mu__membership *members, uint32_t number)
+{
+    if (number == 0 || number >= members->workers_size ||
+        !members->workers[number].present)
+        return NULL;
+    return &members->workers[number];
+}
 
 /* The number of the least loaded worker with room, 0 when there is none. */
 uint32_t mu__membership_pick(struct mu__membership *members);

@@ -67,6 +67,11 @@ uint8_t *mu__pack_view(uint8_t *at, struct mu__view *view)
     return at + view->size;
 }
 
+void mu__clear(void *memory, size_t size)
+{
+    memset(memory, 0, size);
+}
+
 bool mu__grow_array(void **array, size_t count, size_t size)
 {
     void *grown = realloc(*array, count * size);

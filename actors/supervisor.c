@@ -158,30 +158,56 @@ void mu__sup_resolve_words(struct mu__ctx *ctx, struct supervisor *s,
 
 struct peer *mu__sup_peer(const struct supervisor *s, uint32_t node)
 {
-    for (uint32_t i = 0; i < s->peers_count; i++)
-        if (s->peers[i].node == node)
-            return &s->peers[i];
-    return NULL;
+    uintptr_t place = node == 0 ? 0 : (uintptr_t)mu__map_get(&s->peer_places, node);
+
+    return place == 0 ? NULL : &s->peers[place - 1];
+}
+
+static int note_place(struct supervisor *s, const struct peer *peer)
+{
+    return mu__map_set(&s->peer_places, peer->node,
+                       (void *)(uintptr_t)(peer - s->peers + 1));
+}
+
+static bool make_room(struct supervisor *s)
+{
+    uint32_t size = s->peers_size == 0 ? 16 : s->peers_size * 2;
+
+    if (s->peers_count < s->peers_size)
+        return true;
+    if (!mu__grow_array((void **)&s->peers, size, sizeof *s->peers))
+        return false;
+    s->peers_size = size;
+    return true;
+}
+
+/* Another one takes its place. */
+static void forget_peer(struct supervisor *s, struct peer *peer)
+{
+    const struct peer *last = &s->peers[--s->peers_count];
+
+    (void)mu__map_remove(&s->peer_places, peer->node);
+    if (peer == last)
+        return;
+    *peer = *last;
+    /* That takes no memory: one has just gone. */
+    (void)note_place(s, peer);
 }
 
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__node_up *body = mu__body(msg);
-    struct peer *peer;
+    struct peer *peer = make_room(s) ? &s->peers[s->peers_count] : NULL;
 
-    if (s->peers_count == s->peers_size) {
-        uint32_t size = s->peers_size == 0 ? 16 : s->peers_size * 2;
-
-        if (!mu__grow_array((void **)&s->peers, size, sizeof *s->peers)) {
-            mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
-            return;
-        }
-        s->peers_size = size;
+    if (peer != NULL)
+        *peer = (struct peer){.node = body->node, .index = body->index,
+                              .since_ms = mu__now_ms(ctx)};
+    if (peer == NULL || note_place(s, peer) != 0) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
+        return;
     }
-    peer = &s->peers[s->peers_count++];
-    *peer = (struct peer){.node = body->node, .index = body->index,
-                          .since_ms = mu__now_ms(ctx)};
+    s->peers_count++;
     mu__view_copy(body->type, peer->type, sizeof peer->type);
     mu__view_copy(body->address, peer->address, sizeof peer->address);
     if (mu__view_is(body->type, "ps"))
@@ -196,7 +222,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__member_worker *worker = mu__membership_by_node(&s->members, body->node);
 
     if (peer != NULL)
-        *peer = s->peers[--s->peers_count];
+        forget_peer(s, peer);
     for (uint32_t i = 0; i < s->clients_count; i++)
         if (s->clients[i].present && s->clients[i].pid.node == body->node)
             mu__sup_forget_client(ctx, s, &s->clients[i]);
@@ -296,6 +322,7 @@ static void done(struct mu__ctx *ctx, void *state)
         mu__free_array(s->clients[i].places);
     mu__free_array(s->clients);
     mu__free_array(s->peers);
+    mu__map_done(&s->peer_places);
     mu__free_array(s->times);
     mu__free_array(s->backups);
     mu__names_done(&s->functions);

@@ -117,8 +117,10 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t number = (uint32_t)(client - s->clients);
 
     client->present = false;
+    mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, forget);
     visit_in_flight(ctx, s, number, forget);
+    mu__sup_inputs_resume(ctx, s);
     mu__sup_inputs_client_lost(ctx, s, client->pid);
 }
 
@@ -158,11 +160,6 @@ struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index)
                : NULL;
 }
 
-struct more *mu__sup_more(const struct supervisor *s, const struct mu__closure *closure)
-{
-    return closure->more == 0 ? NULL : mu__sup_more_at(s, closure->more - 1);
-}
-
 static bool add_chunk(struct supervisor *s)
 {
     uint32_t first = s->mores_chunks * MORES_CHUNK;
@@ -191,11 +188,9 @@ struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure
         return NULL;
     more = mu__sup_more_at(s, s->mores_free - 1);
     s->mores_free = more->next_free;
-    *more = (struct more){
-        .index = more->index,
-        .closure = mu__closure_id(closure),
-        .priority = MU__PRIORITY_USUAL,
-    };
+    more->next_free = 0;
+    more->closure = mu__closure_id(closure);
+    more->priority = MU__PRIORITY_USUAL;
     closure->more = more->index + 1;
     return more;
 }
@@ -210,8 +205,10 @@ void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
     mu__timer_cancel(ctx, more->timer);
     mu__sup_drop_inputs(ctx, s, more);
     mu__free_array(more->name);
-    *more = (struct more){.index = more->index, .next_free = s->mores_free};
-    s->mores_free = more->index + 1;
+    mu__clear(more, sizeof *more);
+    more->index = closure->more - 1;
+    more->next_free = s->mores_free;
+    s->mores_free = closure->more;
     closure->more = 0;
 }
 
@@ -354,7 +351,8 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     if (more->name != NULL && s->journal != NULL) {
-        int rv = mu__sup_journal_scheduled(ctx, s, closure, ret_error);
+        int rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0,
+                                           ret_error);
 
         if (rv != 0)
             return rv;
@@ -442,8 +440,10 @@ void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (client == NULL)
         return;
     number = (uint32_t)(client - s->clients);
+    mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, cancel_waiting);
     visit_in_flight(ctx, s, number, ask_to_stop);
+    mu__sup_inputs_resume(ctx, s);
 }
 
 struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,

@@ -318,7 +318,14 @@ static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {
-        if (!try_picky(ctx, s) || !give_queued(ctx, s))
+        bool goes_on = true;
+
+        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0) {
+            mu__sup_inputs_pause(s);
+            goes_on = try_picky(ctx, s);
+            mu__sup_inputs_resume(ctx, s);
+        }
+        if (!goes_on || !give_queued(ctx, s))
             return;
     } while (s->reserved != 0 && release_unused(ctx, s));
 }

@@ -41,6 +41,7 @@ static void say_holds(const struct supervisor *s, char *out, size_t size)
         {MU__HOLD_DRAIN, "leaving"},
         {MU__HOLD_START, "yet to be started"},
         {MU__HOLD_ALONE, "kept free for a suspect closure"},
+        {MU__HOLD_STUCK, "busy with what does not end"},
     };
 
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
@@ -55,15 +56,29 @@ static void say_holds(const struct supervisor *s, char *out, size_t size)
     }
 }
 
-/* "no worker is up; /job:worker/task:1 is missing for 1200 ms" */
+static uint32_t count_with_room(const struct supervisor *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        count += s->members.workers[i].present &&
+                 mu__membership_has_room(&s->members.workers[i]);
+    return count;
+}
+
+/* "none of 2 workers has room; /job:worker/task:1 is missing for 1200 ms" */
 static void say_workers(const struct supervisor *s, uint64_t now_ms, char *out,
                         size_t size)
 {
+    uint32_t room = count_with_room(s);
     size_t used;
     unsigned shown = 0;
 
     if (s->members.count == 0)
         (void)snprintf(out, size, "no worker is up");
+    else if (room > 0)
+        (void)snprintf(out, size, "%" PRIu32 " of %" PRIu32 " workers have room", room,
+                       s->members.count);
     else if (s->members.count == 1)
         (void)snprintf(out, size, "the only worker has no room");
     else

@@ -151,6 +151,7 @@ struct supervisor {
     struct peer *peers;
     uint32_t peers_count;
     uint32_t peers_size;
+    struct mu__map peer_places; /* node to index in `peers` + 1 */
     struct station *stations;
     uint32_t stations_size;
     struct more **mores;        /* chunks that never move */
@@ -271,10 +272,16 @@ struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token);
 
-/* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
-struct more *mu__sup_more(const struct supervisor *s, const struct mu__closure *closure);
-struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure);
 struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index);
+
+/* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
+static inline struct more *mu__sup_more(const struct supervisor *s,
+                                        const struct mu__closure *closure)
+{
+    return closure->more == 0 ? NULL : mu__sup_more_at(s, closure->more - 1);
+}
+
+struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure);
 void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure);
 
@@ -409,6 +416,10 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
 void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s,
                                 mu__pid client);
+
+/* Around a walk over a list of closures: what is kept, and its closures, go after it. */
+void mu__sup_inputs_pause(struct supervisor *s);
+void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_inputs_done(struct supervisor *s);
 mu_value *mu__sup_inputs_value(const struct supervisor *s);
 
@@ -422,9 +433,12 @@ void mu__sup_journal_close(struct supervisor *s);
 bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
                            struct client *client, const struct mu__schedule *body);
 
-/* Write a new closure down; 0, or why it cannot be (with words). */
+/* Write a new closure down; 0, or why it cannot be (with words). One that has inputs is
+ * written down when it has finished: the next chief would not know them. The result of a
+ * closure of the journal is there, and is not kept by its worker. */
 int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
-                              struct mu__closure *closure, mu_error *ret_error);
+                              struct mu__closure *closure, bool has_inputs,
+                              mu_error *ret_error);
 
 /* What was appended survives from here on; complains when it does not. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);

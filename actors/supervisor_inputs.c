@@ -290,6 +290,16 @@ static void drop_leaving(struct mu__ctx *ctx, struct supervisor *s)
     s->is_dropping = false;
 }
 
+void mu__sup_inputs_pause(struct supervisor *s)
+{
+    s->is_dropping = true;
+}
+
+void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s)
+{
+    drop_leaving(ctx, s);
+}
+
 /* One that goes may be the last user of another: no recursion, chains may be long. Nor
  * is anything taken out of the map while somebody walks over it (is_dropping). */
 static void leave(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)

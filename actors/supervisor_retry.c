@@ -21,6 +21,11 @@ enum {
 
 /* ---- Orphans ---- */
 
+static uint32_t threads_of(const struct mu__member_worker *worker)
+{
+    return worker->threads == 0 ? 1 : worker->threads;
+}
+
 static void orphan(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                    const struct mu__closure *closure, uint32_t attempt)
 {
@@ -57,6 +62,9 @@ static bool orphan_answered(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
         if (was.closure != body->closure || was.attempt != body->attempt)
             continue;
         station->orphans[i] = station->orphans[--station->orphans_count];
+        if ((worker->holds & MU__HOLD_STUCK) != 0 &&
+            station->orphans_count < threads_of(worker))
+            mu__membership_release(&s->members, worker->number, MU__HOLD_STUCK);
         mu__sup_unload(ctx, s, worker->number, was.bytes);
         return true;
     }
@@ -82,22 +90,25 @@ static void land(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
 {
     struct more *more = mu__sup_more(s, closure);
     uint32_t number = mu__list_worker(closure->list);
+    uint16_t attempt = closure->attempt;
 
     if (more != NULL && more->backup_worker != 0) {
         uint32_t backup = more->backup_worker;
 
         forget_backup(s, more);
-        if (backup == answered)
+        if (backup == answered) {
+            closure->attempt = (uint16_t)more->backup_attempt;
             mu__sup_unload(ctx, s, backup, mu__closure_bytes(closure));
-        else
+        } else {
             orphan(ctx, s, backup, closure, more->backup_attempt);
+        }
     }
     if (number == 0)
         return;
     if (number == answered)
         mu__sup_unload(ctx, s, number, mu__closure_bytes(closure));
     else
-        orphan(ctx, s, number, closure, closure->attempt);
+        orphan(ctx, s, number, closure, attempt);
 }
 
 void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
@@ -193,6 +204,8 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
         return;
     }
     s->retried++;
+    if (delay_ms > 0)
+        more = mu__sup_need_more(s, closure);
     if (more != NULL) {
         more->failed_code = (uint32_t)-outcome->code;
         mu__view_copy(outcome->task, more->failed_task, sizeof more->failed_task);
@@ -294,12 +307,13 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
                           const struct mu__member_worker *worker,
                           const struct outcome *outcome)
 {
-    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t now_ms;
     uint32_t server;
 
     if (outcome->code == 0 || (closure->marks & MU__MARK_CANCELLED) != 0 ||
         outcome->kind == MU_ERROR_INPUT)
         return FINAL;
+    now_ms = mu__now_ms(ctx);
     if ((outcome->code == -MU_EUNAVAILABLE || outcome->code == -MU_EABORTED) &&
         read_server(outcome->task, &server)) {
         if (mu__server_failures_report(s->server_failures, server, worker->index,
@@ -400,7 +414,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
 {
     const struct mu__result *body = mu__body(msg);
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    char task[MU__TASK_NAME_MAX + 1] = "";
+    char task[MU__TASK_NAME_MAX + 1];
     struct outcome outcome = {
         .code = -(int)body->code,
         .kind = body->error_kind == 0 ? MU_ERROR_FUNCTION : body->error_kind,
@@ -410,6 +424,8 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
         .task = body->origin,
         .detail = body->detail,
     };
+    const struct more *more = mu__sup_more(s, closure);
+    bool keeps = more != NULL && (more->flags & MU__CLOSURE_KEEP) != 0;
     enum verdict verdict;
 
     if (body->code != 0 && body->origin.size == 0) {
@@ -426,6 +442,9 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
               verdict == AGAIN_SOON && closure->attempt < 2
                   ? 0
                   : backoff_ms(closure->attempt - 1U));
+    /* It was kept there for somebody who does not want it any more, perhaps. */
+    if (keeps && body->code == 0)
+        mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
 }
 
 void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -465,6 +484,34 @@ static void say_where(const struct supervisor *s, const struct mu__closure *clos
                        " ms", worker->index, now_ms - closure->started_ms);
 }
 
+/* This closure is given up on its worker. If no thread is left there, those that were given
+ * to it later would wait behind it for ever: they run elsewhere, and the worker gets
+ * nothing until it has answered for one. */
+static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure)
+{
+    uint32_t list = closure->list;
+    uint32_t number = mu__list_worker(list);
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    struct mu__closure *last;
+
+    land(ctx, s, closure, 0);
+    if (worker == NULL || s->stations[number].orphans_count < threads_of(worker))
+        return;
+    mu__membership_hold(&s->members, number, MU__HOLD_STUCK);
+    while ((last = mu__closures_last(&s->closures, list)) != closure) {
+        land(ctx, s, last, 0);
+        if ((last->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
+            !mu__sup_is_wanted(s, last)) {
+            mu__sup_resolve_words(ctx, s, last, -MU_ECANCELLED, MU_ERROR_OTHER,
+                                  "cancelled while it waited for a thread");
+            continue;
+        }
+        s->retried++;
+        mu__sup_queue_first(ctx, s, last);
+    }
+}
+
 static void expire(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
 {
     char where[128];
@@ -472,7 +519,7 @@ static void expire(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
 
     say_where(s, closure, (uint32_t)mu__now_ms(ctx), where, sizeof where);
     (void)snprintf(words, sizeof words, "the closure's deadline has passed: %s", where);
-    land(ctx, s, closure, 0);
+    give_up_on(ctx, s, closure);
     mu__sup_resolve_words(ctx, s, closure, -MU_EDEADLINE, MU_ERROR_LIMIT, words);
 }
 
@@ -493,7 +540,7 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
     outcome.task = mu__view_str(task);
     mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", more->closure, words);
     s->stuck++;
-    land(ctx, s, closure, 0);
+    give_up_on(ctx, s, closure);
     retry(ctx, s, closure, &outcome, 0);
 }
 
@@ -558,9 +605,8 @@ struct straggler {
 static bool may_help(const struct mu__member_worker *worker, const void *arg)
 {
     const struct straggler *straggler = arg;
-    uint32_t threads = worker->threads == 0 ? 1 : worker->threads;
 
-    return worker->number != straggler->number && worker->load < threads &&
+    return worker->number != straggler->number && worker->load < threads_of(worker) &&
            worker->index + 1 != straggler->more->not_worker;
 }
 

@@ -211,7 +211,7 @@ static struct mu_run *run_new(struct worker *w)
     } else if (!mu__grow_array((void **)&run, 1, sizeof *run)) {
         return NULL;
     }
-    memset(run, 0, sizeof *run);
+    mu__clear(run, sizeof *run);
     return run;
 }
 

@@ -339,6 +339,18 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
     return rv;
 }
 
+/* Field by field: this is on the way of every closure. */
+static void begin_making(struct making *making, const char *function,
+                         const mu_closure_options *options)
+{
+    making->options = options;
+    making->function = mu__view_str(function);
+    making->name = (struct mu__view){NULL, 0};
+    making->inputs = (struct mu__references){NULL};
+    making->msg = NULL;
+    making->bytes = 0;
+}
+
 static int prepare(mu_coordinator *c, struct making *making, const mu_value *args,
                     int64_t limit_ms, mu_error *ret_error)
 {
@@ -356,13 +368,11 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
                                  int64_t limit_ms, mu_error *ret_error,
                                  mu_remote_value **ret_value)
 {
-    struct making making = {
-        .node = mu__coordinator_reach(c, ret_error),
-        .options = options,
-        .function = mu__view_str(function),
-    };
+    struct making making;
     int rv;
 
+    begin_making(&making, function, options);
+    making.node = mu__coordinator_reach(c, ret_error);
     if (making.node == NULL)
         return -MU_ECLOSED;
     rv = mu__check_function_name(function, ret_error);

@@ -27,6 +27,33 @@ static void die_with(pid_t parent)
         _exit(EXIT_NOT_STARTED);
 }
 
+/* A signal for the child must not reach the parent's handlers in it, which would tell the
+ * parent through the pipe that both still have. */
+static void forget_handlers(const sigset_t *mask)
+{
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        (void)signal(numbers[i], SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+/* With all signals blocked; `*ret_mask` says how they were before. */
+static pid_t fork_quietly(sigset_t *ret_mask)
+{
+    sigset_t all;
+    pid_t pid;
+
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, ret_mask);
+    pid = fork();
+    if (pid == 0)
+        forget_handlers(ret_mask);
+    else
+        (void)sigprocmask(SIG_SETMASK, ret_mask, NULL);
+    return pid;
+}
+
 static void become(int out, pid_t parent, char *const *arguments,
                    char *const *environment)
 {
@@ -55,13 +82,14 @@ int cmd_child_start(struct cmd_child *child, char *const *arguments,
                     char *const *environment)
 {
     pid_t parent = getpid();
+    sigset_t mask;
+    pid_t pid = -1;
     int ends[2];
-    pid_t pid;
 
     if (pipe(ends) != 0)
         return -1;
-    pid = own_flags(ends[0]) != 0 || fcntl(ends[1], F_SETFD, FD_CLOEXEC) != 0 ? -1
-                                                                              : fork();
+    if (own_flags(ends[0]) == 0 && fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0)
+        pid = fork_quietly(&mask);
     if (pid == 0)
         become(ends[1], parent, arguments, environment);
     (void)close(ends[1]);

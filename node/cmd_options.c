@@ -260,7 +260,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
         .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_VERSION, .word = "FORMAT",
-        .initial = "text", .choices = "text|json", .help = "what is printed: text or JSON",
+        .initial = "text", .choices = "text|json",
+        .help = "what is printed: text or JSON",
     },
 };
 

@@ -227,10 +227,10 @@ static int drain(mu_node *node, uint32_t worker, int64_t limit_ms, mu_error *ret
     struct mu__client_call call = {.late = late, .at_once = worker == 0};
 
     if (worker == 0)
-        (void)snprintf(late, sizeof late, "this worker has not finished what it has");
+        (void)snprintf(late, sizeof late, "this worker still has closures to finish");
     else
-        (void)snprintf(late, sizeof late, "/job:worker/task:%u gets no more closures, "
-                       "but has not finished what it has, and left", worker - 1);
+        (void)snprintf(late, sizeof late, "/job:worker/task:%u still has closures to "
+                       "finish; it gets no more, and leaves then", worker - 1);
     if (request != NULL)
         ((struct mu__drain *)mu__body(request))->worker = worker;
     return mu__ask_chief(node, &call, request, limit_ms, ret_error);

@@ -32,9 +32,9 @@
 #endif
 
 enum {
-    MU__POOL_CLASSES = 4,       /* whole messages of 64, 128, 256, 512 bytes */
-    MU__POOL_LARGE = 4,         /* the class of larger ones: malloc, but counted live */
-    MU__POOL_HEAP = 5,          /* the class of mu__msg_heap(): no pool counts it */
+    MU__POOL_CLASSES = 5,       /* whole messages of 64, 128, 192, 256, 512 bytes */
+    MU__POOL_LARGE = 5,         /* the class of larger ones: malloc, but counted live */
+    MU__POOL_HEAP = 6,          /* the class of mu__msg_heap(): no pool counts it */
 #ifdef MUSTER_TINY
     MU__POOL_KEEP_MAX = 4
 #else
@@ -64,7 +64,7 @@ void mu__pool_put_slow(struct mu__pool *pool, struct mu__msg *msg);
 /* Bytes of a whole message of a class of the free lists. */
 static inline size_t mu__pool_class_bytes(unsigned pool_class)
 {
-    return (size_t)64 << pool_class;
+    return pool_class < 4 ? ((size_t)pool_class + 1) * 64 : 512;
 }
 
 static inline unsigned mu__pool_class(size_t body_size)
@@ -73,19 +73,28 @@ static inline unsigned mu__pool_class(size_t body_size)
 
     if (bytes > mu__pool_class_bytes(MU__POOL_CLASSES - 1))
         return MU__POOL_LARGE;
-    return (unsigned)(bytes > 64) + (unsigned)(bytes > 128) + (unsigned)(bytes > 256);
+    return (unsigned)(bytes > 64) + (unsigned)(bytes > 128) + (unsigned)(bytes > 192) +
+           (unsigned)(bytes > 256);
 }
 
-/* The two small classes are cleared whole: a size that the compiler knows needs a few
- * stores and no call. */
+/* The three small classes are cleared whole, a cache line at a time: of sizes that the
+ * compiler knows it makes a few stores and no call, and of more than that a string
+ * instruction, which is slow to begin. */
+static inline void mu__pool_clear(unsigned char *body, unsigned pool_class)
+{
+    memset(body, 0, 64 - sizeof(struct mu__msg));
+    if (pool_class > 0)
+        memset(body + 64 - sizeof(struct mu__msg), 0, 64);
+    if (pool_class > 1)
+        memset(body + 128 - sizeof(struct mu__msg), 0, 64);
+}
+
 static inline struct mu__msg *mu__msg_init(struct mu__msg *msg, uint16_t kind,
                                            unsigned pool_class, size_t body_size)
 {
     *msg = (struct mu__msg){.kind = kind, .pool_class = (uint16_t)pool_class};
-    if (pool_class == 0)
-        memset(msg->body, 0, 64 - sizeof *msg);
-    else if (pool_class == 1)
-        memset(msg->body, 0, 128 - sizeof *msg);
+    if (pool_class <= 2)
+        mu__pool_clear(msg->body, pool_class);
     else
         memset(msg->body, 0, body_size);
     return msg;

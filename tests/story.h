@@ -9,6 +9,7 @@
 #include "actors/future.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "actors/references.h"
 #include "tests/sim/cluster.h"
 
 #include <setjmp.h>
@@ -190,23 +191,40 @@ static inline int64_t worker_number(struct cluster_task *task, int64_t worker,
     return number;
 }
 
+static inline void expect_text(const mu_value *map, const char *key, const char *text)
+{
+    const char *found = "";
+    size_t size;
+
+    assert_int_equal(mu_value_get_string(mu_value_find(map, key), &found, &size), 0);
+    assert_string_equal(found, text);
+}
+
 /* What the chief says about a closure: its state, and what it waits for. */
 static inline void expect_explained(struct cluster_closure *closure, const char *state,
                                     const char *waits_for)
 {
     struct cluster_call *call = cluster_explain(closure->task, closure, NULL);
-    mu_value *map;
-    const char *text = "";
-    size_t size;
 
     assert_int_equal(cluster_wait(call), 0);
-    map = call->of.client.status;
-    assert_int_equal(mu_value_get_string(mu_value_find(map, "state"), &text, &size), 0);
-    assert_string_equal(text, state);
-    assert_int_equal(mu_value_get_string(mu_value_find(map, "waits_for"), &text, &size),
-                     0);
-    assert_string_equal(text, waits_for);
-    mu_value_free(map);
+    expect_text(call->of.client.status, "state", state);
+    expect_text(call->of.client.status, "waits_for", waits_for);
+    mu_value_free(call->of.client.status);
+}
+
+/* A message that is in an actor's mailbox, as if `from` had sent it. */
+static inline void forge(struct cluster_task *task, mu__pid from, uint32_t to,
+                         uint16_t kind, const void *body, size_t size)
+{
+    struct mu__world *world = task->member.world;
+    struct mu__msg *msg = mu__msg_heap(kind, size);
+
+    assert_non_null(msg);
+    memcpy(msg->body, body, size);
+    msg->from = from;
+    msg->to.actor = to;
+    assert_int_equal(mu__kernel_deliver(task->member.kernel, msg), 0);
+    world->ops->wake_at(world, 0);
 }
 
 #define expect_trace(cluster, text) assert_string_equal(sim_trace((cluster)->sim), text)

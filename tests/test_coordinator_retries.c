@@ -193,6 +193,38 @@ static void test_alone(void **state)
     end(cluster);
 }
 
+/* The suspect waits for worker/1, which has another closure until 1410. Its answer and
+ * its end reach the chief together: when the answer is heard the worker is there no more,
+ * and has not been missed yet. */
+static void test_gone_in_the_same_moment(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
+    struct cluster_closure *suspect;
+    struct cluster_closure *other;
+
+    (void)state;
+    NEEDS_LONG_TURNS(cluster);
+    sim_settings(cluster->sim)->burst_percent = 100;
+    sim_settings(cluster->sim)->burst_us = 5000;
+    set_work_ms(cluster, 1000);
+    open_at(cluster->chief);
+    suspect = cluster_schedule(cluster->chief, "square");
+    run_until(cluster, 210);
+    assert_int_equal(sim_restart(cluster->workers[1]->node), 0);
+    run_until(cluster, 400);
+    other = cluster_schedule(cluster->chief, "square");
+    run_until(cluster, 500);
+    sim_crash(cluster->workers[0]->node);
+    run_until(cluster, 1411);
+    sim_crash(cluster->workers[1]->node);
+    run_until(cluster, 1430);
+    expect_squares(&other, 1);
+    cluster_start_all(cluster);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&suspect, 1);
+    end(cluster);
+}
+
 /* ---- Passing trouble ---- */
 
 struct row {
@@ -352,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_poison_for_one_worker),
         cmocka_unit_test(test_behind_a_suspect),
         cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_gone_in_the_same_moment),
         cmocka_unit_test(test_passing),
         cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_decay),

@@ -59,7 +59,9 @@ enum mu_closure_flag {
     MU_CLOSURE_EFFECT_ONCE = 1, /* what its run writes with mu_run_add() and its like is
                                    applied once, however often the closure is run */
     MU_CLOSURE_KEEP = 2,        /* the result stays on the worker until it is fetched or
-                                   used; computed again when that worker is lost */
+                                   used; computed again when that worker is lost. Of a
+                                   closure with a name it goes to the journal instead, if
+                                   there is one */
     MU_CLOSURE_NO_BACKUP = 4    /* never run twice at the same time as a straggler */
 };
 
@@ -72,13 +74,17 @@ enum mu_priority {
 typedef struct mu_closure_options {
     const char *name;       /* for logs, `muster explain` and the journal: at most 127
                                bytes; NULL: none. With a journal, a name that has finished
-                               is not run again, and one that is under way is joined */
+                               is not run again, and one that is under way is joined.
+                               After a restart of the chief it is run, even if nobody
+                               schedules it again, unless its arguments refer to what
+                               workers keep */
     unsigned flags;         /* enum mu_closure_flag */
     int priority;           /* enum mu_priority: a lower one runs first */
     int64_t deadline_ms;    /* from now until it is resolved, or it ends with
                                -MU_EDEADLINE; 0: none */
-    int64_t run_limit_ms;   /* of one run: a longer one counts as stuck, and the closure
-                               runs elsewhere; 0: none */
+    int64_t run_limit_ms;   /* of one run, from when a worker is given it: a longer one
+                               counts as stuck, and the closure runs elsewhere; 0:
+                               none */
     unsigned attempts_max;  /* runs before it is given up; 0: the cluster's */
     int worker;             /* run on this worker (task index) only; -1: on any */
     int not_worker;         /* never on this one; -1 */

@@ -27,12 +27,13 @@ static void test_version(void **state)
 
 static void test_help_lists_the_verbs(void **state)
 {
-    static const char *const verbs[] = {"node", "run", "status", "version"};
+    static const char *const verbs[] = {"node", "run", "status", "explain", "drain",
+                                        "version"};
 
     (void)state;
     cli_start(&cli, NULL, "help", NULL);
     cli_expect_code(&cli, 0);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 6; i++)
         (void)cli_expect(&cli, NULL, verbs[i]);
     (void)cli_expect(&cli, NULL, "examples:");
     cli_start(&cli, NULL, NULL);
@@ -62,14 +63,15 @@ static void cell_of(const char *row, int number, char *out, size_t size)
 static void test_help_of_verbs_has_their_flags(void **state)
 {
     static char table[CLI_TEXT_BYTES];
-    static const char *const verbs[] = {"node", "run", "status", "version"};
+    static const char *const verbs[] = {"node", "run", "status", "explain", "drain",
+                                        "version"};
     int seen = 0;
 
     (void)state;
     cli_start(&cli, NULL, "help", "flags", NULL);
     cli_expect_code(&cli, 0);
     memcpy(table, cli.text, cli.size + 1);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 6; i++) {
         cli_start(&cli, NULL, verbs[i], "--help", NULL);
         cli_expect_code(&cli, 0);
         for (const char *row = strstr(table, "| `--"); row != NULL;
@@ -165,6 +167,13 @@ static const struct refusal {
     {{"run", "--restart", "sometimes"}, NULL, {"--restart", "on-failure", "sometimes"}},
     {{"run", "--restart", "worker=never,chief=always"}, NULL, {"--restart", "evaluator"}},
     {{"run", "--workers", "0", "--ps", "0", "--chief", "0"}, NULL, {"nothing to run"}},
+    {{"explian"}, NULL, {"no verb \"explian\"", "did you mean explain?"}},
+    {{"explain"}, NULL, {"expected a CLOSURE", "muster explain --help"}},
+    {{"explain", "a", "b"}, NULL, {"\"b\"", "one CLOSURE"}},
+    {{"explain", "a"}, NULL, {"there is no chief", "--address"}},
+    {{"drain"}, NULL, {"expected a WORKER"}},
+    {{"drain", "worker:0", "-o", "json"}, NULL, {"no flag \"o\""}},
+    {{"status", "worker"}, NULL, {"\"worker\"", "expected a flag"}},
     {{"status"}, NULL, {"there is no chief", "--address"}},
     {{"status", "--address", "nothing"}, NULL, {"--address", "nothing"}},
     {{"status"}, "MUSTER_CHIEF=nothing", {"MUSTER_CHIEF", "nothing"}},

@@ -233,6 +233,23 @@ static void test_run_with_a_bad_plugin(void **state)
     assert_null(strstr(run.text, "; restart"));
 }
 
+/* Its tasks are told to end while they are being started: none of that is a signal for
+ * `muster run` itself. */
+static void test_chief_that_fails_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        cli_start(&run, NULL, "run", "--workers", "3", "--journal", "/nofolder/journal",
+                  NULL);
+        cli_expect_code(&run, 2);
+        (void)cli_expect(&run, NULL, "/nofolder/journal: cannot open it");
+        if (strstr(run.text, "again") != NULL || strstr(run.text, "signal 9") != NULL) {
+            cli_show(&run);
+            fail_msg("a task's signal was taken for one of `muster run`");
+        }
+    }
+}
+
 /* ---- status ---- */
 
 static const cJSON *find_task(const cJSON *list, const char *type, int index)
@@ -334,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_no_restart_unless_asked),
         cmocka_unit_test(test_restarts_have_a_limit),
         cmocka_unit_test(test_run_with_a_bad_plugin),
+        cmocka_unit_test(test_chief_that_fails_at_once),
         cmocka_unit_test(test_status),
     };
 

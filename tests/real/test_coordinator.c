@@ -423,7 +423,7 @@ static void test_fetch_limit(void **state)
     assert_non_null(strstr(error.message, "\"gate\""));
     assert_non_null(strstr(error.message, "/job:worker/task:"));
     assert_int_equal(mu_remote_value_fetch(after, 1, &error, NULL), -MU_EDEADLINE);
-    assert_non_null(strstr(error.message, "it waits for 1 of its inputs"));
+    assert_non_null(strstr(error.message, "it waits for 1 of its 1 inputs"));
     atomic_store(&f->gate.open, true);
     assert_int_equal(fetch_int(after), 11);
     mu_remote_value_free(after);

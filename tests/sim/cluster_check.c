@@ -65,7 +65,7 @@ static bool may_fail_with(const struct cluster_closure *closure, int code)
     case MU_EDEADLINE:
         return closure->ask.deadline_ms > 0 || closure->ask.run_limit_ms > 0;
     case MU_EUNAVAILABLE:
-        return strcmp(closure->function, "write") == 0;
+        return closure->ask.worker != 0 || strcmp(closure->function, "write") == 0;
     default:
         return closure->refused;
     }

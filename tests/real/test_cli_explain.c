@@ -1,0 +1,363 @@
+/* `muster explain` and `muster drain`, the status of a cluster that is busy, and workers
+ * that are told to end while they run something. The functions of the plugin go on until
+ * a file is there, so that nothing depends on time. */
+#include "tests/real/cli.h"
+
+static struct cli run;
+static struct cli asked;
+static char folder[64];
+static char plugin[96];
+static char go[96];         /* the file that functions wait for */
+static char address[64];    /* the chief's */
+
+static const char plugin_text[] =
+    "#include <muster.h>\n"
+    "#include <stdio.h>\n"
+    "#include <string.h>\n"
+    "#include <unistd.h>\n"
+    "static int hold(mu_run *run, void *user)\n"
+    "{\n"
+    "    (void)user;\n"
+    "    printf(\"%s begins\\n\", mu_run_name(run));\n"
+    "    while (access(mu_node_setting(mu_run_node(run), \"go\"), F_OK) != 0) {\n"
+    "        if (mu_run_cancelled(run)) {\n"
+    "            printf(\"%s was told to stop\\n\", mu_run_name(run));\n"
+    "            return mu_run_fail(run, -MU_ECANCELLED, \"told to stop\");\n"
+    "        }\n"
+    "        usleep(2000);\n"
+    "    }\n"
+    "    printf(\"%s ends\\n\", mu_run_name(run));\n"
+    "    mu_run_return(run, mu_value_int(mu_run_attempt(run)));\n"
+    "    return 0;\n"
+    "}\n"
+    "static int seven(mu_run *run, void *user)\n"
+    "{\n"
+    "    (void)user;\n"
+    "    mu_run_return(run, mu_value_int(7));\n"
+    "    return 0;\n"
+    "}\n"
+    "static mu_remote_value *begin(mu_coordinator *c, const char *name, int worker)\n"
+    "{\n"
+    "    mu_remote_value *value = NULL;\n"
+    "    mu_closure_options o;\n"
+    "    mu_closure_options_init(&o);\n"
+    "    o.name = name;\n"
+    "    o.worker = worker;\n"
+    "    mu_coordinator_schedule_with(c, \"hold\", NULL, &o, -1, NULL, &value);\n"
+    "    return value;\n"
+    "}\n"
+    "static int chief(mu_node *node, void *user)\n"
+    "{\n"
+    "    mu_remote_value *one;\n"
+    "    mu_per_worker *pw;\n"
+    "    mu_value *result;\n"
+    "    mu_coordinator *c;\n"
+    "    long long attempt = 0;\n"
+    "    int64_t number = 0;\n"
+    "    (void)user;\n"
+    "    mu_coordinator_open(node, -1, NULL, &c);\n"
+    "    mu_per_worker_open(c, \"seven\", NULL, -1, NULL, &pw);\n"
+    "    one = begin(c, \"one\", -1);\n"
+    "    if (mu_node_setting(node, \"more\") != NULL) {\n"
+    "        mu_remote_value_free(begin(c, \"two\", -1));\n"
+    "        mu_remote_value_free(begin(c, \"three\", -1));\n"
+    "        mu_remote_value_free(begin(c, \"1234\", 9));\n"
+    "    }\n"
+    "    if (mu_remote_value_fetch(one, -1, NULL, &result) == 0) {\n"
+    "        mu_value_get_int(result, &number);\n"
+    "        attempt = number;\n"
+    "        mu_value_free(result);\n"
+    "    }\n"
+    "    printf(\"one came of run %lld\\n\", attempt);\n"
+    "    mu_remote_value_free(one);\n"
+    "    while (mu_node_setting(node, \"stay\") != NULL)\n"
+    "        if (mu_node_wait_job(node, -1, NULL) != 0)\n"
+    "            break;\n"
+    "    mu_per_worker_close(pw);\n"
+    "    mu_coordinator_close(c);\n"
+    "    return 0;\n"
+    "}\n"
+    "int mu_plugin_open(mu_node *node);\n"
+    "int mu_plugin_open(mu_node *node)\n"
+    "{\n"
+    "    (void)mu_node_register(node, \"hold\", hold, NULL, 0);\n"
+    "    (void)mu_node_register(node, \"seven\", seven, NULL, 0);\n"
+    "    return mu_node_program(node, \"chief\", chief, NULL);\n"
+    "}\n";
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int compile(void **state)
+{
+    const char *compiler = getenv("CC");
+    char command[2048];
+    char source[96];
+    int rv;
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(source, sizeof source, "%s/plugin.c", folder);
+    (void)snprintf(plugin, sizeof plugin, "%s/plugin.so", folder);
+    (void)snprintf(go, sizeof go, "%s/go", folder);
+    write_file(source, plugin_text);
+    (void)snprintf(command, sizeof command, "%s -shared -fPIC -I '%s/include' -o %s %s",
+                   compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
+                   plugin, source);
+    rv = system(command);
+    (void)unlink(source);
+    return rv;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    (void)unlink(plugin);
+    (void)unlink(go);
+    return rmdir(folder);
+}
+
+/* `more`: a setting for the chief's program. */
+static void start(const char *workers, const char *more, const char *grace_ms)
+{
+    const char *at;
+    char setting[128];
+
+    (void)unlink(go);
+    (void)snprintf(setting, sizeof setting, "go=%s", go);
+    cli_start(&run, NULL, "run", "--plugin", plugin, "--set", setting, "--set", more,
+              "--workers", workers, "--ps", "0", "--window", "1", "--measure", "1",
+              "--grace-ms", grace_ms, "--color", "never", NULL);
+    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
+    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+}
+
+static void stop_run(void)
+{
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+}
+
+static void expect_words(const char *const *words)
+{
+    for (; *words != NULL; words++)
+        if (strstr(asked.text, *words) == NULL)
+            fail_msg("no \"%s\" in: %s", *words, asked.text);
+}
+
+/* Ask about a closure until the words are there: the chief learns of things later. */
+static void expect_explained(const char *closure, const char *words)
+{
+    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+
+    do {
+        cli_start(&asked, NULL, "explain", closure, "--address", address, NULL);
+        if (cli_wait(&asked) == 0 && strstr(asked.text, words) != NULL)
+            return;
+        cli_pause();
+    } while (cli_now_ms() < limit_ms);
+    fail_msg("no \"%s\" in: %s", words, asked.text);
+}
+
+/* ---- explain ---- */
+
+static void check_explain_json(void)
+{
+    static const char *const running[] = {"Closure ", " \"one\", function \"hold\", is "
+                                          "running on /job:worker/task:0 for ",
+                                          "It waits for its function to return.", NULL};
+    char number[32];
+    cJSON *root;
+
+    cli_start(&asked, NULL, "explain", "-o", "json", "one", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    root = cJSON_Parse(asked.text);
+    assert_non_null(root);
+    assert_string_equal(cJSON_GetObjectItem(root, "state")->valuestring, "running");
+    assert_int_equal(cJSON_GetObjectItem(root, "attempt")->valueint, 1);
+    (void)snprintf(number, sizeof number, "%.0f",
+                   cJSON_GetObjectItem(root, "closure")->valuedouble);
+    cJSON_Delete(root);
+    cli_start(&asked, NULL, "explain", number, "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    expect_words(running);
+    assert_non_null(strstr(asked.text, number));
+}
+
+static void check_status(void)
+{
+    static const char *const words[] = {
+        "/job:worker/task:9", "missing", "\nclosures\n", "queued 3, in flight 1,",
+        "longest in flight", "  hold      one   /job:worker/task:0", "per-worker values",
+        "  1      seven     ", NULL};
+
+    cli_start(&asked, NULL, "status", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    expect_words(words);
+}
+
+static void test_explain(void **state)
+{
+    (void)state;
+    start("1", "more=1", "10000");
+    (void)cli_expect(&run, NULL, "one begins");
+    expect_explained("1234", "It waits for /job:worker/task:9, which is missing.");
+    expect_explained("two", "is queued.\nIt was not given to a worker yet.\nIt waits for "
+                            "a worker, as the next: the only worker has no room");
+    expect_explained("three", "for a worker, behind 1 other: the only worker");
+    check_explain_json();
+    check_status();
+    cli_start(&asked, NULL, "explain", "4242", "--address", address, NULL);
+    cli_expect_code(&asked, 1);
+    (void)cli_expect(&asked, NULL, "knows no closure with the number or name 4242");
+    stop_run();
+}
+
+static void test_no_chief(void **state)
+{
+    static const char *const verbs[][2] = {{"explain", "one"}, {"drain", "worker:0"}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        cli_start(&asked, NULL, verbs[i][0], verbs[i][1], "--address",
+                  "tcp://127.0.0.1:1", "--limit-ms", "100", NULL);
+        cli_expect_code(&asked, 4);
+        (void)cli_expect(&asked, NULL,
+                         "/job:chief/task:0 at tcp://127.0.0.1:1 was not reached within "
+                         "100 ms");
+    }
+}
+
+/* ---- drain ---- */
+
+static void drain_fails(const char *worker, int code, const char *words)
+{
+    cli_start(&asked, NULL, "drain", worker, "--address", address, "--limit-ms", "100",
+              NULL);
+    cli_expect_code(&asked, code);
+    (void)cli_expect(&asked, NULL, words);
+}
+
+/* Those who gave up waiting do not keep others from it. */
+static void test_drain(void **state)
+{
+    const char *from = NULL;
+
+    (void)state;
+    start("1", "stay=1", "10000");
+    (void)cli_expect(&run, NULL, "one begins");
+    drain_fails("worker:7", 1, "there is no /job:worker/task:7 that takes closures");
+    drain_fails("ps:0", 2, "\"ps:0\": expected a worker, as worker:1");
+    drain_fails("worker:x", 2, "\"worker:x\": expected a worker");
+    for (int i = 0; i < 6; i++) {
+        drain_fails("/job:worker/task:0", 4,
+                    "after 100 ms /job:worker/task:0 still has closures to finish; it "
+                    "gets no more, and leaves then");
+        from = cli_expect(&run, from, "finishes 1 closure and leaves");
+    }
+    cli_start(&asked, NULL, "status", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    (void)cli_expect(&asked, NULL, "up, draining");
+    cli_start(&asked, NULL, "drain", "worker:0", "--address", address, NULL);
+    (void)cli_expect(&run, from, "finishes 1 closure and leaves");
+    write_file(go, "");
+    cli_expect_code(&asked, 0);
+    (void)cli_expect(&asked, NULL, "/job:worker/task:0 has left\n");
+    (void)cli_expect(&run, NULL, "worker/0 ended with exit code 0");
+    (void)cli_expect(&run, NULL, "one came of run 1");
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 has left, with nothing in flight");
+    cli_start(&asked, NULL, "status", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    (void)cli_expect(&asked, NULL, "workers lost 0");
+    assert_null(strstr(asked.text, "worker/task:0"));
+    stop_run();
+}
+
+/* ---- a worker that is told to end ---- */
+
+/* What it has is finished, and ran once. */
+static void test_signal_drains(void **state)
+{
+    (void)state;
+    start("1", "stay=1", "600000");
+    (void)cli_expect(&run, NULL, "one begins");
+    assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/0"), SIGTERM), 0);
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 finishes 1 closure and leaves");
+    write_file(go, "");
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 node: has finished what it had");
+    (void)cli_expect(&run, NULL, "worker/0 ended with exit code 143");
+    (void)cli_expect(&run, NULL, "one came of run 1");
+    stop_run();
+}
+
+/* In half of the grace it does not finish: then its functions are told to stop, and
+ * another worker runs what they did not do. */
+static void test_signal_tells_functions(void **state)
+{
+    const char *from;
+    const char *task;
+
+    (void)state;
+    start("2", "stay=1", "300");
+    from = cli_expect(&run, NULL, "one begins");
+    task = strstr(run.text, "worker/0 | one begins") != NULL ? "worker/0" : "worker/1";
+    assert_int_equal(kill(cli_task_pid(&run, NULL, task), SIGTERM), 0);
+    (void)cli_expect(&run, NULL, "leaves as it is: after 150 ms this worker still has "
+                                 "closures to finish");
+    (void)cli_expect(&run, NULL, "one was told to stop");
+    (void)cli_expect(&run, NULL, "ended with exit code 143");
+    (void)cli_expect(&run, from, "one begins");
+    write_file(go, "");
+    (void)cli_expect(&run, NULL, "one came of run 2");
+    stop_run();
+}
+
+static void test_second_signal(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    start("1", "stay=1", "600000");
+    (void)cli_expect(&run, NULL, "one begins");
+    pid = cli_task_pid(&run, NULL, "worker/0");
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 finishes 1 closure and leaves");
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    (void)cli_expect(&run, NULL, "again: ends at once");
+    (void)cli_expect(&run, NULL, "worker/0 ended with exit code 143");
+    stop_run();
+}
+
+/* Without a chief there is nothing to finish, and nothing to wait for. */
+static void test_signal_without_chief(void **state)
+{
+    (void)state;
+    cli_start(&run, NULL, "node", "--cluster",
+              "{\"worker\": [\"127.0.0.1:0\"], \"chief\": [\"127.0.0.1:1\"]}", "--task",
+              "worker:0", "--grace-ms", "3600000", NULL);
+    (void)cli_expect(&run, NULL, "is up at");
+    cli_kill(&run, SIGTERM);
+    cli_expect_code(&run, 143);
+    (void)cli_expect(&run, NULL, "is not connected");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_no_chief),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_signal_drains),
+        cmocka_unit_test(test_signal_tells_functions),
+        cmocka_unit_test(test_second_signal),
+        cmocka_unit_test(test_signal_without_chief),
+    };
+
+    return cmocka_run_group_tests_name("cli explain", tests, compile, clean);
+}
