@@ -20,8 +20,8 @@ static int64_t item(struct cluster_task *task, int64_t key)
     return task->cluster->counter.items[key];
 }
 
-/* A run ends at `began` + 20, what it writes is at the server at + 30, the worker knows at
- * + 40, the chief at + 50. The worker dies in between. */
+/* A run ends 20 ms after its closure was scheduled, what it writes is at the server after
+ * 30, the worker knows after 40, the chief after 50. The worker dies in between. */
 static void test_lost_worker(void **state)
 {
     static const struct {
