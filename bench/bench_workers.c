@@ -1,6 +1,6 @@
 /* One supervisor with 10 and with 10,000 workers: what a closure costs it, what it takes
- * until the workers are registered, and what the loss of one costs. Over the kernel alone:
- * a world swallows RUN and answers with RESULT.
+ * until the workers are registered, and what the loss of one costs. Over the kernel
+ * alone: a world swallows RUN and answers with RESULT.
  *
  * As many closures are outstanding with few workers as with many. */
 #include "bench.h"
