@@ -259,6 +259,9 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     case TIMER_WATCHDOG:
         mu__sup_watchdog(ctx, s);
         break;
+    case TIMER_JOURNAL:
+        mu__sup_journal_tick(ctx, s);
+        break;
     case TIMER_BACKUP:
         mu__sup_backup_tick(ctx, s);
         break;

@@ -197,6 +197,7 @@ struct supervisor {
     struct mu__map numbers;         /* number in the journal -> struct named */
     uint64_t effects_end;           /* numbers of effects below are reserved there */
     uint64_t journal_rewrite_bytes; /* it is rewritten when it has grown so large */
+    uint64_t journal_timer;         /* for what was scheduled in this turn */
     bool journal_dirty;             /* something was appended, and not flushed */
     bool journal_failed;            /* its clients were told */
     bool journal_behind;            /* it lacks a record: it is to be written anew, */
@@ -223,7 +224,8 @@ enum timer_purpose {
     TIMER_CLOSURE,      /* rest: index of its `more` */
     TIMER_STATION,      /* rest: number of the worker */
     TIMER_WATCHDOG,
-    TIMER_BACKUP
+    TIMER_BACKUP,
+    TIMER_JOURNAL
 };
 
 static inline uint64_t timer_token(enum timer_purpose purpose, uint64_t rest)
@@ -435,6 +437,9 @@ void mu__sup_journal_close(struct supervisor *s);
  * has finished, or joined with the one that is under way. */
 bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
                            struct client *client, const struct mu__schedule *body);
+
+/* The time has come to write what was scheduled. */
+void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s);
 
 /* Write a new closure down; 0, or why it cannot be (with words). One that has inputs is
  * written down when it has finished: the next chief would not know them. The result of a

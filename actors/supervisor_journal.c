@@ -367,9 +367,14 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                               mu_error *ret_error)
 {
     struct more *more = mu__sup_more(s, closure);
-    struct named *named = named_new(s, mu__view_str(more->name), s->number_next + 1);
+    struct named *named;
     int rv;
 
+    if (has_inputs && (more->flags & MU__CLOSURE_ONCE) != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "with a journal, a named closure that has inputs cannot have "
+                            "its effects once: the next chief would not know its number");
+    named = named_new(s, mu__view_str(more->name), s->number_next + 1);
     if (named == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     s->number_next++;
@@ -385,7 +390,16 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
         return rv;
     }
     more->number = named->number;
+    if (s->journal_timer == 0)
+        s->journal_timer = mu__timer_set(ctx, 0, timer_token(TIMER_JOURNAL, 0));
     return 0;
+}
+
+/* What was scheduled in one turn is written together, also while no worker is there. */
+void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s)
+{
+    s->journal_timer = 0;
+    mu__sup_journal_secure(ctx, s);
 }
 
 static void answer_finished(struct mu__ctx *ctx, mu__pid to, uint64_t token,
