@@ -1164,6 +1164,7 @@ static void test_seeds(void **state)
     (void)state;
     (void)signal(SIGALRM, tell_seed);
     (void)signal(SIGABRT, tell_seed);
+    (void)signal(SIGSEGV, tell_seed);
     for (uint64_t seed = seed_first; seed < seed_end; seed++) {
         struct verdict verdict = run_watched(seed, one);
 
