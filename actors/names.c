@@ -60,14 +60,22 @@ static bool grow(struct mu__names *names)
     return true;
 }
 
-uint32_t mu__names_number(struct mu__names *names, struct mu__view name)
+/* Most closures are of the function that the one before was of. */
+static bool is_last(const struct mu__names *names, struct mu__view name)
 {
-    uint32_t hash = mu__view_hash(name);
-    struct mu__name *added;
-    uint32_t *slot = names->slots_size == 0 ? NULL : probe(names, name, hash);
+    const struct mu__name *last;
 
-    if (slot != NULL && *slot != 0)
-        return *slot - 1;
+    if (names->last >= names->count)
+        return false;
+    last = names->names[names->last];
+    return last->size == name.size && memcmp(last->text, name.data, name.size) == 0;
+}
+
+static uint32_t add(struct mu__names *names, struct mu__view name, uint32_t hash,
+                    uint32_t *slot)
+{
+    struct mu__name *added;
+
     if (names->count >= MU__NAMES_MAX)
         return MU__NAME_NONE;
     if (names->count * 2 >= names->slots_size) {
@@ -84,6 +92,19 @@ uint32_t mu__names_number(struct mu__names *names, struct mu__view name)
     names->names[names->count++] = added;
     *slot = names->count;
     return names->count - 1;
+}
+
+uint32_t mu__names_number(struct mu__names *names, struct mu__view name)
+{
+    uint32_t hash;
+    uint32_t *slot;
+
+    if (is_last(names, name))
+        return names->last;
+    hash = mu__view_hash(name);
+    slot = names->slots_size == 0 ? NULL : probe(names, name, hash);
+    names->last = slot != NULL && *slot != 0 ? *slot - 1 : add(names, name, hash, slot);
+    return names->last;
 }
 
 struct mu__view mu__names_view(const struct mu__names *names, uint32_t number)

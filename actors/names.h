@@ -16,6 +16,7 @@ struct mu__names {
     uint32_t *slots;            /* by hash: number + 1, 0: empty */
     uint32_t count;
     uint32_t slots_size;        /* a power of two, or 0 */
+    uint32_t last;              /* the number that was given out last */
 };
 
 void mu__names_done(struct mu__names *names);

@@ -15,8 +15,8 @@ struct mu__buf *mu__pack_copy(const struct mu__packed *packed,
 /* Copy a view's bytes to `at`, let the view point there; returns behind them. */
 uint8_t *mu__pack_view(uint8_t *at, struct mu__view *view);
 
-/* Zeroes. For structs of some hundred bytes that are cleared often: to clear what it knows
- * the size of, a compiler may take a string instruction, which is slow to begin. */
+/* Zeroes. For structs of some hundred bytes that are cleared often: to clear what it
+ * knows the size of, a compiler may take a string instruction, slow to begin. */
 void mu__clear(void *memory, size_t size);
 
 /* Grow an array to `count` items of `size` bytes; false when out of memory. */

@@ -351,7 +351,8 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     if (more->name != NULL && s->journal != NULL) {
-        int rv = mu__sup_journal_scheduled(ctx, s, closure, ret_error);
+        int rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0,
+                                           ret_error);
 
         if (rv != 0)
             return rv;

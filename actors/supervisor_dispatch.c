@@ -295,12 +295,10 @@ static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
 static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure;
+    uint32_t number;
 
-    while ((closure = mu__closures_first_queued(&s->closures)) != NULL) {
-        uint32_t number = mu__membership_pick(&s->members);
-
-        if (number == 0)
-            return true;
+    while ((number = mu__membership_pick(&s->members)) != 0 &&
+           (closure = mu__closures_first_queued(&s->closures)) != NULL) {
         if (closure->more != 0 || is_suspect(closure)) {
             number = pick_for(s, closure);
             if (number == 0) {

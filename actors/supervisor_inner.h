@@ -436,9 +436,12 @@ void mu__sup_journal_close(struct supervisor *s);
 bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
                            struct client *client, const struct mu__schedule *body);
 
-/* Write a new closure down; 0, or why it cannot be (with words). */
+/* Write a new closure down; 0, or why it cannot be (with words). One that has inputs is
+ * written down when it has finished: the next chief would not know them. The result of a
+ * closure of the journal is there, and is not kept by its worker. */
 int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
-                              struct mu__closure *closure, mu_error *ret_error);
+                              struct mu__closure *closure, bool has_inputs,
+                              mu_error *ret_error);
 
 /* What was appended survives from here on; complains when it does not. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);

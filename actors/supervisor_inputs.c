@@ -203,6 +203,8 @@ static void compute(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept
     s->args_bytes += mu__closure_bytes(closure);
     mu__log(ctx, MU__LOG_INFO, "the result of closure %" PRIu64 " is lost: it is "
             "computed again", kept->number);
+    if (s->watchdog_timer == 0)
+        mu__sup_watchdog_watch(ctx, s);
     mu__sup_queue_first(ctx, s, closure);
 }
 

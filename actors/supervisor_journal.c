@@ -22,6 +22,10 @@ enum {
     RETRY_MS = 1000             /* between two attempts at what could not be written */
 };
 
+/* Among the flags of a SCHEDULED record: it is of a closure that no other chief can run,
+ * and counts only together with its FINISHED record. */
+#define JOURNAL_LATE (UINT32_C(1) << 31)
+
 /* A smaller journal is not worth the disk's time. */
 enum { REWRITE_BYTES_MIN = 64 << 20 };
 
@@ -38,6 +42,7 @@ struct named {
     uint64_t closure;           /* its id; 0: it has finished */
     uint32_t function;
     uint32_t hash;
+    bool is_late;               /* written down when it has finished, and not before */
     struct mu__buf *backing;    /* of the result; NULL: nil */
     struct mu__packed result;
     struct joined *joined;
@@ -190,6 +195,7 @@ static int write_scheduled(struct supervisor *s, const struct named *named,
         .number = named->number,
         .name = {named->name, named->name_size},
         .function = mu__names_view(&s->functions, named->function),
+        .flags = named->is_late ? JOURNAL_LATE : 0,
     };
 
     if (closure != NULL) {
@@ -234,6 +240,8 @@ static int rewrite(struct supervisor *s, mu_error *ret_error)
     rv = write_begin(s, ret_error);
     for (uint32_t i = 0; rv == 0 && i < s->named_size; i++)
         for (const struct named *at = s->named[i]; rv == 0 && at != NULL; at = at->next) {
+            if (at->is_late)
+                continue;
             rv = write_scheduled(s, at, ret_error);
             if (rv == 0 && at->closure == 0)
                 rv = write_finished(s, at, ret_error);
@@ -355,7 +363,8 @@ static int number_effect(struct mu__ctx *ctx, struct supervisor *s, struct more 
 }
 
 int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
-                              struct mu__closure *closure, mu_error *ret_error)
+                              struct mu__closure *closure, bool has_inputs,
+                              mu_error *ret_error)
 {
     struct more *more = mu__sup_more(s, closure);
     struct named *named = named_new(s, mu__view_str(more->name), s->number_next + 1);
@@ -366,8 +375,10 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     s->number_next++;
     named->closure = mu__closure_id(closure);
     named->function = closure->function;
+    named->is_late = has_inputs;
+    more->flags &= ~(uint32_t)MU__CLOSURE_KEEP;
     rv = number_effect(ctx, s, more, ret_error);
-    if (rv == 0)
+    if (rv == 0 && !has_inputs)
         rv = write_scheduled(s, named, ret_error);
     if (rv != 0) {
         named_remove(s, named);
@@ -483,6 +494,21 @@ static bool keep_result(struct named *named, const struct outcome *outcome)
     return named->backing != NULL;
 }
 
+static int write_end(struct supervisor *s, struct named *named, bool has_finished,
+                     mu_error *ret_error)
+{
+    int rv = 0;
+
+    if (named->is_late && has_finished)
+        rv = write_scheduled(s, named, ret_error);
+    if (rv == 0 && has_finished)
+        rv = write_finished(s, named, ret_error);
+    else if (rv == 0 && !named->is_late)
+        rv = write_gone(s, named->number, ret_error);
+    named->is_late = false;
+    return rv;
+}
+
 bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, const struct outcome *outcome)
 {
@@ -491,10 +517,7 @@ bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
     int rv;
 
     named->closure = 0;
-    if (outcome->code == 0 && keep_result(named, outcome))
-        rv = write_finished(s, named, &error);
-    else
-        rv = write_gone(s, named->number, &error);
+    rv = write_end(s, named, outcome->code == 0 && keep_result(named, outcome), &error);
     if (rv == 0)
         rv = outcome->code == 0 &&
                      mu__journal_bytes(s->journal) >= s->journal_rewrite_bytes
@@ -590,6 +613,35 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
     return 0;
 }
 
+/* No closure of it is queued: what it would need has gone with the former chief. */
+static int read_late(struct supervisor *s, const struct mu__journal_scheduled *body)
+{
+    struct named *named = named_new(s, body->name, body->number);
+
+    if (named == NULL)
+        return -MU_ENOMEM;
+    named->is_late = true;
+    named->function = mu__names_number(&s->functions, body->function);
+    if (body->number > s->number_next)
+        s->number_next = body->number;
+    return named->function == MU__NAME_NONE ? -MU_ENOMEM : 0;
+}
+
+static void drop_late(struct supervisor *s)
+{
+    for (uint32_t i = 0; i < s->named_size; i++) {
+        struct named *at = s->named[i];
+
+        while (at != NULL) {
+            struct named *next = at->next;
+
+            if (at->is_late)
+                named_remove(s, at);
+            at = next;
+        }
+    }
+}
+
 /* Take the closure of a name out again: it needs no further run. */
 static void unqueue(struct mu__ctx *ctx, struct supervisor *s, struct named *named)
 {
@@ -635,7 +687,8 @@ static int read_record(void *owner, struct mu__msg *msg)
             unqueue(reading->ctx, s, named);
             named_remove(s, named);
         }
-        return read_scheduled(s, body);
+        return (body->flags & JOURNAL_LATE) != 0 ? read_late(s, body)
+                                                 : read_scheduled(s, body);
     }
     case MU__JOURNAL_FINISHED: {
         const struct mu__journal_finished *body = mu__body(msg);
@@ -645,6 +698,7 @@ static int read_record(void *owner, struct mu__msg *msg)
         if (named == NULL)
             return 0;
         unqueue(reading->ctx, s, named);
+        named->is_late = false;
         return keep_result(named, &outcome) ? 0 : -MU_ENOMEM;
     }
     case MU__JOURNAL_GONE: {
@@ -689,6 +743,7 @@ int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s)
     rv = mu__journal_open(s->config.journal, mu__kernel_schema(ctx->kernel),
                           mu__kernel_pool(ctx->kernel), read_record, &reading, &error,
                           &cut, &s->journal);
+    drop_late(s);
     if (rv == 0)
         rv = settle_effects(s);
     if (rv == 0) {

@@ -484,9 +484,9 @@ static void say_where(const struct supervisor *s, const struct mu__closure *clos
                        " ms", worker->index, now_ms - closure->started_ms);
 }
 
-/* This closure is given up on its worker. If no thread is left there, those that were given
- * to it later would wait behind it for ever: they run elsewhere, and the worker gets
- * nothing until it has answered for one. */
+/* This closure is given up on its worker. If no thread is left there, those that were
+ * given to it later would wait behind it for ever: they run elsewhere, and the worker
+ * gets nothing until it has answered for one. */
 static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure)
 {

@@ -135,9 +135,12 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
                                        timer_token(TIMER_STATION, number));
 }
 
-static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count)
+static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count, bool is_left)
 {
-    if (count == 0)
+    if (is_left)
+        mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
+                " has left, with nothing in flight", index);
+    else if (count == 0)
         mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
                 " is lost; nothing was in flight", index);
     else if (count == 1)
@@ -179,15 +182,29 @@ static void add_asker(struct mu__ctx *ctx, struct station *station, mu__pid pid,
     askers[DRAIN_ASKERS_MAX - 1] = (struct asker){pid, token};
 }
 
+/* A worker that was drained is not expected back, unless something waits for it alone. */
+static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            bool is_drained)
+{
+    if (!is_drained || mu__closures_count(&s->closures, mu__list_pinned(number)) > 0) {
+        mu__sup_await_worker(ctx, s, number);
+        return;
+    }
+    s->stations[number].lost_ms = 0;
+    mu__membership_forget(&s->members, number);
+}
+
 void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__member_worker *worker)
 {
     const struct mu__member_worker lost = *worker;
     uint32_t list = mu__list_in_flight(lost.number);
     struct station *station = &s->stations[lost.number];
+    bool is_drained = (lost.holds & MU__HOLD_DRAIN) != 0;
+    bool is_left = is_drained && mu__closures_count(&s->closures, list) == 0;
     struct mu__closure *closure;
 
-    s->workers_lost++;
+    s->workers_lost += !is_left;
     mu__membership_remove(&s->members, lost.number);
     if (s->reserved == lost.number)
         s->reserved = 0;
@@ -196,15 +213,13 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
     station->orphans_count = 0;
     station->builds_left = 0;
     mu__sup_inputs_lost(ctx, s, lost.number);
-    log_lost(ctx, lost.index, mu__closures_count(&s->closures, list));
+    log_lost(ctx, lost.index, mu__closures_count(&s->closures, list), is_left);
     mu__sup_backups_lost(s, lost.number);
     /* From the last one on, so that at the queue's front they keep their order. */
     while ((closure = mu__closures_last(&s->closures, list)) != NULL)
         mu__sup_take_back(ctx, s, closure, lost.index);
-    if ((lost.holds & MU__HOLD_DRAIN) == 0 ||
-        mu__closures_count(&s->closures, mu__list_pinned(lost.number)) > 0)
-        mu__sup_await_worker(ctx, s, lost.number);
-    if ((lost.holds & MU__HOLD_DRAIN) != 0)
+    await_or_forget(ctx, s, lost.number, is_drained);
+    if (is_drained)
         has_left(ctx, s, lost.number);
     mu__sup_dispatch(ctx, s);
 }

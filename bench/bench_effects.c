@@ -56,7 +56,7 @@ static int play_task(char **argv)
     return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
 }
 
-/* Nanoseconds for each of `count` closures. */
+/* Picoseconds for each of `count` closures. */
 static uint64_t run_many(mu_coordinator *coordinator, const char *function,
                          unsigned flags, uint64_t count)
 {

@@ -1,6 +1,6 @@
 /* One supervisor with 10 and with 10,000 workers: what a closure costs it, what it takes
- * until the workers are registered, and what the loss of one costs. Over the kernel alone:
- * a world swallows RUN and answers with RESULT.
+ * until the workers are registered, and what the loss of one costs. Over the kernel
+ * alone: a world swallows RUN and answers with RESULT.
  *
  * As many closures are outstanding with few workers as with many. */
 #include "bench.h"
@@ -207,7 +207,7 @@ static double lose_some(struct world *w, uint32_t workers)
     return (double)(bench_now_ns() - start_ns) / 1e3 / count;
 }
 
-/* Nanoseconds for each closure. */
+/* Picoseconds for each closure. */
 static uint64_t run_many(struct world *w, mu__pid pid, uint64_t count)
 {
     struct mu__msg *msg = need(mu__msg_heap(MU__CANCEL_ALL,

@@ -1,8 +1,8 @@
 /* What stories in virtual time share. A frame takes 10 ms, a dial 20 ms, news of a broken
- * connection 10 ms; heartbeats come every 100 ms, silence of 500 ms is death. A cluster is
- * up at 160 ms; what a program schedules then begins 10 ms later on a worker, and 20 ms
- * later if the program is a client's. Functions take 10 ms unless the story says so, and
- * do what they do at the end of that time. */
+ * connection 10 ms; heartbeats come every 100 ms, silence of 500 ms is death. A cluster
+ * is up at 160 ms; what a program schedules then begins 10 ms later on a worker, and 20
+ * ms later if the program is a client's. Functions take 10 ms unless the story says so,
+ * and do what they do at the end of that time. */
 #ifndef MU_TESTS_STORY_H
 #define MU_TESTS_STORY_H
 

@@ -259,8 +259,8 @@ static void test_worker_error(void **state)
     assert_int_equal(error.kind, MU_ERROR_WORKER);
     assert_int_equal(error.attempt, 1);
     assert_string_equal(error.task, "/job:worker/task:0");
-    assert_string_equal(error.message, "function \"square\" lost its worker 1 times, last "
-                                       "/job:worker/task:0; given up");
+    assert_string_equal(error.message,
+        "function \"square\" lost its worker 1 times, last /job:worker/task:0; given up");
     assert_int_equal(closure->future->error->kind, MU_ERROR_WORKER);
     end(cluster);
 }

@@ -89,6 +89,94 @@ static void test_picky(void **state)
     end(cluster);
 }
 
+/* A worker that is up and gets nothing: why. */
+static void test_late_worker(void **state)
+{
+    struct cluster *cluster =
+        BEGIN(.workers = 2, .window = 1, .supervisor.start_delay_ms = 3000);
+    struct cluster_closure *closures[2];
+
+    (void)state;
+    set_work_ms(cluster, 1000);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 2, closures);
+    run_for(cluster, 100);
+    expect_explained(closures[1], "queued",
+                     "for a worker, as the next: none of 2 workers has room, 1 yet to "
+                       "be started");
+    assert_int_equal(join(cluster->chief), 0);
+    end(cluster);
+}
+
+static void test_leaving_worker(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1);
+    struct cluster_closure *closures[2];
+
+    (void)state;
+    set_work_ms(cluster, 1000);
+    open_at(cluster->chief);
+    closures[0] = cluster_schedule(cluster->chief, "square");
+    run_for(cluster, 100);
+    (void)cluster_drain(cluster->workers[0], -1, -1);
+    run_for(cluster, 100);
+    closures[1] = cluster_schedule(cluster->chief, "square");
+    run_for(cluster, 100);
+    expect_explained(closures[1], "queued",
+                     "for a worker, as the next: the only worker has no room, 1 "
+                       "leaving");
+    assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(closures, 2);
+    end(cluster);
+}
+
+static void test_hanging_worker(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1);
+    struct cluster_closure *closure;
+
+    (void)state;
+    set_work_ms(cluster, 5000);
+    open_at(cluster->chief);
+    (void)cluster_schedule_with(cluster->chief, "square", ASK(.run_limit_ms = 500));
+    closure = cluster_schedule(cluster->chief, "square");
+    run_for(cluster, 600);
+    set_work_ms(cluster, 10);
+    expect_explained(closure, "queued",
+                     "for a worker, behind 1 other: the only worker has no room, 1 "
+                       "busy with what does not end");
+    assert_int_equal(join(cluster->chief), 0);
+    end(cluster);
+}
+
+static void test_building_worker(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, OWN);
+    struct cluster_closure *closure;
+    struct cluster_call *call;
+    struct mu__held *held;
+
+    (void)state;
+    failures_left = 0;
+    open_at(cluster->chief);
+    call = cluster_per_worker(cluster->chief, "trouble", mu_value_int(0), 1000);
+    assert_int_equal(cluster_wait(call), 0);
+    held = cluster_per_worker_made(call);
+    run_for(cluster, 100);
+    set_work_ms(cluster, 3000);
+    assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
+    run_for(cluster, 1000);
+    closure = cluster_schedule(cluster->chief, "square");
+    run_for(cluster, 100);
+    expect_explained(closure, "queued",
+                     "for a worker, as the next: the only worker has no room, 1 "
+                       "building per-worker values");
+    assert_int_equal(join(cluster->chief), 0);
+    mu__held_unref(held);
+    end(cluster);
+}
+
 /* By name, and of a name that nobody has. */
 static void test_named(void **state)
 {
@@ -127,7 +215,8 @@ static void test_inputs(void **state)
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     first = cluster_schedule(cluster->chief, "square");
-    user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first), NULL);
+    user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first),
+                                 NULL);
     run_until(cluster, 400);
     expect_explained(user, "waiting", "for 1 of its 1 inputs");
     (void)join(cluster->chief);
@@ -155,13 +244,13 @@ static void test_watchdog(void **state)
     expect_trace(cluster,
         "[  410] chief/0 links: /job:worker/task:0 is lost: its connection broke: closed "
           "by the peer\n"
-        "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in flight: "
-          "it runs again elsewhere\n"
-        "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, 1 "
-          "in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; "
+        "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
+          "flight: it runs again elsewhere\n"
+        "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, "
+          "1 in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; "
           "the only worker has no room; /job:worker/task:0 is missing for 750 ms\n"
-        "[ 2160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, 1 "
-          "in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 2000 ms; "
+        "[ 2160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, "
+          "1 in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 2000 ms; "
           "the only worker has no room; /job:worker/task:0 is missing for 1750 ms\n");
     assert_int_equal(status_number(cluster->chief, "closures", "stalls"), 2);
     cluster_start(cluster->workers[0]);
@@ -209,11 +298,38 @@ static void test_watchdog_room(void **state)
     slow = cluster_schedule(cluster->chief, "square");
     run_for(cluster, 1100);
     expect_trace(cluster,
-        "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 0 are queued, 1 "
-          "in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; 2 "
-          "of 2 workers have room\n");
+        "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 0 are queued, "
+          "1 in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; "
+          "2 of 2 workers have room\n");
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(&slow, 1);
+    end(cluster);
+}
+
+/* A result that was kept is lost; somebody wants it, long after all closures were
+ * resolved: that wait is watched, too. */
+static void test_watchdog_of_kept(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .supervisor.watchdog_ms = 1000, OWN);
+    struct cluster_closure *kept;
+    struct cluster_call *call;
+
+    (void)state;
+    failures_left = 0;
+    open_at(cluster->chief);
+    kept = call_with(cluster->chief, "trouble", 0, ASK(.flags = MU_CLOSURE_KEEP));
+    assert_int_equal(join(cluster->chief), 0);
+    sim_crash(cluster->workers[0]->node);
+    run_until(cluster, 5000);
+    sim_trace_level(cluster->sim, MU__LOG_WARN);
+    (void)sim_trace(cluster->sim);
+    call = cluster_fetch(kept, -1);
+    run_until(cluster, 6000);
+    expect_trace(cluster,
+        "[ 6000] chief/0 supervisor: no closure was resolved for 1000 ms; 1 are queued, "
+          "0 in flight; no worker is up; /job:worker/task:0 is missing for 5800 ms\n");
+    cluster_start(cluster->workers[0]);
+    assert_int_equal(cluster_wait(call), 0);
     end(cluster);
 }
 
@@ -247,11 +363,16 @@ int main(void)
         cmocka_unit_test(test_queued),
         cmocka_unit_test(test_held),
         cmocka_unit_test(test_picky),
+        cmocka_unit_test(test_late_worker),
+        cmocka_unit_test(test_leaving_worker),
+        cmocka_unit_test(test_hanging_worker),
+        cmocka_unit_test(test_building_worker),
         cmocka_unit_test(test_named),
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_watchdog),
         cmocka_unit_test(test_watchdog_is_fair),
         cmocka_unit_test(test_watchdog_room),
+        cmocka_unit_test(test_watchdog_of_kept),
         cmocka_unit_test(test_join),
     };
 

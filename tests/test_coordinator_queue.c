@@ -92,8 +92,9 @@ static void test_put_back_when_full(void **state)
 
 /* ---- Order ---- */
 
-/* Scheduled from the least to the most urgent, two of each: run from the most to the least
- * urgent, and in order among equals. The first one scheduled has the worker at once. */
+/* Scheduled from the least to the most urgent, two of each: run from the most to the
+ * least urgent, and in order among equals. The first one scheduled has the worker at
+ * once. */
 static void test_priorities(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);

@@ -1,4 +1,4 @@
-/* What is run again: after a lost worker, after passing trouble, and how often at most. */
+/* What is run again: after a lost worker, after passing trouble; how often at most. */
 #include "tests/story.h"
 
 /* Kills the process that it runs on when its number is the poison's. */
@@ -15,8 +15,7 @@ static int run_sip(mu_run *run, void *user)
     return 0;
 }
 
-/* Fails with the code of its number on the workers 0 to `bad_below` - 1, so many times in
- * all; on others it succeeds. */
+/* Fails with the code that its number is, so many times; then it succeeds. */
 static unsigned failures_left;
 
 static int run_trouble(mu_run *run, void *user)
@@ -238,7 +237,7 @@ struct row {
     uint64_t waited_ms;         /* back-off between them */
 };
 
-static void tell(const struct row *row)
+static void expect_row(const struct row *row)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .supervisor = row->config, OWN);
     struct cluster_closure *closure;
@@ -297,7 +296,7 @@ static void test_passing(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        tell(&rows[i]);
+        expect_row(&rows[i]);
 }
 
 /* What gave up says so, and says whose trouble it was. */

@@ -348,6 +348,39 @@ static void test_no_backup(void **state)
     }
 }
 
+/* ---- Times ---- */
+
+static int64_t samples(const mu_value *status, const char *timer)
+{
+    const mu_value *map = mu_value_find(mu_value_find(status, "timers"), timer);
+    int64_t count = -1;
+
+    (void)mu_value_get_int(mu_value_find(map, "count"), &count);
+    return count;
+}
+
+/* Asked for, each run is measured, and each recovery; unasked nothing is. */
+static void test_measured(void **state)
+{
+    (void)state;
+    for (unsigned measure = 0; measure < 2; measure++) {
+        struct cluster *cluster = BEGIN(.workers = 1, .supervisor.measure = measure == 1);
+        struct cluster_closure *closures[3];
+        mu_value *status;
+
+        open_at(cluster->chief);
+        schedule(cluster->chief, "square", 3, closures);
+        assert_int_equal(join(cluster->chief), 0);
+        assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
+        run_for(cluster, 1000);
+        status = status_of(cluster->chief);
+        assert_int_equal(samples(status, "closure_execution"), measure == 1 ? 3 : -1);
+        assert_int_equal(samples(status, "worker_recovery"), measure == 1 ? 1 : -1);
+        mu_value_free(status);
+        end(cluster);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_backup),
         cmocka_unit_test(test_backup_and_a_loss),
         cmocka_unit_test(test_no_backup),
+        cmocka_unit_test(test_measured),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,9 @@ enum mu_closure_flag {
     MU_CLOSURE_EFFECT_ONCE = 1, /* what its run writes with mu_run_add() and its like is
                                    applied once, however often the closure is run */
     MU_CLOSURE_KEEP = 2,        /* the result stays on the worker until it is fetched or
-                                   used; computed again when that worker is lost */
+                                   used; computed again when that worker is lost. Of a
+                                   closure with a name it goes to the journal instead, if
+                                   there is one */
     MU_CLOSURE_NO_BACKUP = 4    /* never run twice at the same time as a straggler */
 };
 
@@ -72,7 +74,10 @@ enum mu_priority {
 typedef struct mu_closure_options {
     const char *name;       /* for logs, `muster explain` and the journal: at most 127
                                bytes; NULL: none. With a journal, a name that has finished
-                               is not run again, and one that is under way is joined */
+                               is not run again, and one that is under way is joined.
+                               After a restart of the chief it is run, even if nobody
+                               schedules it again, unless its arguments refer to what
+                               workers keep */
     unsigned flags;         /* enum mu_closure_flag */
     int priority;           /* enum mu_priority: a lower one runs first */
     int64_t deadline_ms;    /* from now until it is resolved, or it ends with

@@ -36,6 +36,47 @@ static const char plugin_text[] =
     "    mu_run_return(run, mu_value_int(7));\n"
     "    return 0;\n"
     "}\n"
+    "static void await_worker(mu_node *node)\n"
+    "{\n"
+    "    for (int is_up = 0; !is_up; usleep(2000)) {\n"
+    "        mu_value *status = NULL;\n"
+    "        const mu_value *tasks;\n"
+    "        if (mu_node_status(node, -1, NULL, &status) != 0)\n"
+    "            return;\n"
+    "        tasks = mu_value_find(status, \"tasks\");\n"
+    "        for (size_t i = 0; i < mu_value_count(tasks); i++)\n"
+    "            is_up |= mu_value_find(mu_value_at(tasks, i), \"threads\") != NULL;\n"
+    "        mu_value_free(status);\n"
+    "    }\n"
+    "}\n"
+    "static int named(mu_coordinator *c, mu_per_worker *pw)\n"
+    "{\n"
+    "    mu_value *args = mu_value_per_worker(pw), *result = NULL;\n"
+    "    mu_remote_value *value = NULL;\n"
+    "    mu_closure_options o;\n"
+    "    mu_error e;\n"
+    "    int rv;\n"
+    "    mu_closure_options_init(&o);\n"
+    "    o.name = \"named\";\n"
+    "    rv = mu_coordinator_schedule_with(c, \"check\", args, &o, -1, &e, &value);\n"
+    "    if (rv == 0)\n"
+    "        rv = mu_remote_value_fetch(value, -1, &e, &result);\n"
+    "    printf(\"named: %s\\n\", rv == 0 ? \"fine\" : e.message);\n"
+    "    mu_remote_value_free(value);\n"
+    "    mu_value_free(result);\n"
+    "    mu_value_free(args);\n"
+    "    mu_per_worker_close(pw);\n"
+    "    mu_coordinator_close(c);\n"
+    "    return rv;\n"
+    "}\n"
+    "static int check(mu_run *run, void *user)\n"
+    "{\n"
+    "    int64_t number;\n"
+    "    if (mu_value_get_int(mu_run_args(run), &number) == 0)\n"
+    "        return hold(run, user);\n"
+    "    printf(\"it has no input\\n\");\n"
+    "    return mu_run_fail(run, -MU_EINVALID, \"it has no input\");\n"
+    "}\n"
     "static mu_remote_value *begin(mu_coordinator *c, const char *name, int worker)\n"
     "{\n"
     "    mu_remote_value *value = NULL;\n"
@@ -56,7 +97,10 @@ static const char plugin_text[] =
     "    int64_t number = 0;\n"
     "    (void)user;\n"
     "    mu_coordinator_open(node, -1, NULL, &c);\n"
+    "    await_worker(node);\n"
     "    mu_per_worker_open(c, \"seven\", NULL, -1, NULL, &pw);\n"
+    "    if (mu_node_setting(node, \"named\") != NULL)\n"
+    "        return named(c, pw);\n"
     "    one = begin(c, \"one\", -1);\n"
     "    if (mu_node_setting(node, \"more\") != NULL) {\n"
     "        mu_remote_value_free(begin(c, \"two\", -1));\n"
@@ -81,6 +125,7 @@ static const char plugin_text[] =
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
     "    (void)mu_node_register(node, \"hold\", hold, NULL, 0);\n"
+    "    (void)mu_node_register(node, \"check\", check, NULL, 0);\n"
     "    (void)mu_node_register(node, \"seven\", seven, NULL, 0);\n"
     "    return mu_node_program(node, \"chief\", chief, NULL);\n"
     "}\n";
@@ -271,6 +316,11 @@ static void test_drain(void **state)
     (void)cli_expect(&asked, NULL, "/job:worker/task:0 has left\n");
     (void)cli_expect(&run, NULL, "worker/0 ended with exit code 0");
     (void)cli_expect(&run, NULL, "one came of run 1");
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 has left, with nothing in flight");
+    cli_start(&asked, NULL, "status", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    (void)cli_expect(&asked, NULL, "workers lost 0");
+    assert_null(strstr(asked.text, "worker/task:0"));
     stop_run();
 }
 
@@ -342,6 +392,46 @@ static void test_signal_without_chief(void **state)
     (void)cli_expect(&run, NULL, "is not connected");
 }
 
+/* ---- a chief that comes back ---- */
+
+static void start_task(struct cli *cli, const char *cluster, const char *task,
+                       const char *journal)
+{
+    char setting[128];
+
+    (void)snprintf(setting, sizeof setting, "go=%s", go);
+    cli_start(cli, NULL, "node", "--cluster", cluster, "--task", task, "--plugin", plugin,
+              "--set", setting, "--set", "named=1", "--journal", journal, NULL);
+}
+
+/* A named closure with a per-worker value: after the restart its program brings the new
+ * one, and the closure is not run without it. */
+static void test_restart_with_inputs(void **state)
+{
+    static struct cli chief;
+    char cluster[256];
+    char journal[96];
+
+    (void)state;
+    (void)unlink(go);
+    (void)snprintf(journal, sizeof journal, "%s/journal", folder);
+    (void)snprintf(cluster, sizeof cluster,
+                   "{\"chief\": [\"ipc://%s/c\"], \"worker\": [\"ipc://%s/w\"]}", folder,
+                   folder);
+    start_task(&run, cluster, "worker:0", journal);
+    start_task(&chief, cluster, "chief", journal);
+    (void)cli_expect(&run, NULL, "named begins");
+    cli_kill(&chief, SIGKILL);
+    cli_expect_code(&chief, 128 + SIGKILL);
+    write_file(go, "");
+    start_task(&chief, cluster, "chief", journal);
+    cli_expect_code(&chief, 0);
+    (void)cli_expect(&chief, NULL, "named: fine");
+    cli_expect_code(&run, 0);
+    assert_null(strstr(run.text, "it has no input"));
+    (void)unlink(journal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_signal_tells_functions),
         cmocka_unit_test(test_second_signal),
         cmocka_unit_test(test_signal_without_chief),
+        cmocka_unit_test(test_restart_with_inputs),
     };
 
     return cmocka_run_group_tests_name("cli explain", tests, compile, clean);

@@ -1,0 +1,428 @@
+/* Named closures over a restart of the chief. */
+#include "tests/sim/storage.h"
+#include "tests/story.h"
+
+static bool fragile_fails;
+
+static int run_fragile(mu_run *run, void *user)
+{
+    note_run(user, "fragile", number_of(run));
+    if (fragile_fails)
+        return mu_run_fail(run, -MU_EINVALID, "not yet");
+    mu_run_return(run, mu_value_int(7 * number_of(run)));
+    return 0;
+}
+
+/* The sum of the numbers in a list. */
+static int sums;
+
+static int run_sum(mu_run *run, void *user)
+{
+    const mu_value *args = mu_run_args(run);
+    int64_t sum = 0;
+    int64_t number;
+
+    (void)user;
+    sums++;
+    for (size_t i = 0; i < mu_value_count(args); i++)
+        if (mu_value_get_int(mu_value_at(args, i), &number) == 0)
+            sum += number;
+    mu_run_return(run, mu_value_int(sum));
+    return 0;
+}
+
+static const struct cluster_function own[] = {{"fragile", run_fragile, 0},
+                                              {"total", run_sum, 0}};
+
+#define OWN .functions = own, .functions_count = 2
+
+static void is_gone(struct mu__storage *base)
+{
+    sim_storage_crash((struct sim_storage *)base);
+}
+
+static struct cluster *begin_with(const struct cluster_options *options,
+                                  struct sim_storage **ret_storage)
+{
+    struct cluster *cluster = cluster_new(1, options);
+
+    *ret_storage = sim_storage_new("journal", 5);
+    cluster->chief->journal = (struct cluster_journal){&(*ret_storage)->base, NULL,
+                                                       is_gone};
+    cluster_start_all(cluster);
+    assert_true(cluster_settle(cluster));
+    assert_int_equal(sim_now_ms(cluster->sim), 160);
+    sim_trace_level(cluster->sim, MU__LOG_DEBUG);
+    (void)sim_trace(cluster->sim);
+    return cluster;
+}
+
+#define BEGIN_WITH(storage, ...)                                            \
+    begin_with(&(struct cluster_options){__VA_ARGS__}, storage)
+
+static void end_with(struct cluster *cluster, struct sim_storage *storage)
+{
+    end(cluster);
+    sim_storage_free(storage);
+}
+
+/* A closure of that name and key. */
+static struct cluster_closure *named(struct cluster_task *task, const char *name,
+                                     int64_t key)
+{
+    return cluster_schedule_with(task, "square", ASK(.name = name, .key = &key));
+}
+
+static void restart_chief(struct cluster *cluster)
+{
+    assert_int_equal(sim_restart(cluster->chief->node), 0);
+    run_for(cluster, 500);
+}
+
+/* Three closures of 100 ms, one after the other: a has finished and b runs when the chief
+ * dies at 350. Nobody schedules them again: b and c are run all the same, a is not. The
+ * program, which comes back later, gets all three without another run. */
+static void test_goes_on(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct sim_storage *storage;
+    struct cluster *cluster =
+        BEGIN_WITH(&storage, .workers = 1, .window = 1, .clients = 1);
+    struct cluster_closure *closures[3];
+
+    (void)state;
+    set_work_ms(cluster, 100);
+    open_at(cluster->clients[0]);
+    for (int i = 0; i < 3; i++)
+        closures[i] = named(cluster->clients[0], names[i], i);
+    run_until(cluster, 350);
+    expect_squares(closures, 1);
+    restart_chief(cluster);
+    run_for(cluster, 1000);
+    assert_int_equal(error_of(closures[1])->kind, MU_ERROR_CHIEF);
+    assert_int_equal(cluster->runs[0], 1);
+    assert_int_equal(cluster->runs[1], 2);
+    assert_int_equal(cluster->runs[2], 1);
+    assert_int_equal(join(cluster->clients[0]), -MU_EUNAVAILABLE);
+    (void)sim_trace(cluster->sim);
+    for (int i = 0; i < 3; i++)
+        closures[i] = named(cluster->clients[0], names[i], i);
+    assert_int_equal(joined_after(cluster->clients[0], sim_now_ms(cluster->sim)), 20);
+    expect_squares(closures, 3);
+    expect_trace(cluster, "");
+    assert_int_equal(status_number(cluster->chief, "closures", "queued"), 0);
+    end_with(cluster, storage);
+}
+
+/* The program comes back while one of its closures runs: that run is the one. */
+static void test_joined(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster =
+        BEGIN_WITH(&storage, .workers = 1, .window = 1, .clients = 1);
+    struct cluster_closure *closure;
+
+    (void)state;
+    open_at(cluster->clients[0]);
+    set_work_ms(cluster, 1000);
+    (void)named(cluster->clients[0], "a", 0);
+    run_until(cluster, 200);
+    restart_chief(cluster);
+    assert_int_equal(join(cluster->clients[0]), -MU_EUNAVAILABLE);
+    closure = named(cluster->clients[0], "a", 0);
+    run_for(cluster, 100);
+    expect_explained(closure, "running", "for its function to return");
+    assert_int_equal(join(cluster->clients[0]), 0);
+    expect_squares(&closure, 1);
+
+    /* The former chief's run, and this chief's. */
+    assert_int_equal(cluster->runs[0], 2);
+    end_with(cluster, storage);
+}
+
+/* Two programs schedule one name: it runs once, both hear, and the counts are right all
+ * the time. The one that was first may go. */
+static void test_two_clients(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster =
+        BEGIN_WITH(&storage, .workers = 1, .window = 1, .clients = 3);
+    struct cluster_closure *closures[3];
+
+    (void)state;
+    set_work_ms(cluster, 1000);
+    for (int i = 0; i < 3; i++) {
+        open_at(cluster->clients[i]);
+        closures[i] = named(cluster->clients[i], "a", 0);
+    }
+    run_until(cluster, 300);
+    assert_int_equal(status_number(cluster->chief, "closures", "in_flight"), 1);
+    assert_int_equal(status_number(cluster->chief, "closures", "scheduled"), 1);
+    sim_crash(cluster->clients[0]->node);
+    assert_int_equal(join(cluster->clients[1]), 0);
+    assert_int_equal(join(cluster->clients[2]), 0);
+    expect_squares(closures + 1, 2);
+    assert_int_equal(cluster->runs[0], 1);
+    (void)status_number(cluster->chief, "closures", "finished");
+    end_with(cluster, storage);
+}
+
+/* What failed has not happened: its name may be scheduled anew, before and after a
+ * restart. */
+static void test_failed(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1, OWN);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closure;
+
+    (void)state;
+    open_at(client);
+    for (int i = 0; i < 2; i++) {
+        fragile_fails = true;
+        closure = call_with(client, "fragile", 3, ASK(.name = "f"));
+        assert_int_equal(join(client), -MU_EINVALID);
+        assert_int_equal(error_of(closure)->kind, MU_ERROR_FUNCTION);
+        restart_chief(cluster);
+    }
+    fragile_fails = false;
+    closure = call_with(client, "fragile", 3, ASK(.name = "f"));
+    assert_int_equal(join(client), 0);
+    assert_int_equal(cluster_result(closure), 21);
+
+    /* The name is this function's. */
+    closure = cluster_schedule_with(client, "square", ASK(.name = "f"));
+    assert_int_equal(join(client), -MU_EEXISTS);
+    assert_string_equal(error_of(closure)->message,
+        "the journal has a closure of that name with another function");
+    assert_int_equal(cluster->runs[closure->key], 0);
+    closure->refused = true;
+    closure->key = -1;
+    end_with(cluster, storage);
+}
+
+/* Forgotten names run anew; those under way stay. */
+static void test_forget(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *running;
+    struct cluster_closure *closure;
+    size_t full;
+
+    (void)state;
+    open_at(client);
+    (void)named(client, "a", 0);
+    assert_int_equal(join(client), 0);
+    set_work_ms(cluster, 1000);
+    running = named(client, "b", 1);
+    run_for(cluster, 100);
+    full = storage->flushed;
+    assert_int_equal(cluster_wait(cluster_forget(client, 1000)), 0);
+    assert_true(storage->flushed < full);
+    closure = named(client, "b", 1);
+    assert_int_equal(join(client), 0);
+    expect_squares(&running, 1);
+    expect_squares(&closure, 1);
+    assert_int_equal(cluster->runs[1], 1);
+    set_work_ms(cluster, 10);
+    closure = named(client, "a", 0);
+    assert_int_equal(join(client), 0);
+    assert_int_equal(cluster->runs[0], 2);
+    end_with(cluster, storage);
+}
+
+/* The last bytes were not written before the process died. */
+static void cut_off(struct sim_storage *storage, size_t bytes)
+{
+    size_t size = storage->size - bytes;
+    uint8_t *content = malloc(size);
+
+    assert_non_null(content);
+    memcpy(content, storage->content, size);
+    sim_storage_set(storage, content, size);
+    free(content);
+}
+
+/* The last record was not written to its end: all before it counts. */
+static void test_torn_end(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closures[2];
+
+    (void)state;
+    open_at(client);
+    closures[0] = named(client, "a", 0);
+    assert_int_equal(join(client), 0);
+    closures[1] = named(client, "b", 1);
+    assert_int_equal(join(client), 0);
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 100);
+    cut_off(storage, 3);
+    (void)sim_trace(cluster->sim);
+    cluster_start(cluster->chief);
+    run_for(cluster, 1);
+    assert_non_null(strstr(sim_trace(cluster->sim),
+                           "supervisor: the journal ended in the middle of a record: "));
+    run_for(cluster, 1000);
+
+    /* That b had finished was cut off. */
+    assert_int_equal(cluster->runs[0], 1);
+    assert_int_equal(cluster->runs[1], 2);
+    (void)join(client);
+    closures[0] = named(client, "a", 0);
+    closures[1] = named(client, "b", 1);
+    assert_int_equal(join(client), 0);
+    expect_squares(closures, 2);
+    assert_int_equal(cluster->runs[0] + cluster->runs[1], 3);
+    end_with(cluster, storage);
+}
+
+/* The storage is full: every program is told so, once, and all goes on. */
+static void test_full_storage(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closures[4];
+    mu_error error;
+
+    (void)state;
+    open_at(client);
+    sim_storage_fail(storage, SIM_STORAGE_FLUSH, 100, -MU_EEXHAUSTED);
+    closures[0] = named(client, "a", 0);
+    run_for(cluster, 200);
+    expect_squares(closures, 1);
+    error = raised(client);
+    assert_int_equal(error.code, -MU_EDATALOSS);
+    assert_int_equal(error.kind, MU_ERROR_CHIEF);
+    assert_string_equal(error.task, "/job:chief/task:0");
+    assert_int_equal(error.closure, 0);
+    assert_non_null(strstr(error.message, "the journal cannot be written: "));
+    closures[1] = named(client, "b", 1);
+    closures[2] = cluster_schedule(client, "square");
+    closures[3] = named(client, "a", 0);
+    assert_int_equal(join(client), 0);
+    expect_squares(closures, 4);
+    end_with(cluster, storage);
+}
+
+/* A result that would stay on its worker is in the journal instead. */
+static void test_kept(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1, OWN);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closure;
+
+    (void)state;
+    fragile_fails = false;
+    open_at(client);
+    for (int i = 0; i < 3; i++) {
+        closure = call_with(client, "fragile", 3,
+                            ASK(.name = "f", .flags = MU_CLOSURE_KEEP));
+        assert_int_equal(cluster_wait(cluster_fetch(closure, -1)), 0);
+        assert_int_equal(cluster_result(closure), 21);
+        if (i == 1)
+            restart_chief(cluster);
+    }
+    assert_int_equal(join(client), 0);
+    end_with(cluster, storage);
+}
+
+/* A closure that uses what workers keep cannot be run by a next chief, which knows
+ * nothing of that: its program schedules it again. When it has finished it has finished,
+ * unless the last word of that was lost. */
+static void test_inputs(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1, OWN);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closure = NULL;
+
+    (void)state;
+    fragile_fails = false;
+    open_at(client);
+    sums = 0;
+    for (int i = 0; i < 4; i++) {
+        struct cluster_closure *input =
+            call_with(client, "fragile", 2, ASK(.flags = MU_CLOSURE_KEEP));
+        mu_value *list = mu_value_list();
+
+        run_for(cluster, 100);
+        (void)mu_value_append(list, cluster_reference(input));
+        (void)mu_value_append(list, mu_value_int(1));
+        set_work_ms(cluster, i == 0 ? 1000 : 10);
+        closure = cluster_schedule_args(client, "total", list, ASK(.name = "s"));
+        run_for(cluster, 100);
+        set_work_ms(cluster, 10);
+        if (i == 0) {
+            restart_chief(cluster);
+            run_for(cluster, 2000);
+            assert_int_equal(error_of(closure)->kind, MU_ERROR_CHIEF);
+            assert_int_equal(join(client), -MU_EUNAVAILABLE);
+        } else {
+            assert_int_equal(join(client), 0);
+            assert_int_equal(cluster_result(closure), 15);
+            sim_crash(cluster->chief->node);
+            if (i == 1)
+                cut_off(storage, 3);
+            cluster_start(cluster->chief);
+            run_for(cluster, 500);
+        }
+        assert_int_equal(sums, i < 3 ? i + 1 : 3);
+    }
+    end_with(cluster, storage);
+}
+
+/* A named closure that writes once: the run of the former chief ends under the next one,
+ * which runs it, too. */
+static void test_effect(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .servers = 1,
+                                         .clients = 1, .effects_add = mu__effects_add);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closure;
+    const int64_t key = 0;
+
+    (void)state;
+    open_at(client);
+    assert_int_equal(cluster_wait(cluster_counter_open(client, 4, 10000)), 0);
+    set_work_ms(cluster, 1000);
+    (void)cluster_write(client, ASK(.name = "w", .flags = MU_CLOSURE_EFFECT_ONCE,
+                                    .key = &key));
+    run_for(cluster, 300);
+    restart_chief(cluster);
+    run_for(cluster, 3000);
+    assert_int_equal(join(client), -MU_EUNAVAILABLE);
+    closure = cluster_write(client, ASK(.name = "w", .flags = MU_CLOSURE_EFFECT_ONCE,
+                                        .key = &key));
+    assert_int_equal(join(client), 0);
+    expect_squares(&closure, 1);
+    assert_int_equal(cluster->runs[0], 2);
+    assert_int_equal(cluster_wait(cluster_counter_read(client, 10000)), 0);
+    assert_int_equal(cluster->counter.items[0], 1);
+    end_with(cluster, storage);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_two_clients),
+        cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_forget),
+        cmocka_unit_test(test_torn_end),
+        cmocka_unit_test(test_full_storage),
+        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_effect),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
