@@ -164,6 +164,14 @@ static void serve_waiting(struct mu__ctx *ctx, struct supervisor *s, struct kept
     mu__free_array(waiting);
 }
 
+static bool was_sent(const struct kept *kept, uint32_t node)
+{
+    for (uint32_t i = 0; i < kept->sent_count; i++)
+        if (kept->sent[i] == node)
+            return true;
+    return false;
+}
+
 /* ---- Kept results: pulling and computing anew ---- */
 
 static void pull(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
@@ -716,14 +724,6 @@ uint32_t mu__sup_inputs_worker(const struct supervisor *s, const struct more *mo
     return 0;
 }
 
-static bool was_sent(const struct kept *kept, uint32_t node)
-{
-    for (uint32_t i = 0; i < kept->sent_count; i++)
-        if (kept->sent[i] == node)
-            return true;
-    return false;
-}
-
 static void bring_content(struct mu__ctx *ctx, struct kept *kept, uint32_t node)
 {
     if (was_sent(kept, node))
@@ -798,7 +798,8 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
     const struct kept *kept = kept_of(s, number);
     const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
 
-    if (worker == NULL || (kept != NULL && kept->holder == worker->number) ||
+    if (worker == NULL ||
+        (kept != NULL && (kept->holder == worker->number || was_sent(kept, node))) ||
         (closure != NULL && mu__list_worker(closure->list) == worker->number))
         return;
     send_drop(ctx, node, number);

@@ -447,15 +447,15 @@ static mu_error error_of(const struct worker *w, const struct mu_run *run)
     return error;
 }
 
-/* Keep what was made, or that it cannot be; unless it was dropped or begun anew
- * meanwhile. */
+/* Keep what was made, or that it cannot be; unless it was dropped, begun anew or sent by
+ * the chief meanwhile. */
 static void settle(struct worker *w, struct mu_run *run)
 {
     bool builds = (mu__run_asked(run)->flags & MU__CLOSURE_BUILD) != 0;
     struct mu__kept_item *item = mu__kept_find(&w->kept, run->asker.node, run->closure);
     mu_error error;
 
-    if (item == NULL || item->builder != run)
+    if (item == NULL || item->state != MU__KEPT_BUILDING || item->builder != run)
         return;
     if (run->code == 0) {
         mu__kept_succeed(&w->kept, item, run->result,
@@ -737,7 +737,7 @@ static void on_input(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     item = mu__kept_expect(&w->kept, msg->from.node, body->input);
     if (item == NULL)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: an input is lost");
-    if (item == NULL || item->state != MU__KEPT_EXPECTED)
+    if (item == NULL || item->state == MU__KEPT_READY || item->state == MU__KEPT_FAILED)
         return;
     if (read_input(body, &value, &error) == 0)
         mu__kept_succeed(&w->kept, item, value, bytes);
