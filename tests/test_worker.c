@@ -1073,6 +1073,24 @@ static void test_cancel_what_is_kept(void **state)
     expect_not_there(f, ITEM(1));
 }
 
+/* The chief had it from another worker and sends it here, while a run that nobody waits
+ * for still makes it: what was sent counts, whatever becomes of the run. */
+static void test_input_while_building(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__work *one;
+
+    RUN(f, 1, "echo", mu_value_int(1), MU__CLOSURE_KEEP);
+    RUN(f, 2, "quick", ref(1), 0, {1});
+    one = begin_work(f);
+    give_input(f, 1, mu_value_int(7));
+    expect_result(f, 2, mu_value_int(7));
+    TELL(f, MU__CANCEL, cancel, 1, 1);
+    end_work(f, one);
+    expect_error(f, 1, MU_ECANCELLED, MU_ERROR_FUNCTION, "cancelled: nothing was kept");
+    expect_pull(f, 1, 0, mu_value_int(7), "");
+}
+
 /* ---- Effects ---- */
 
 static void answer_effects(struct fixture *f, int code)
@@ -1269,6 +1287,7 @@ int main(void)
         WORKER_TEST(test_objects_do_not_travel),
         WORKER_TEST(test_cancel),
         WORKER_TEST(test_cancel_what_is_kept),
+        WORKER_TEST(test_input_while_building),
         WORKER_TEST(test_effects),
         WORKER_TEST(test_effects_that_are_not_sent),
         WORKER_TEST(test_chief_lost),
