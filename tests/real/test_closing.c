@@ -161,10 +161,11 @@ static void play_left_behind(void)
     static struct gate gate;
     mu_error error = {0};
     mu_node *worker;
-    int threads;
+    int threads = 2;    /* the worker's and the chief's, which name themselves */
 
     (void)fill_worker(&nodes, &gate, &worker);
-    threads = count_executor_threads();
+    for (int i = 0; i < SOON_MS && count_executor_threads() != threads; i++)
+        nodes_pause();
     if (mu_node_close(worker, CLOSE_MS, &error) != -MU_EDEADLINE ||
         strstr(error.message, "function \"pass\" on /job:worker/task:0 did not end") ==
             NULL)
