@@ -383,7 +383,7 @@ CASES = [
     (None, "node/a.c", "char name[] = \"muster-XXXXXX\";\n"),
     ("machine-path", "docs/a.md", "see /" "work/a\n"),
     ("machine-path", "tests/test_a.c", "char *a = \"/" "root/b\";\n"),
-    (None, "docs/a.md", "see docs/work/a and /usr/lib and file:///path\n"),
+    (None, "docs/a.md", "see docs/" "work/a and /usr/" "lib and file://" "/path\n"),
     ("utf-8", "node/a.c", b"/* \xff */\n"),
     (None, "build/dev/a.c", "\tprintf(\n"),
     (None, "tests/fuzz/corpus/a/b.json", "\t"),

@@ -1,121 +1,9 @@
 /* What a cluster does, told as stories in virtual time: who comes and goes, what is run
  * where, what the program hears. A frame takes 10 ms, a dial 20 ms, news of a broken
  * connection 10 ms; heartbeats come every 100 ms, silence of 500 ms is death. */
-#include "actors/future.h"
-#include "actors/messages.h"
-#include "tests/sim/cluster.h"
+#include "tests/story.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-/* ---- Helpers ---- */
-
-#define MAKE(...) cluster_new(1, &(struct cluster_options){__VA_ARGS__})
-#define BEGIN(...) begin(&(struct cluster_options){__VA_ARGS__})
-
-static struct cluster *begin(const struct cluster_options *options)
-{
-    struct cluster *cluster = cluster_new(1, options);
-
-    cluster_start_all(cluster);
-    assert_true(cluster_settle(cluster));
-    assert_int_equal(sim_now_ms(cluster->sim), 160);
-    sim_trace_level(cluster->sim, MU__LOG_DEBUG);
-    (void)sim_trace(cluster->sim);
-    return cluster;
-}
-
-/* Turns of two messages change what happens first in one millisecond; stories that tell
- * that order are not told in a tiny build. */
-#ifdef MUSTER_TINY
-#define NEEDS_LONG_TURNS(cluster)                                           \
-    do {                                                                    \
-        cluster_free(cluster);                                              \
-        skip();                                                             \
-    } while (0)
-#else
-#define NEEDS_LONG_TURNS(cluster) ((void)(cluster))
-#endif
-
-/* Every story ends with nothing left over and nothing broken. */
-static void end(struct cluster *cluster)
-{
-    sim_run_until(cluster->sim, sim_now_ms(cluster->sim) + 20000);
-    assert_string_equal(cluster_check_rest(cluster), "");
-    cluster_free(cluster);
-}
-
-static void run_for(struct cluster *cluster, uint64_t ms)
-{
-    sim_run_until(cluster->sim, sim_now_ms(cluster->sim) + ms);
-}
-
-static void run_until(struct cluster *cluster, uint64_t ms)
-{
-    assert_true(sim_now_ms(cluster->sim) <= ms);
-    sim_run_until(cluster->sim, ms);
-}
-
-static void set_work_ms(struct cluster *cluster, uint64_t ms)
-{
-    sim_settings(cluster->sim)->work = (struct sim_range){ms * 1000, ms * 1000};
-}
-
-static void open_at(struct cluster_task *task)
-{
-    assert_int_equal(cluster_wait(cluster_open(task, -1)), 0);
-}
-
-static void schedule(struct cluster_task *task, const char *function, size_t count,
-                     struct cluster_closure **ret_closures)
-{
-    for (size_t i = 0; i < count; i++)
-        ret_closures[i] = cluster_schedule(task, function);
-}
-
-static int join(struct cluster_task *task)
-{
-    return cluster_wait(cluster_ask(task, MU__CLIENT_JOIN, -1));
-}
-
-static void expect_squares(struct cluster_closure *const *closures, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        assert_int_equal(cluster_result(closures[i]), cluster_square(closures[i]->key));
-}
-
-static void expect_counts(const struct cluster_task *task, uint64_t finished,
-                          uint64_t failed, uint64_t cancelled)
-{
-    const struct mu__session *shared = &task->session->shared;
-
-    assert_int_equal(cluster_count(&shared->finished), finished);
-    assert_int_equal(cluster_count(&shared->failed), failed);
-    assert_int_equal(cluster_count(&shared->cancelled), cancelled);
-}
-
-/* A number in the chief's status, "closures.forgotten", as `task` gets it. */
-static int64_t status_number(struct cluster_task *task, const char *part, const char *key)
-{
-    struct cluster_call *call = cluster_ask(task, MU__CLIENT_STATUS, 1000);
-    mu_value *status;
-    int64_t number = -1;
-
-    assert_int_equal(cluster_wait(call), 0);
-    status = call->of.client.status;
-    cluster_check_status(task->cluster, status);
-    (void)mu_value_get_int(mu_value_find(mu_value_find(status, part), key), &number);
-    mu_value_free(status);
-    return number;
-}
-
-#define expect_trace(cluster, text) assert_string_equal(sim_trace((cluster)->sim), text)
 
 /* ---- Coming up ---- */
 
@@ -527,21 +415,6 @@ static void test_leave(void **state)
 }
 
 /* ---- Messages that nobody should have sent ---- */
-
-/* As if it had come over the link of `from.node`. */
-static void forge(struct cluster_task *task, mu__pid from, uint32_t to, uint16_t kind,
-                  const void *body, size_t size)
-{
-    struct mu__world *world = task->member.world;
-    struct mu__msg *msg = mu__msg_heap(kind, size);
-
-    assert_non_null(msg);
-    memcpy(msg->body, body, size);
-    msg->from = from;
-    msg->to.actor = to;
-    assert_int_equal(mu__kernel_deliver(task->member.kernel, msg), 0);
-    world->ops->wake_at(world, 0);
-}
 
 /* The chief has two workers, nodes 1 and 2; the second has the first closure, which has
  * the first id, in its first attempt. Results of anything else are nobody's. */
