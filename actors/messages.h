@@ -14,7 +14,9 @@ enum mu__actor_number {
     MU__CLIENT = 4,         /* on every node: the program's side of the supervisor */
     MU__VARIABLES = 5,      /* on every node: the program's side of the servers */
     MU__JOB = 6,            /* on every node: learns that the job is done */
-    MU__EFFECTS = 7         /* on every node: sends its runs' writes to the servers */
+    MU__EFFECTS = 7,        /* on every node: sends its runs' writes to the servers */
+    MU__COORDINATION = 8,   /* on the tasks that may host the coordination service */
+    MU__AGENT = 9           /* on every node: its side of that service */
 };
 
 enum {
@@ -26,7 +28,13 @@ enum {
     MU__PIECE_BYTES_MAX = 1 << 20,  /* raw bytes of one variable piece */
     MU__CLOSURE_NAME_MAX = 127,
     MU__DETAIL_BYTES_MAX = 1023,    /* a stack, or the last lines of a log */
-    MU__INPUTS_MAX = 1024           /* references among the arguments of one closure */
+    MU__INPUTS_MAX = 1024,          /* references among the arguments of one closure */
+    MU__KEY_MAX = 1023,             /* of the coordination service, as what follows */
+    MU__KEY_VALUE_MAX = 1 << 20,
+    MU__BARRIER_NAME_MAX = 255,
+    MU__TASKS_TEXT_MAX = 1 << 16,   /* a set of tasks: see task_set.h */
+    MU__DEVICES_MAX = 1 << 16,      /* what a task says about its machine */
+    MU__CLUSTER_TEXT_MAX = 1 << 20
 };
 
 /* What a closure is asked for; SCHEDULE and RUN have them in `flags`. */
@@ -45,6 +53,23 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
 /* Numbers of per-worker values have this bit; those of closures never have. The two
  * together are the numbers of what a worker keeps. */
 #define MU__PER_WORKER_BIT (UINT64_C(1) << 63)
+
+/* What TASKS_GET asks for. */
+enum mu__tasks_what {
+    MU__TASKS_STATES,       /* tasks, their states, errors, incarnations */
+    MU__TASKS_DEVICES,      /* what their machines have */
+    MU__TASKS_WAIT,         /* STATES, once all of the set are connected */
+    MU__TASKS_WATCH,        /* STATES, once their version is another one */
+    MU__TASKS_ALIVE         /* those connected, once each of them has asked this or is not
+                               connected */
+};
+
+/* How a key is put. */
+enum mu__put_flag {
+    MU__PUT_OVERWRITE = 1,  /* else the key must not be there */
+    MU__PUT_COMPARE = 2,    /* `revision` must be the key's */
+    MU__PUT_LEASE = 4       /* the key goes when the task that puts it does */
+};
 
 /* -- supervisor and worker -- */
 #define MU__REGISTER_FIELDS(F, S)                                           \
@@ -342,6 +367,277 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
 #define MU__JOURNAL_GONE_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, number, 0)
 
+/* -- coordination service and its agents: who is there --
+ *
+ * A link says which task the other side is, and its incarnation; so no message does. A
+ * token is the agent's own number for what it asks, never used twice by one incarnation:
+ * what was asked and not answered is asked again, under the same token, when the service
+ * is elsewhere. */
+
+/* To each agent, when its link comes up and when this changes: whether the service is
+ * here. Of two leaders the one with the higher epoch counts. `store` is the number of
+ * what is kept in its store: another one means that all keys and barriers of before are
+ * gone. `reason`: why it is not here. */
+#define MU__SERVICE_HERE_FIELDS(F, S)                                       \
+    F(S, REQUIRED, flag, leads, 0)                                          \
+    F(S, REQUIRED, u64, epoch, 0)                                           \
+    F(S, REQUIRED, u64, store, 0)                                           \
+    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
+
+/* With `barrier`, answered when all tasks of the coordinated jobs have registered.
+ * `devices`: what the machine has. `again`: was registered with this store before, at
+ * this or another host. `done`: what it asked under lower tokens was answered. */
+#define MU__TASK_REGISTER_FIELDS(F, S)                                      \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, flag, barrier, 0)                                        \
+    F(S, OPTIONAL, u64, limit_ms, 0)                                        \
+    F(S, OPTIONAL, value, devices, MU__DEVICES_MAX)                         \
+    F(S, OPTIONAL, flag, again, 0)                                          \
+    F(S, OPTIONAL, u64, done, 0)
+
+/* `progress` counts what the task's program says it has done, `stuck_ms` how long ago. */
+#define MU__TASK_HEARTBEAT_FIELDS(F, S)                                     \
+    F(S, OPTIONAL, u64, progress, 0)                                        \
+    F(S, OPTIONAL, u64, stuck_ms, 0)
+
+/* Answers a heartbeat: 0, or why the task is not counted as connected. */
+#define MU__TASK_HEARD_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u64, epoch, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* The asking task is in error, by its own word. */
+#define MU__TASK_REPORT_FIELDS(F, S)                                        \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
+    F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)
+
+/* From ERROR back to DISCONNECTED. */
+#define MU__TASK_RESET_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u64, token, 0)
+
+/* Shut down: with `limit_ms`, together with all others. */
+#define MU__TASK_LEAVE_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u64, limit_ms, 0)
+
+/* What somebody wants to know about tasks: enum mu__tasks_what. `tasks` is a set,
+ * `version` the one that is known already, plus 1; 0: none. */
+#define MU__TASKS_GET_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u32, what, 255)                                          \
+    F(S, OPTIONAL, str, tasks, MU__TASKS_TEXT_MAX)                          \
+    F(S, OPTIONAL, u64, version, 0)                                         \
+    F(S, OPTIONAL, u64, limit_ms, 0)
+
+/* Answers everything about tasks. `content` is the answer of a question. */
+#define MU__TASKS_ANSWER_FIELDS(F, S)                                       \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, value, content, 1 << 26)                                 \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
+    F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
+    F(S, OPTIONAL, u32, error_kind, 255)                                    \
+    F(S, OPTIONAL, u64, version, 0)
+
+/* To connected tasks: another one failed, and is not recoverable; or, with `own`, the
+ * service counts this one as failed. The agent is in ERROR from then on. */
+#define MU__TASK_ERROR_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
+    F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
+    F(S, OPTIONAL, flag, own, 0)
+
+/* -- barriers -- */
+
+/* One task has arrived at the `generation`-th barrier of a name, from 0; `tasks` "" means
+ * all of the coordinated jobs. */
+#define MU__BARRIER_ARRIVE_FIELDS(F, S)                                     \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, name, MU__BARRIER_NAME_MAX)                         \
+    F(S, REQUIRED, u64, generation, 0)                                      \
+    F(S, OPTIONAL, str, tasks, MU__TASKS_TEXT_MAX)                          \
+    F(S, OPTIONAL, u64, limit_ms, 0)
+
+/* Answered by TASKS_ANSWER. */
+#define MU__BARRIER_CANCEL_FIELDS(F, S)                                     \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, name, MU__BARRIER_NAME_MAX)                         \
+    F(S, REQUIRED, u64, generation, 0)
+
+/* Answers an arrival: 0, or the error that all participants get. `stays`: the arrival
+ * alone was wrong, and its generation is not over by it. */
+#define MU__BARRIER_PASSED_FIELDS(F, S)                                     \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
+    F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
+    F(S, OPTIONAL, u32, error_kind, 255)                                    \
+    F(S, OPTIONAL, flag, stays, 0)
+
+/* -- preemption -- */
+
+/* A task will be gone in `grace_ms`. Answered by TASKS_ANSWER once all were told. */
+#define MU__PREEMPT_NOTICE_FIELDS(F, S)                                     \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u64, grace_ms, 0)                                        \
+    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
+
+/* To every task: `task` will be gone; which step have you reached? No step is begun until
+ * PREEMPT_STOP says where to stop. */
+#define MU__PREEMPT_ASK_FIELDS(F, S)                                        \
+    F(S, REQUIRED, u64, round, 0)                                           \
+    F(S, REQUIRED, str, task, MU__TASK_NAME_MAX)                            \
+    F(S, OPTIONAL, u64, grace_ms, 0)                                        \
+    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
+
+/* `counts`: this task has steps, and has reached that one. */
+#define MU__PREEMPT_STEP_FIELDS(F, S)                                       \
+    F(S, REQUIRED, u64, round, 0)                                           \
+    F(S, REQUIRED, flag, counts, 0)                                         \
+    F(S, OPTIONAL, u64, step, 0)
+
+/* All stop at `step`; or, with a code, the round came to nothing. */
+#define MU__PREEMPT_STOP_FIELDS(F, S)                                       \
+    F(S, REQUIRED, u64, round, 0)                                           \
+    F(S, REQUIRED, u64, step, 0)                                            \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* -- key-values --
+ *
+ * Keys are as mu__key_normalize makes them. Everything here is answered by KEY_DONE, but
+ * for lists and watches. What changes something is applied once for each token, however
+ * often it is asked; all tokens of this task below `done` were answered. */
+
+/* `flags`: enum mu__put_flag. With MU__PUT_COMPARE only if the key's revision is
+ * `revision`, where 0 means that it is not there. */
+#define MU__KEY_PUT_FIELDS(F, S)                                            \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u64, done, 0)                                            \
+    F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
+    F(S, REQUIRED, bytes, value, MU__KEY_VALUE_MAX)                         \
+    F(S, OPTIONAL, u32, flags, 255)                                         \
+    F(S, OPTIONAL, u64, revision, 0)
+
+/* With `wait` it is answered when the key is there; until KEY_CANCEL, that is. */
+#define MU__KEY_GET_FIELDS(F, S)                                            \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
+    F(S, OPTIONAL, flag, wait, 0)
+
+#define MU__KEY_INCREMENT_FIELDS(F, S)                                      \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u64, done, 0)                                            \
+    F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
+    F(S, REQUIRED, i64, by, 0)
+
+/* The key and everything below it; `number` of the answer says how many there were. */
+#define MU__KEY_DELETE_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u64, done, 0)                                            \
+    F(S, REQUIRED, str, key, MU__KEY_MAX)
+
+#define MU__KEY_DONE_FIELDS(F, S)                                           \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, u64, revision, 0)                                        \
+    F(S, OPTIONAL, i64, number, 0)                                          \
+    F(S, OPTIONAL, bytes, value, MU__KEY_VALUE_MAX)                         \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* What is asked under `token` is not wanted any more: a get, or a list. No answer. */
+#define MU__KEY_CANCEL_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u64, token, 0)
+
+/* What is below `key`, in order, from behind `after` on; "" lists everything. KEY_LISTED
+ * has one page; `more`: ask again, with `after` its last key. */
+#define MU__KEY_LIST_FIELDS(F, S)                                           \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
+    F(S, OPTIONAL, str, after, MU__KEY_MAX)                                 \
+    F(S, OPTIONAL, flag, names_only, 0)
+
+/* `items` is a list of maps: key, value (bytes), revision. */
+#define MU__KEY_LISTED_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, value, items, 1 << 26)                                   \
+    F(S, OPTIONAL, flag, more, 0)                                           \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* Tell what happens to `key`, or with `below` to what is below it. What is there now
+ * comes first, then KEY_EVENT with `complete`. Until KEY_UNWATCH of the token. */
+#define MU__KEY_WATCH_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
+    F(S, OPTIONAL, flag, below, 0)
+
+#define MU__KEY_UNWATCH_FIELDS(F, S)                                        \
+    F(S, REQUIRED, u64, token, 0)
+
+/* With a code the watch is over. */
+#define MU__KEY_EVENT_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, str, key, MU__KEY_MAX)                                   \
+    F(S, OPTIONAL, bytes, value, MU__KEY_VALUE_MAX)                         \
+    F(S, OPTIONAL, u64, revision, 0)                                        \
+    F(S, OPTIONAL, flag, deleted, 0)                                        \
+    F(S, OPTIONAL, flag, complete, 0)                                       \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* -- in the journal of the key-values: see store.h; packed like messages, no actor hears
+ * them -- */
+#define MU__STORE_BEGIN_FIELDS(F, S)                                        \
+    F(S, REQUIRED, u64, store, 0)                                           \
+    F(S, REQUIRED, u64, epoch, 0)
+
+#define MU__STORE_CHANGE_FIELDS(F, S)                                       \
+    F(S, REQUIRED, u64, revision, 0)                                        \
+    F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
+    F(S, OPTIONAL, bytes, value, MU__KEY_VALUE_MAX)                         \
+    F(S, OPTIONAL, flag, deleted, 0)                                        \
+    F(S, OPTIONAL, u64, owner, 0)
+
+#define MU__STORE_RESULT_FIELDS(F, S)                                       \
+    F(S, REQUIRED, u64, agent, 0)                                           \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u64, done, 0)                                            \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, u64, revision, 0)                                        \
+    F(S, OPTIONAL, i64, number, 0)
+
+/* What was written since the last of these counts together, or not at all. */
+#define MU__STORE_COMMIT_FIELDS(F, S)                                       \
+    F(S, REQUIRED, u64, revision, 0)
+
+/* An answer over HTTP: a struct mu__http_request (runtime/http.h). */
+#define MU__HTTP_DONE_FIELDS(F, S)                                          \
+    F(S, REQUIRED, ptr, request, 0)
+
+/* -- servers -- */
+
+/* To the job actor: end this task, as if its job was done. Answered by SERVER_STOPPED. */
+#define MU__SERVER_STOP_FIELDS(F, S)                                        \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
+
+#define MU__SERVER_STOPPED_FIELDS(F, S)                                     \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* To the job actor of a server that was started without a cluster spec: this is the spec,
+ * as JSON, and the task that it plays. Answered by SERVER_STOPPED. */
+#define MU__CLUSTER_OFFER_FIELDS(F, S)                                      \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, cluster, MU__CLUSTER_TEXT_MAX)                      \
+    F(S, REQUIRED, str, type, 15)                                           \
+    F(S, REQUIRED, u32, index, 0)                                           \
+    F(S, OPTIONAL, value, config, 1 << 20)
+
 /* -- from the program's threads to their actors on the same node -- */
 #define MU__CALL_FIELDS(F, S)                                               \
     F(S, REQUIRED, ptr, call, 0)
@@ -389,13 +685,49 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
     M(55, JOURNAL_SCHEDULED, journal_scheduled, MU__JOURNAL_SCHEDULED_FIELDS, true) \
     M(56, JOURNAL_FINISHED, journal_finished, MU__JOURNAL_FINISHED_FIELDS, true) \
     M(57, JOURNAL_GONE, journal_gone, MU__JOURNAL_GONE_FIELDS, true)        \
-    M(58, RUN_LOG, run_log, MU__RUN_LOG_FIELDS, false)
+    M(58, RUN_LOG, run_log, MU__RUN_LOG_FIELDS, false)                      \
+    M(59, SERVICE_HERE, service_here, MU__SERVICE_HERE_FIELDS, true)        \
+    M(60, TASK_REGISTER, task_register, MU__TASK_REGISTER_FIELDS, true)     \
+    M(61, TASK_HEARTBEAT, task_heartbeat, MU__TASK_HEARTBEAT_FIELDS, true)  \
+    M(62, TASK_HEARD, task_heard, MU__TASK_HEARD_FIELDS, true)              \
+    M(63, TASK_REPORT, task_report, MU__TASK_REPORT_FIELDS, true)           \
+    M(64, TASK_RESET, task_reset, MU__TASK_RESET_FIELDS, true)              \
+    M(65, TASK_LEAVE, task_leave, MU__TASK_LEAVE_FIELDS, true)              \
+    M(66, TASKS_GET, tasks_get, MU__TASKS_GET_FIELDS, true)                 \
+    M(67, TASKS_ANSWER, tasks_answer, MU__TASKS_ANSWER_FIELDS, true)        \
+    M(68, TASK_ERROR, task_error, MU__TASK_ERROR_FIELDS, true)              \
+    M(69, BARRIER_ARRIVE, barrier_arrive, MU__BARRIER_ARRIVE_FIELDS, true)  \
+    M(70, BARRIER_CANCEL, barrier_cancel, MU__BARRIER_CANCEL_FIELDS, true)  \
+    M(71, BARRIER_PASSED, barrier_passed, MU__BARRIER_PASSED_FIELDS, true)  \
+    M(72, PREEMPT_NOTICE, preempt_notice, MU__PREEMPT_NOTICE_FIELDS, true)  \
+    M(73, PREEMPT_ASK, preempt_ask, MU__PREEMPT_ASK_FIELDS, true)           \
+    M(74, PREEMPT_STEP, preempt_step, MU__PREEMPT_STEP_FIELDS, true)        \
+    M(75, PREEMPT_STOP, preempt_stop, MU__PREEMPT_STOP_FIELDS, true)        \
+    M(76, KEY_PUT, key_put, MU__KEY_PUT_FIELDS, true)                       \
+    M(77, KEY_GET, key_get, MU__KEY_GET_FIELDS, true)                       \
+    M(78, KEY_INCREMENT, key_increment, MU__KEY_INCREMENT_FIELDS, true)     \
+    M(79, KEY_DELETE, key_delete, MU__KEY_DELETE_FIELDS, true)              \
+    M(80, KEY_DONE, key_done, MU__KEY_DONE_FIELDS, true)                    \
+    M(81, KEY_CANCEL, key_cancel, MU__KEY_CANCEL_FIELDS, true)              \
+    M(82, KEY_LIST, key_list, MU__KEY_LIST_FIELDS, true)                    \
+    M(83, KEY_LISTED, key_listed, MU__KEY_LISTED_FIELDS, true)              \
+    M(84, KEY_WATCH, key_watch, MU__KEY_WATCH_FIELDS, true)                 \
+    M(85, KEY_UNWATCH, key_unwatch, MU__KEY_UNWATCH_FIELDS, true)           \
+    M(86, KEY_EVENT, key_event, MU__KEY_EVENT_FIELDS, true)                 \
+    M(87, STORE_BEGIN, store_begin, MU__STORE_BEGIN_FIELDS, true)           \
+    M(88, STORE_CHANGE, store_change, MU__STORE_CHANGE_FIELDS, true)        \
+    M(89, STORE_RESULT, store_result, MU__STORE_RESULT_FIELDS, true)        \
+    M(90, STORE_COMMIT, store_commit, MU__STORE_COMMIT_FIELDS, true)        \
+    M(91, HTTP_DONE, http_done, MU__HTTP_DONE_FIELDS, false)                \
+    M(92, SERVER_STOP, server_stop, MU__SERVER_STOP_FIELDS, true)           \
+    M(93, SERVER_STOPPED, server_stopped, MU__SERVER_STOPPED_FIELDS, true)  \
+    M(94, CLUSTER_OFFER, cluster_offer, MU__CLUSTER_OFFER_FIELDS, true)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,
     MU__MESSAGES(MU__KIND)
 #undef MU__KIND
-    MU__KINDS_END = 64
+    MU__KINDS_END = 128
 };
 
 #define MU__BODY(number, NAME, name, FIELDS, travels) MU__MESSAGE_STRUCT(name, FIELDS)

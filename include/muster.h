@@ -5,6 +5,7 @@
 #define MUSTER_H
 
 #include "muster/cluster.h"
+#include "muster/coordination.h"
 #include "muster/coordinator.h"
 #include "muster/deal.h"
 #include "muster/error.h"

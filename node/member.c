@@ -4,6 +4,7 @@
 #include "actors/job.h"
 #include "actors/messages.h"
 #include "actors/ps.h"
+#include "actors/task_set.h"
 #include "resolver/cluster.h"
 
 #include <stdio.h>
@@ -172,8 +173,58 @@ static int spawn_variables(struct mu__member *member,
     return rv;
 }
 
+static bool is_host(const struct mu__task_set *hosts, const char *type, uint32_t index)
+{
+    return hosts->count > 0 && mu__task_set_has(hosts, type, index);
+}
+
+static uint32_t third(uint32_t ms)
+{
+    return ms < 3 ? 1 : ms / 3;
+}
+
+static int spawn_agent(struct mu__member *member, const struct mu__member_config *config,
+                       const struct mu__task_set *hosts)
+{
+    const struct mu__task_range *first = hosts->ranges;
+    const char *url = hosts->count == 0 ? NULL
+                                        : mu__cluster_url(config->cluster, first->type,
+                                                          (int)first->first);
+    const struct mu__agent_config agent = {
+        .hosts = config->hosts == NULL ? "" : config->hosts,
+        .address = url == NULL ? "" : url,
+        .tasks = config->coordination.tasks,
+        .type = member->type,
+        .index = config->task_index,
+        .incarnation = member->incarnation,
+        .devices = config->devices,
+        .heartbeat_ms = third(config->coordination.suspect_ms),
+        .dead_ms = config->coordination.dead_ms,
+        .registers_at_once = hosts->count > 0,
+        .shared = &member->agent,
+    };
+
+    return spawn(member, &mu__agent, MU__AGENT, &agent);
+}
+
+static int spawn_coordination(struct mu__member *member,
+                              const struct mu__member_config *config,
+                              const struct mu__task_set *hosts)
+{
+    struct mu__coordination_config coordination = config->coordination;
+    int rv = spawn_agent(member, config, hosts);
+
+    coordination.cluster_name = config->cluster_name;
+    coordination.task = member->task;
+    coordination.incarnation = member->incarnation;
+    if (rv == 0 && is_host(hosts, config->task_type, config->task_index))
+        rv = spawn(member, &mu__coordination, MU__COORDINATION, &coordination);
+    return rv;
+}
+
 static int spawn_actors(struct mu__member *member,
-                        const struct mu__member_config *config)
+                        const struct mu__member_config *config,
+                        const struct mu__task_set *hosts)
 {
     bool is_chief = strcmp(config->task_type, "chief") == 0;
     struct mu__supervisor_config supervisor = config->supervisor;
@@ -214,6 +265,8 @@ static int spawn_actors(struct mu__member *member,
         rv = spawn(member, &mu__effects_actor, MU__EFFECTS, NULL);
     if (rv == 0)
         rv = spawn(member, &mu__job, MU__JOB, NULL);
+    if (rv == 0)
+        rv = spawn_coordination(member, config, hosts);
     return rv;
 }
 
@@ -251,7 +304,7 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
 }
 
 static int dial_tasks(struct mu__member *member, const struct mu__member_config *config,
-                      mu_error *ret_error)
+                      const struct mu__task_set *hosts, mu_error *ret_error)
 {
     const char *type;
     const char *address;
@@ -262,8 +315,10 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
         const char *url = mu__cluster_url(config->cluster, type, index);
         int rv;
 
-        if (!dials(config->task_type, type) &&
+        if (!dials(config->task_type, type) && !is_host(hosts, type, (uint32_t)index) &&
             !(is_stranger(config) && strcmp(type, "chief") == 0))
+            continue;
+        if (strcmp(type, config->task_type) == 0 && (uint32_t)index == config->task_index)
             continue;
         rv = mu__links_dial(member->links, type, (uint32_t)index, url);
         if (rv != 0)
@@ -279,6 +334,7 @@ static void name_tasks(struct mu__member *member, const struct mu__member_config
 
     mu__task_name(member->task, sizeof member->task, config->task_type,
                   (int)config->task_index);
+    (void)snprintf(member->type, sizeof member->type, "%s", config->task_type);
     (void)snprintf(member->chief, sizeof member->chief, "/job:chief/task:0 at %s",
                    chief == NULL ? "(no address: the cluster has no chief)" : chief);
 }
@@ -286,20 +342,27 @@ static void name_tasks(struct mu__member *member, const struct mu__member_config
 int mu__member_start(struct mu__member *member, const struct mu__member_config *config,
                      struct mu__world *world, struct mu__wire *wire, mu_error *ret_error)
 {
+    struct mu__task_set hosts = {0};
     int rv;
 
     *member = (struct mu__member){.world = world, .incarnation = incarnation_of(world)};
     name_tasks(member, config);
+    rv = config->hosts == NULL
+             ? 0
+             : mu__task_set_parse(mu__view_str(config->hosts), ret_error, &hosts);
+    if (rv != 0)
+        return rv;
     rv = mu__kernel_new(world, &mu__messages, &member->kernel);
     if (rv == 0)
         rv = make_links(member, config, wire);
     if (rv == 0)
-        rv = spawn_actors(member, config);
+        rv = spawn_actors(member, config, &hosts);
     if (rv != 0)
         (void)mu_error_set(ret_error, rv, "%s cannot start: %s", member->task,
                            mu_strerror(rv));
     else
-        rv = dial_tasks(member, config, ret_error);
+        rv = dial_tasks(member, config, &hosts, ret_error);
+    mu__task_set_done(&hosts);
     if (rv != 0) {
         mu__member_stop(member);
         return rv;

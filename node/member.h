@@ -4,7 +4,9 @@
 #ifndef MU_NODE_MEMBER_H
 #define MU_NODE_MEMBER_H
 
+#include "actors/agent.h"
 #include "actors/client.h"
+#include "actors/coordination.h"
 #include "actors/supervisor.h"
 #include "actors/variables.h"
 #include "actors/worker.h"
@@ -26,6 +28,11 @@ struct mu__member_config {
     struct mu__supervisor_config supervisor;    /* of the chief: what is not above */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
+    const char *hosts;          /* a task set: who may host the coordination service; NULL
+                                   or "": nobody */
+    struct mu__coordination_config coordination;    /* of a host: options and its store;
+                                   what is the member's own is filled in here */
+    const mu_value *devices;    /* what this machine has; may be NULL */
     bool serves_at_once;        /* a worker offers itself before it is told to */
     mu_node *node;              /* handed to functions */
     mu__post_fn post;           /* for what they log; may be NULL */
@@ -38,7 +45,9 @@ struct mu__member {
     uint64_t incarnation;       /* random, of this life */
     uint64_t tick_ms;           /* when the links want their tick */
     char task[64];              /* "/job:worker/task:1" */
+    char type[16];
     char chief[320];            /* "/job:chief/task:0 at tcp://..." */
+    struct mu__agent_shared agent;  /* with the program's threads */
 };
 
 /* What to open the world and the wire with; their owner is the member. */

@@ -1,0 +1,10 @@
+#include "actors/agent.h"
+
+static const struct mu__handler handlers[] = {{0, NULL}};
+
+const struct mu__behavior mu__agent = {
+    .name = "agent",
+    .state_size = 1,
+    .handlers = handlers,
+    .handlers_count = 0,
+};

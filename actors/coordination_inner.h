@@ -1,0 +1,195 @@
+/* What the parts of the coordination service share.
+ *
+ *   coordination.c            handlers, the store, what is said when; the tick
+ *   coordination_tasks.c      registering, heartbeats, states, errors, leaving, questions
+ *                             about tasks (but for those alive)
+ *   coordination_keys.c       key-values: changes, gets that wait, lists, watches, leases
+ *   coordination_barriers.c   barriers, tasks alive
+ *   coordination_preempt.c    preemption: notices and rounds
+ *
+ * Below them, as plain data: roster.h (tasks), key_values.h, barriers.h, task_set.h,
+ * asked.h (results of what agents asked).
+ *
+ * What is said may depend on what was written to the store a moment ago; so everything is
+ * said through mu__coord_say, which waits until that is safe. */
+#ifndef MU_ACTORS_COORDINATION_INNER_H
+#define MU_ACTORS_COORDINATION_INNER_H
+
+#include "actors/coordination.h"
+#include "actors/key_values.h"
+#include "actors/messages.h"
+#include "actors/roster.h"
+#include "actors/task_set.h"
+
+struct coord_keys;      /* of coordination_keys.c */
+struct coord_barriers;  /* of coordination_barriers.c */
+struct coord_preempt;   /* of coordination_preempt.c */
+
+/* A message that waits for the store. */
+struct coord_later {
+    struct coord_later *next;
+    uint64_t sequence;          /* of the commit that it waits for */
+    uint32_t node;
+    struct mu__msg *msg;
+};
+
+struct coordination {
+    struct mu__coordination_config config;
+    struct mu__store *store;
+    bool leads;                 /* the store is held */
+    uint64_t epoch;
+    uint64_t number;            /* of the store's content */
+    char reason[256];           /* why it does not lead */
+
+    uint64_t revision;          /* of the last change */
+    bool dirty;                 /* something was written and not committed */
+    uint64_t commit_timer;
+    uint64_t sequence;          /* of the last commit */
+    uint64_t safe;              /* of the last commit that is safe */
+    struct coord_later *later;  /* what waits, in order */
+    struct coord_later **later_end;
+    uint64_t records;           /* that a rewrite of the store would have */
+
+    uint64_t tick_timer;
+    uint64_t ticked_ms;
+    uint64_t paused_ms;         /* by how much this host was too late in all, so that
+                                   nobody is declared dead for it: see mu__coord_clock */
+
+    struct mu__roster *roster;
+    struct coord_keys *keys;
+    struct coord_barriers *barriers;
+    struct coord_preempt *preempt;
+};
+
+/* ---- coordination.c ---- */
+
+/* Say something to the agent of a node, once what was written before is safe. Takes msg;
+ * NULL is fine (no memory: the agent asks again when its limit allows). */
+void mu__coord_say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                   struct mu__msg *msg);
+
+/* Answer with TASKS_ANSWER; `error` NULL: 0. */
+void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                      uint64_t token, const mu_error *error);
+
+/* The same with content, which it takes. */
+void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                            uint64_t token, uint64_t version, mu_value *content);
+
+/* Write a record (STORE_CHANGE, STORE_RESULT) into the present batch, which is committed
+ * in the next turn. Takes msg, NULL is -MU_ENOMEM. After a failure the service does not
+ * lead any more. */
+int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *record);
+
+/* This host's time, without the time that it was itself paused for. What is measured
+ * against limits of tasks is measured by it. */
+uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c);
+
+/* ---- coordination_tasks.c ---- */
+
+int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_tasks_done(struct coordination *c);
+void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_reset(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
+                             const struct mu__node_up *news);
+void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                               const char *reason);
+void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c);
+
+/* It leads from now on: nobody has registered yet. Or it does no more. */
+void mu__coord_tasks_lead(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_tasks_lost(struct mu__ctx *ctx, struct coordination *c);
+
+/* The task at the other end of a link; NULL when that one has not registered here. What
+ * its message asks is answered, when it has a token, with FAILED_PRECONDITION or with the
+ * task's error, and NULL returned, unless it is CONNECTED. */
+struct mu__roster_task *mu__coord_asker(struct mu__ctx *ctx, struct coordination *c,
+                                        uint32_t node, uint64_t token);
+
+/* ---- what the other parts are told about tasks, by coordination_tasks.c ---- */
+
+/* `task` is not CONNECTED any more: it failed (its error says how), left or was reset. */
+void mu__coord_barriers_task_gone(struct mu__ctx *ctx, struct coordination *c,
+                                  struct mu__roster_task *task, bool failed);
+void mu__coord_barriers_task_here(struct mu__ctx *ctx, struct coordination *c,
+                                  struct mu__roster_task *task);
+void mu__coord_preempt_task_gone(struct mu__ctx *ctx, struct coordination *c,
+                                 struct mu__roster_task *task);
+void mu__coord_preempt_task_here(struct mu__ctx *ctx, struct coordination *c,
+                                 struct mu__roster_task *task);
+
+/* The incarnation has ended: its leases do, too. And: nothing comes from the node now. */
+void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
+                               uint64_t incarnation);
+void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node);
+void mu__coord_barriers_node_down(struct mu__ctx *ctx, struct coordination *c,
+                                  uint32_t node);
+
+/* ---- coordination_keys.c ---- */
+
+int mu__coord_keys_init(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_keys_done(struct coordination *c);
+void mu__coord_on_key_put(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_increment(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_delete(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_list(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_watch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_unwatch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* One record of the store, while it is read; and: everything of before is forgotten,
+ * because it will be read again. */
+int mu__coord_keys_visit(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__msg *record);
+void mu__coord_keys_forget(struct coordination *c);
+
+/* Write all that counts into a store that is being rewritten. */
+int mu__coord_keys_rewrite(struct mu__ctx *ctx, struct coordination *c);
+
+/* Leases of tasks that did not register within dead_ms after it began to lead. */
+void mu__coord_keys_tick(struct mu__ctx *ctx, struct coordination *c);
+
+/* The service's own keys, below MU__KEYS_OWN, which programs may read and not change. */
+#define MU__KEYS_OWN "_muster"
+int mu__coord_keys_put_own(struct mu__ctx *ctx, struct coordination *c, const char *key,
+                           const void *value, size_t size);
+bool mu__coord_keys_get_own(struct coordination *c, const char *key,
+                            struct mu__view *ret_value);
+int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
+                              const char *key);
+
+/* A key that starts a preemption round when a program puts it: coordination_preempt.c is
+ * told. */
+#define MU__KEY_PREEMPTION "RECEIVED_PREEMPTION_NOTICE"
+void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                           struct mu__view value);
+
+/* ---- coordination_barriers.c ---- */
+
+int mu__coord_barriers_init(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_barriers_done(struct coordination *c);
+void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c);
+
+/* TASKS_GET with MU__TASKS_ALIVE. */
+void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
+                     struct mu__roster_task *task, const struct mu__tasks_get *ask);
+
+/* ---- coordination_preempt.c ---- */
+
+int mu__coord_preempt_init(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_preempt_done(struct coordination *c);
+void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c);
+
+#endif

@@ -1,0 +1,65 @@
+/* Keys and values, in order of keys. Plain data: knows no messages, no clock.
+ *
+ * A key is a path: "a/b" is below "a". Every change has the next revision, which is also
+ * the key's revision from then on. */
+#ifndef MU_ACTORS_KEY_VALUES_H
+#define MU_ACTORS_KEY_VALUES_H
+
+#include "muster/error.h"
+#include "runtime/message.h"
+
+#ifdef MUSTER_TINY
+enum { MU__KEYS_MAX = 256 };
+#else
+enum { MU__KEYS_MAX = 1 << 20 };
+#endif
+#define MU__KEY_BYTES_MAX (UINT64_C(1) << 30)   /* of all keys and values together */
+
+struct mu__key_value {
+    uint64_t revision;
+    uint64_t owner;         /* incarnation of the task whose lease it is; 0: none */
+    struct mu__view key;
+    struct mu__view value;
+};
+
+struct mu__key_values;
+
+struct mu__key_values *mu__key_values_new(void);
+void mu__key_values_free(struct mu__key_values *kv);
+
+/* Outer and repeated slashes go: "/a//b/" is "a/b". Writes at most MU__KEY_MAX bytes;
+ * -MU_EINVALID when the key is too long, empty (and `may_be_empty` is not set), or has a
+ * byte below 32; then with words. */
+int mu__key_normalize(struct mu__view key, bool may_be_empty, mu_error *ret_error,
+                      char out[1024], uint32_t *ret_size);
+
+/* The entry; its views are valid until the key is changed. False: there is none. */
+bool mu__key_values_find(const struct mu__key_values *kv, struct mu__view key,
+                         struct mu__key_value *ret_entry);
+
+/* Put, copying key and value. `revision` is given by the caller and higher than all
+ * before. -MU_EEXHAUSTED (a bound above; words say which), -MU_ENOMEM; then nothing
+ * changed. */
+int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *entry,
+                       mu_error *ret_error);
+
+/* Take out one key; false: it was not there. */
+bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key);
+
+/* The first entry whose key is `from` or behind it (`behind`: strictly), in byte order of
+ * keys in which '/' comes before all others, so that what is below a key follows it at
+ * once. False: none. */
+bool mu__key_values_next(const struct mu__key_values *kv, struct mu__view from,
+                         bool behind, struct mu__key_value *ret_entry);
+
+/* Whether `key` is below `directory`; everything is below "". */
+bool mu__key_is_below(struct mu__view key, struct mu__view directory);
+
+/* The first entry that `owner` holds a lease of; false: none. */
+bool mu__key_values_owned(const struct mu__key_values *kv, uint64_t owner,
+                          struct mu__key_value *ret_entry);
+
+uint64_t mu__key_values_count(const struct mu__key_values *kv);
+uint64_t mu__key_values_bytes(const struct mu__key_values *kv);
+
+#endif

@@ -1,0 +1,92 @@
+/* The tasks that a coordination service knows: their states, errors, incarnations, and
+ * when they were heard last. Plain data.
+ *
+ *                     register
+ *   DISCONNECTED ----------------> CONNECTED
+ *        ^  ^                        |   |  silence, its own report, restart seen, a
+ *        |  '---- leaves, is reset --'   |  barrier of all that failed
+ *        |                               v
+ *        '---------- reset ----------- ERROR ---> CONNECTED: recoverable ones, by
+ *                                                 registering
+ *
+ * Every change of a state gives the roster the next version. */
+#ifndef MU_ACTORS_ROSTER_H
+#define MU_ACTORS_ROSTER_H
+
+#include "actors/task_set.h"
+#include "runtime/map.h"
+
+#include "muster/value.h"
+
+enum mu__task_state { MU__TASK_DISCONNECTED, MU__TASK_CONNECTED, MU__TASK_ERROR };
+
+struct mu__roster_task {
+    char type[16];
+    uint32_t index;
+    char name[64];              /* "/job:worker/task:1" */
+    bool coordinated;           /* one of those that "all" means */
+    bool recoverable;
+    bool suspect;               /* CONNECTED, and not heard for a while */
+    bool seen;                  /* has ever registered */
+    enum mu__task_state state;
+    uint64_t incarnation;       /* of its last registration; 0: none */
+    uint32_t node;              /* the link to it now; 0: none is up */
+    uint64_t heard_ms;          /* by mu__coord_clock, as all times here */
+    uint64_t down_ms;           /* since when its link is down; valid while node is 0 */
+    uint64_t since_ms;          /* of its state */
+    uint64_t version;           /* of the roster when its state changed last */
+    uint64_t progress;
+    uint64_t progress_ms;       /* when that moved */
+    mu_error error;             /* why it is in ERROR */
+    mu_value *devices;          /* NULL: unknown */
+
+    uint32_t slot;              /* its place among the roster's tasks, for good */
+    uint64_t visit;             /* for those who walk over sets */
+};
+
+struct mu__roster {
+    struct mu__roster_task **tasks;     /* by slot */
+    uint32_t count;
+    uint32_t size;
+    uint32_t coordinated;       /* how many of them are */
+    uint32_t connected;         /* how many coordinated ones are CONNECTED */
+    uint64_t version;
+    struct mu__map nodes;       /* node -> task */
+    struct mu__map names;       /* hash of type and index -> task, see roster.c */
+};
+
+/* The coordinated ones are there from the begin, DISCONNECTED. NULL: out of memory. */
+struct mu__roster *mu__roster_new(const struct mu__task_set *coordinated,
+                                  const char *recoverable);
+void mu__roster_free(struct mu__roster *roster);
+
+/* NULL: there is none. */
+struct mu__roster_task *mu__roster_find(const struct mu__roster *roster, const char *type,
+                                        uint32_t index);
+struct mu__roster_task *mu__roster_at_node(const struct mu__roster *roster,
+                                           uint32_t node);
+
+/* One that is not coordinated (an evaluator, a client, a worker that joined): added as
+ * DISCONNECTED, or the one that is there. NULL: out of memory, or too many. */
+struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *type,
+                                       uint32_t index);
+
+/* Give a task a state, the present time and the next version; `error` for ERROR. */
+void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
+                     enum mu__task_state state, const mu_error *error, uint64_t now_ms);
+
+/* A link to it is up or (node 0) down. */
+int mu__roster_link(struct mu__roster *roster, struct mu__roster_task *task,
+                    uint32_t node, uint64_t now_ms);
+
+/* "disconnected", "connected", "suspect", "error". */
+const char *mu__roster_state_word(const struct mu__roster_task *task);
+
+/* "/job:worker/task:3 (last heard 4,200 ms ago), /job:ps/task:0 (never registered) and 12
+ * more" into `out`: of the tasks for which `missing` is true, at most `most`. Returns how
+ * many there are in all. */
+uint32_t mu__roster_words(const struct mu__roster *roster, uint64_t now_ms,
+                          bool (*missing)(void *user, const struct mu__roster_task *task),
+                          void *user, uint32_t most, char *out, size_t size);
+
+#endif

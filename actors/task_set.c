@@ -1,0 +1,264 @@
+#include "actors/task_set.h"
+
+#include "actors/messages.h"
+#include "actors/packing.h"
+
+#include "muster/cluster.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const types[] = {"chief", "client", "evaluator", "ps", "worker"};
+
+enum { RANGE_TEXT_MAX = 48 };
+
+void mu__task_set_done(struct mu__task_set *set)
+{
+    mu__free_array(set->ranges);
+    *set = (struct mu__task_set){0};
+}
+
+/* ---- adding ---- */
+
+static bool is_type(const char *type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strcmp(types[i], type) == 0)
+            return true;
+    return false;
+}
+
+/* Below 0 when the whole range is before the task, above 0 when behind it. */
+static int compare(const struct mu__task_range *range, const char *type, uint32_t index)
+{
+    int order = strcmp(range->type, type);
+
+    if (order != 0)
+        return order;
+    return range->last < index ? -1 : range->first > index;
+}
+
+/* The first range that is not before the task. */
+static uint32_t place_of(const struct mu__task_set *set, const char *type, uint32_t index)
+{
+    uint32_t low = 0;
+    uint32_t high = set->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (compare(&set->ranges[middle], type, index) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool make_room(struct mu__task_set *set)
+{
+    uint32_t size = set->size == 0 ? 4 : set->size * 2;
+
+    if (set->count < set->size)
+        return true;
+    if (!mu__grow_array((void **)&set->ranges, size, sizeof *set->ranges))
+        return false;
+    set->size = size;
+    return true;
+}
+
+/* Add all of a range of one type that is known. */
+static int add_range(struct mu__task_set *set, const char *type, uint32_t first,
+                     uint32_t last)
+{
+    struct mu__task_range range = {.first = first, .last = last};
+    uint32_t begin = place_of(set, type, first == 0 ? 0 : first - 1);
+    uint32_t end = begin;
+
+    (void)snprintf(range.type, sizeof range.type, "%s", type);
+    while (end < set->count && strcmp(set->ranges[end].type, type) == 0 &&
+           set->ranges[end].first <= last + 1) {
+        if (set->ranges[end].first < range.first)
+            range.first = set->ranges[end].first;
+        if (set->ranges[end].last > range.last)
+            range.last = set->ranges[end].last;
+        end++;
+    }
+    if (begin == end && !make_room(set))
+        return -MU_ENOMEM;
+    memmove(&set->ranges[begin + 1], &set->ranges[end],
+            (set->count - end) * sizeof *set->ranges);
+    set->ranges[begin] = range;
+    set->count = set->count - (end - begin) + 1;
+    return 0;
+}
+
+int mu__task_set_add(struct mu__task_set *set, const char *type, uint32_t index)
+{
+    if (!is_type(type))
+        return -MU_EINVALID;
+    if (index > MU_CLUSTER_INDEX_MAX)
+        return -MU_ERANGE;
+    return add_range(set, type, index, index);
+}
+
+/* ---- reading ---- */
+
+/* One item of a text: what is left of it shrinks from the front. */
+struct reader {
+    const char *at;
+    const char *end;
+    const char *item;       /* where it begins, for messages */
+    mu_error *error;
+};
+
+static int wrong(const struct reader *reader, int code, const char *expected)
+{
+    const char *end = reader->item;
+
+    while (end < reader->end && *end != ',' && end - reader->item < RANGE_TEXT_MAX)
+        end++;
+    return mu_error_set(reader->error, code, "task set: \"%.*s\" is %s",
+                        (int)(end - reader->item), reader->item, expected);
+}
+
+static bool take(struct reader *reader, const char *text)
+{
+    size_t size = strlen(text);
+
+    if ((size_t)(reader->end - reader->at) < size || memcmp(reader->at, text, size) != 0)
+        return false;
+    reader->at += size;
+    return true;
+}
+
+static bool take_type(struct reader *reader, const char **ret_type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (take(reader, types[i])) {
+            *ret_type = types[i];
+            return true;
+        }
+    return false;
+}
+
+static int take_index(struct reader *reader, uint32_t *ret_index)
+{
+    const char *begin = reader->at;
+    uint32_t index = 0;
+
+    while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9') {
+        index = index * 10 + (uint32_t)(*reader->at++ - '0');
+        if (index > MU_CLUSTER_INDEX_MAX)
+            return wrong(reader, -MU_ERANGE, "beyond the largest index, 999999");
+    }
+    if (reader->at == begin)
+        return wrong(reader, -MU_EINVALID, "no task: expected TYPE:INDEX or "
+                                           "TYPE:FIRST-LAST");
+    *ret_index = index;
+    return 0;
+}
+
+static int take_item(struct reader *reader, struct mu__task_set *set)
+{
+    bool is_long = take(reader, "/job:");
+    const char *type;
+    uint32_t first;
+    uint32_t last;
+    int rv;
+
+    if (!take_type(reader, &type) || !take(reader, is_long ? "/task:" : ":"))
+        return wrong(reader, -MU_EINVALID,
+                     "no task: expected chief, client, evaluator, ps or worker, a colon, "
+                     "and an index or FIRST-LAST");
+    rv = take_index(reader, &first);
+    last = first;
+    if (rv == 0 && take(reader, "-"))
+        rv = take_index(reader, &last);
+    if (rv != 0)
+        return rv;
+    if (last < first)
+        return wrong(reader, -MU_ERANGE, "a range whose end is before its begin");
+    rv = add_range(set, type, first, last);
+    return rv == 0 ? 0 : mu_error_set(reader->error, rv, "no memory for a task set");
+}
+
+static int take_items(struct reader *reader, struct mu__task_set *set)
+{
+    while (reader->at < reader->end) {
+        int rv;
+
+        if (take(reader, " ") || take(reader, ","))
+            continue;
+        reader->item = reader->at;
+        rv = take_item(reader, set);
+        if (rv != 0)
+            return rv;
+        if (reader->at < reader->end && *reader->at != ',' && *reader->at != ' ')
+            return wrong(reader, -MU_EINVALID, "followed by something that is no comma");
+    }
+    return 0;
+}
+
+int mu__task_set_parse(struct mu__view text, mu_error *ret_error,
+                       struct mu__task_set *ret_set)
+{
+    struct reader reader = {.at = text.data, .error = ret_error};
+    struct mu__task_set set = {0};
+    int rv;
+
+    if (text.size > MU__TASKS_TEXT_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "task set: %" PRIu32 " bytes, expected at most %d", text.size,
+                            MU__TASKS_TEXT_MAX);
+    if (text.size > 0) {
+        reader.end = reader.at + text.size;
+        rv = take_items(&reader, &set);
+        if (rv != 0) {
+            mu__task_set_done(&set);
+            return rv;
+        }
+    }
+    *ret_set = set;
+    return 0;
+}
+
+/* ---- writing and asking ---- */
+
+char *mu__task_set_text(const struct mu__task_set *set)
+{
+    size_t size = (size_t)set->count * RANGE_TEXT_MAX + 1;
+    char *text = malloc(size);
+    size_t used = 0;
+
+    if (text == NULL)
+        return NULL;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct mu__task_range *range = &set->ranges[i];
+
+        used += (size_t)snprintf(text + used, size - used, "%s%s:%" PRIu32,
+                                 i == 0 ? "" : ",", range->type, range->first);
+        if (range->last > range->first)
+            used += (size_t)snprintf(text + used, size - used, "-%" PRIu32, range->last);
+    }
+    return text;
+}
+
+bool mu__task_set_has(const struct mu__task_set *set, const char *type, uint32_t index)
+{
+    uint32_t place = place_of(set, type, index);
+
+    return place < set->count && compare(&set->ranges[place], type, index) == 0;
+}
+
+uint64_t mu__task_set_count(const struct mu__task_set *set)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < set->count; i++)
+        count += set->ranges[i].last - set->ranges[i].first + 1;
+    return count;
+}

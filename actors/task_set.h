@@ -1,0 +1,46 @@
+/* Sets of tasks, as text: "ps:0-1,worker:0,worker:2-7". Plain data.
+ *
+ * The canonical text of a set has types in alphabetical order, indices ascending,
+ * neighbours as ranges, each task once: two sets are equal when their texts are. "" is
+ * the empty set, which most callers take for "all". */
+#ifndef MU_ACTORS_TASK_SET_H
+#define MU_ACTORS_TASK_SET_H
+
+#include "muster/error.h"
+#include "runtime/message.h"
+
+struct mu__task_range {
+    char type[16];
+    uint32_t first;
+    uint32_t last;      /* >= first, at most MU_CLUSTER_INDEX_MAX */
+};
+
+/* Sorted and without overlap: what a canonical text says. */
+struct mu__task_set {
+    struct mu__task_range *ranges;
+    uint32_t count;
+    uint32_t size;
+};
+
+/* Zeroed memory is the empty set. */
+void mu__task_set_done(struct mu__task_set *set);
+
+/* Add a task; one that is there already is fine. -MU_EINVALID (no such task type),
+ * -MU_ERANGE (index), -MU_ENOMEM. */
+int mu__task_set_add(struct mu__task_set *set, const char *type, uint32_t index);
+
+/* Read a text, canonical or not: "worker" (a type alone) is not accepted; "worker:3",
+ * "worker:0-2" and "/job:worker/task:3" are, with commas and spaces between. -MU_EINVALID
+ * and -MU_ERANGE name the place. At most MU__TASKS_TEXT_MAX bytes. */
+int mu__task_set_parse(struct mu__view text, mu_error *ret_error,
+                       struct mu__task_set *ret_set);
+
+/* The canonical text. The caller frees it with free(); NULL: out of memory. */
+char *mu__task_set_text(const struct mu__task_set *set);
+
+bool mu__task_set_has(const struct mu__task_set *set, const char *type, uint32_t index);
+
+/* How many tasks. */
+uint64_t mu__task_set_count(const struct mu__task_set *set);
+
+#endif

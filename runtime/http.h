@@ -1,0 +1,46 @@
+/* The door to HTTP: one request, one answer.
+ *
+ * runtime/http_curl.c is libcurl in the node's loop; tests/sim/ has servers in virtual
+ * time. Loop thread only. */
+#ifndef MU_RUNTIME_HTTP_H
+#define MU_RUNTIME_HTTP_H
+
+#include "muster/error.h"
+#include "runtime/message.h"
+
+/* Embedded in what the actor owns. From send until its HTTP_DONE message arrives, or
+ * until cancel, it belongs to the door. */
+struct mu__http_request {
+    const char *url;            /* http or https; the caller's until it is done */
+    const char *method;         /* "GET", "POST", "PUT" */
+    const char *const *headers; /* "Name: value", ended by NULL; may be NULL */
+    const void *body;           /* may be NULL; the caller's until it is done */
+    size_t body_size;
+    uint32_t limit_ms;          /* for the whole */
+    size_t answer_max;          /* bytes; 0: 64 MiB. A larger answer is an error */
+    mu__pid owner;              /* gets HTTP_DONE */
+
+    /* The answer. */
+    int code;                   /* 0: there is an answer. -MU_EUNAVAILABLE (no connection,
+                                   or it broke), -MU_EDEADLINE, -MU_EINVALID (the URL),
+                                   -MU_EEXHAUSTED (too large), with words in error */
+    mu_error error;
+    int status;                 /* 200, 404 */
+    struct mu__buf *answer;     /* the content; NULL when empty. The owner drops it */
+    void *own;                  /* the door's */
+};
+
+struct mu__http {
+    const struct mu__http_ops *ops;
+};
+
+struct mu__http_ops {
+    /* Begin. HTTP_DONE follows always, never within this call. */
+    void (*send)(struct mu__http *http, struct mu__http_request *request);
+
+    /* Nobody wants the answer: no HTTP_DONE arrives any more, unless it is in the
+     * mailbox already, and the request is the caller's again. */
+    void (*cancel)(struct mu__http *http, struct mu__http_request *request);
+};
+
+#endif
