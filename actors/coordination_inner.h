@@ -156,10 +156,17 @@ struct mu__roster_task *mu__coord_asker(struct mu__ctx *ctx, struct coordination
 /* Its own limit of leaving with others is over. */
 void mu__coord_leave_expired(struct coordination *c, struct mu__roster_task *task);
 
-/* The task fails: it is in ERROR with that error, which the other parts and, unless its
- * own word it was, its agent are told; and all others when it shares its fate. */
+/* The task fails: it is in ERROR with that error, which the other parts are told, and all
+ * other tasks when it shares its fate; and its own agent, unless that knows or will. */
+enum coord_failure {
+    COORD_FAILED,       /* its agent is told */
+    COORD_FAILED_OWN,   /* it said so itself */
+    COORD_FAILED_LOST   /* it is not there; a recoverable one may come back */
+};
+
 void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
-                    struct mu__roster_task *task, const mu_error *error, bool own_word);
+                    struct mu__roster_task *task, const mu_error *error,
+                    enum coord_failure how);
 
 /* Whether its failures are those of all others, too. */
 static inline bool mu__coord_shares_fate(const struct mu__roster_task *task)

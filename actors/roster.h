@@ -53,6 +53,8 @@ struct mu__roster_task {
     uint64_t version;           /* of the roster when its state changed last */
     uint64_t progress;
     uint64_t progress_ms;       /* when that moved */
+    bool lost;                  /* FAILED for silence or a broken link, and recoverable: it
+                                   was not told, and registers again */
     bool leaving;               /* waits for others to leave with it */
     bool told;                  /* of another one's failure, since it registered */
     uint64_t told_count;        /* of such failures when it registered */
