@@ -199,8 +199,9 @@ static bool took_part(const struct mu__barrier *barrier,
     return (seat->past >> (begun - generation) & 1) != 0;
 }
 
-/* Whether the outcome of a generation is what this arrival is to be told: it took part in
- * it, and is no later incarnation of who did. Of the very last, that one hears, too. */
+/* The outcome of a generation, if this arrival is to be told it: it took part in it, has
+ * not come to a later one since, and is no later incarnation of who did. Of the very
+ * last, that one hears, too. */
 static const struct mu__barrier_outcome *
 known_outcome(const struct mu__barrier *barrier, const struct mu__barrier_seat *seat,
               const struct mu__barrier_arrival *arrival, uint64_t generation)
@@ -209,9 +210,10 @@ known_outcome(const struct mu__barrier *barrier, const struct mu__barrier_seat *
 
     if (outcome == NULL || !took_part(barrier, seat, generation))
         return NULL;
-    if (seat == NULL || seat->incarnation == 0 ||
-        seat->incarnation == arrival->incarnation)
+    if (seat == NULL || seat->incarnation == 0)
         return outcome;
+    if (seat->incarnation == arrival->incarnation)
+        return generation < seat->generation ? NULL : outcome;
     return generation + 1 == barrier->generation && !barrier->running ? outcome : NULL;
 }
 

@@ -283,9 +283,9 @@ static void time_out(struct mu__ctx *ctx, struct coordination *c,
 /* Why a barrier cannot go on without a task. What that one says of itself counts as it
  * is; otherwise nobody but it knows what it was. */
 static void explain_gone(const struct mu__barrier *barrier,
-                         const struct mu__roster_task *task, mu_error *ret_error)
+                         const struct mu__roster_task *task, bool failed,
+                         mu_error *ret_error)
 {
-    bool failed = task->state == MU__TASK_ERROR;
     int code = failed && task->own_word ? task->error.code : -MU_EINTERNAL;
 
     if (failed)
@@ -304,7 +304,7 @@ static void explain_gone(const struct mu__barrier *barrier,
 /* One that is not recoverable, or says itself that it has failed, is not waited for. */
 static bool is_fatal(const struct mu__roster_task *task)
 {
-    return !task->recoverable || (task->state == MU__TASK_ERROR && task->own_word);
+    return !task->recoverable || (task->state == MU__TASK_FAILED && task->own_word);
 }
 
 static struct mu__roster_task *find_failed(const struct coordination *c,
@@ -313,7 +313,7 @@ static struct mu__roster_task *find_failed(const struct coordination *c,
     for (uint32_t i = 0; i < barrier->seats_count; i++) {
         struct mu__roster_task *task = c->roster->tasks[barrier->seats[i].slot];
 
-        if ((barrier->seats[i].past & 1) != 0 && task->state == MU__TASK_ERROR &&
+        if ((barrier->seats[i].past & 1) != 0 && task->state == MU__TASK_FAILED &&
             is_fatal(task))
             return task;
     }
@@ -326,7 +326,6 @@ void mu__coord_barriers_task_gone(struct mu__ctx *ctx, struct coordination *c,
     struct mu__barrier *next;
     mu_error error;
 
-    (void)failed;
     for (struct mu__barrier *at = c->barriers->table.running.first; at != NULL;
          at = next) {
         next = at->next;
@@ -336,7 +335,7 @@ void mu__coord_barriers_task_gone(struct mu__ctx *ctx, struct coordination *c,
             (void)mu__barrier_uncount(at, task->slot);
             continue;
         }
-        explain_gone(at, task, &error);
+        explain_gone(at, task, failed, &error);
         (void)finish(ctx, c, at, &error);
     }
     mu__coord_alive_gone(ctx, c, c->barriers->alive, task);
@@ -499,7 +498,7 @@ static void count_in(struct mu__ctx *ctx, struct arriving *a, bool is_first, boo
     mu_error error;
 
     if (failed != NULL) {
-        explain_gone(barrier, failed, &error);
+        explain_gone(barrier, failed, true, &error);
         (void)finish(ctx, a->c, barrier, &error);
     } else if (is_last) {
         (void)finish(ctx, a->c, barrier, NULL);
