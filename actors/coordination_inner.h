@@ -236,12 +236,11 @@ void mu__coord_preempt_task_gone(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_preempt_task_here(struct mu__ctx *ctx, struct coordination *c,
                                  struct mu__roster_task *task);
 
-/* The incarnation has ended: its leases do, too. And: nothing comes from the node now. */
+/* The incarnation has ended: its leases do, too. And: nothing comes from the node now
+ * (barriers stay as they are: a task whose link is down is still there). */
 void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
                                uint64_t incarnation);
 void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node);
-void mu__coord_barriers_node_down(struct mu__ctx *ctx, struct coordination *c,
-                                  uint32_t node);
 
 /* ---- coordination_keys.c ---- */
 
@@ -276,6 +275,10 @@ bool mu__coord_keys_get_own(struct coordination *c, const char *key,
                             struct mu__view *ret_value);
 int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
                               const char *key);
+
+/* The next key of all behind `from`, in their order; valid until one is changed. */
+bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from,
+                             struct mu__key_value *ret_entry);
 
 /* A key that starts a preemption round when a program puts it: coordination_preempt.c is
  * told. */

@@ -137,6 +137,7 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
     bool was_connected = is_connected(task);
 
     set_leaving(c, task, false);
+    task->own_word = own_word;
     move(ctx, c, task, MU__TASK_FAILED, &failure);
     mu__coord_questions_answer(ctx, c, task, -1, &failure);
     if (was_connected)
@@ -258,8 +259,13 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
 {
     int rv = link_up(ctx, c, task, peer->node);
 
-    if (rv != 0 || is_connected(task))
+    if (rv != 0)
         return rv;
+    if (is_connected(task)) {
+        /* While its link was down it may have missed a question. */
+        mu__coord_preempt_task_here(ctx, c, task);
+        return 0;
+    }
     task->incarnation = peer->incarnation;
     task->told = false;
     task->told_count = c->tasks->told_count;

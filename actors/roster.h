@@ -59,6 +59,7 @@ struct mu__roster_task {
     bool told;                  /* of another one's failure, since it registered */
     uint64_t told_count;        /* of such failures when it registered */
     mu_error error;             /* why it is in ERROR */
+    bool own_word;              /* it said so itself */
     mu_value *devices;          /* NULL: unknown */
 
     struct mu__roster_link links[2];    /* in `heard` or `silent`; in `down` */
