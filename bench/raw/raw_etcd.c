@@ -1,5 +1,5 @@
 /* What etcd does on this machine: puts of 64 bytes, synced to the disk, by one client
- * over its gRPC interface. What HTTP/2 needs for that is spoken here by hand: requests are
+ * over its gRPC interface. What HTTP/2 needs is spoken here by hand: requests are
  * bytes that hardly differ, and of the answers only their ends count.
  *
  *     raw_etcd [outstanding=1] [seconds=3]
