@@ -166,6 +166,75 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .verbs = NODES, .word = "MS",
         .help = "a task not heard for so long is lost; at least twice --heartbeat-ms",
     },
+    [CMD_FLAG_SERVICE_HOSTS] = {
+        .name = "service-hosts", .option = OPTION(SERVICE_HOSTS), .kind = CMD_TEXT,
+        .verbs = NODES, .word = "TASKS",
+        .help = "who may host the coordination service, \"chief:0\" or \"ps:0-1\", the "
+                "same for all tasks; none: there is no service; without it chief 0, or "
+                "else ps 0, or else worker 0",
+    },
+    [CMD_FLAG_STORE] = {
+        .name = "store", .option = OPTION(STORE), .kind = CMD_TEXT, .verbs = NODES,
+        .word = "STORE",
+        .help = "host: where the service keeps keys and barriers: memory, journal:PATH "
+                "(a file), or etcd:URL,URL, which several hosts may share",
+    },
+    [CMD_FLAG_STORE_SYNC] = {
+        .name = "store-sync", .option = OPTION(STORE_SYNC), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "0|1",
+        .help = "host: whether what the service says was kept survives a power cut, too",
+    },
+    [CMD_FLAG_COORDINATED_JOBS] = {
+        .name = "coordinated-jobs", .option = OPTION(COORDINATED_JOBS), .kind = CMD_TEXT,
+        .verbs = NODES, .word = "TYPES",
+        .help = "task types whose tasks barriers and registering wait for, the same for "
+                "all tasks",
+    },
+    [CMD_FLAG_RECOVERABLE] = {
+        .name = "recoverable", .option = OPTION(RECOVERABLE), .kind = CMD_TEXT,
+        .verbs = NODES, .word = "TYPES",
+        .help = "host: task types that may fail without an error for the others; all, "
+                "none",
+    },
+    [CMD_FLAG_SUSPECT_MS] = {
+        .name = "suspect-ms", .option = OPTION(SUSPECT_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: a task that it has not heard for so long is suspect; less than "
+                "--dead-ms",
+    },
+    [CMD_FLAG_DEAD_MS] = {
+        .name = "dead-ms", .option = OPTION(DEAD_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: a task that it has not heard for so long has failed",
+    },
+    [CMD_FLAG_RECONNECT_MS] = {
+        .name = "reconnect-ms", .option = OPTION(RECONNECT_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: and so has one whose link is down for so long",
+    },
+    [CMD_FLAG_STUCK_MS] = {
+        .name = "stuck-ms", .option = OPTION(STUCK_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: and one that lives, and whose program says nothing about its "
+                "progress for so long; 0: never",
+    },
+    [CMD_FLAG_LEAVE_MS] = {
+        .name = "leave-ms", .option = OPTION(LEAVE_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: tasks that are not recoverable leave together, or after so long; "
+                "0: each when it likes",
+    },
+    [CMD_FLAG_LEASE_MS] = {
+        .name = "lease-ms", .option = OPTION(LEASE_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: one of several that is not heard for so long is replaced",
+    },
+    [CMD_FLAG_PREEMPT_ON_SIGTERM] = {
+        .name = "preempt-on-sigterm", .variable = "MUSTER_PREEMPT_ON_SIGTERM",
+        .kind = CMD_NUMBER, .verbs = NODES, .word = "0|1", .initial = "0", .high = 1,
+        .help = "whether the first SIGTERM is a preemption notice, so that all tasks "
+                "agree on a step to stop at, instead of the end",
+    },
     [CMD_FLAG_PLUGIN] = {
         .name = "plugin", .variable = "MUSTER_PLUGIN", .kind = CMD_LIST, .verbs = NODES,
         .word = "FILE",
