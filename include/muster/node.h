@@ -96,8 +96,8 @@ typedef struct mu_node_options {
     unsigned suspect_ms;        /* host: a task that it has not heard for so long is
                                    suspect; default 5000 */
     unsigned dead_ms;           /* and for so long, has failed; default 10000 */
-    unsigned reconnect_ms;      /* host: so has one whose link is down for so long; default
-                                   1000 */
+    unsigned reconnect_ms;      /* host: so has one whose link is down for so long;
+                                   default 1000 */
     unsigned stuck_ms;          /* host: and one that does not call mu_agent_progress for
                                    so long; default 0: never */
     unsigned leave_ms;          /* host: tasks that are not recoverable leave together, or
