@@ -4,6 +4,7 @@
 #include "node/cmd.h"
 #include "node/member_service.h"
 #include "node/node.h"
+#include "resolver/cluster.h"
 
 #include <pthread.h>
 #include <signal.h>
