@@ -159,7 +159,7 @@ static void close_files(mu_node *node)
 {
     mu__storage_uv_close(node->storage);
     node->storage = NULL;
-    mu__hosting_close(&node->hosting);
+    mu__hosting_close_file(&node->hosting);
 }
 
 /* Everything goes. */
@@ -170,6 +170,7 @@ static void go(mu_node *node)
     mu__member_stop(&node->member);
     close_files(node);
     node->open_handles = 4;
+    node->open_handles += mu__hosting_close_http(&node->hosting, part_closed, node);
     mu__world_uv_close(node->world, part_closed, node);
     if (node->abandoned)
         mu__world_uv_abandon(node->world);
@@ -403,10 +404,15 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
     int rv = open_journal(node, o, ret_error);
 
     if (rv == 0)
-        rv = mu__hosting_open(&node->hosting, ret_error);
+        rv = mu__hosting_open_file(&node->hosting, ret_error);
     if (rv != 0)
         close_files(node);
     return rv;
+}
+
+static int post_to_world(void *world, struct mu__msg *msg)
+{
+    return mu__world_uv_post(world, msg);
 }
 
 /* World, wire, member, in this order; what was opened is closed by running the loop. */
@@ -423,10 +429,14 @@ static int open_parts(mu_node *node, const mu_node_options *o, mu_error *ret_err
                            mu_strerror(rv));
         goto err_files;
     }
-    rv = mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
-                           ret_error, &node->wire);
+    rv = mu__hosting_open_http(&node->hosting, node->loop, post_to_world, node->world,
+                               ret_error);
     if (rv != 0)
         goto err_world;
+    rv = mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
+                          ret_error, &node->wire);
+    if (rv != 0)
+        goto err_http;
     set_address(node, o);
     rv = start_member(node, o, ret_error);
     if (rv != 0)
@@ -440,6 +450,8 @@ err_member:
     mu__member_stop(&node->member);
 err_wire:
     mu__wire_uv_close(node->wire, nothing, NULL);
+err_http:
+    (void)mu__hosting_close_http(&node->hosting, nothing, NULL);
 err_world:
     mu__world_uv_close(node->world, nothing, NULL);
 err_files:
