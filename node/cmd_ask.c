@@ -100,6 +100,7 @@ static mu_node_options options_of(struct cmd_ask *ask, const char *route)
     mu_node_options_init(&options);
     options.cluster = ask->chief;
     options.cluster_name = cmd_text(ask->options, CMD_FLAG_CLUSTER_NAME);
+    options.service_hosts = "none";
     options.task_type = "client";
     options.task_index = ask->own_index;
     options.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
