@@ -485,7 +485,6 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__view_copy(body->reason, reason, sizeof reason);
     if (c->leads) {
         mu__coord_keys_node_down(ctx, c, body->node);
-        mu__coord_barriers_node_down(ctx, c, body->node);
         mu__coord_tasks_node_down(ctx, c, body->node, reason);
     }
     free(mu__map_remove(&c->peers, (uint64_t)body->node + 1));

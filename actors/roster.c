@@ -257,6 +257,7 @@ void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
         roster->connected = roster->connected + is - was;
     task->state = state;
     task->suspect = false;
+    task->lost = false;
     task->since_ms = now_ms;
     if (error != NULL)
         task->error = *error;
