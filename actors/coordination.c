@@ -343,6 +343,11 @@ static void rewrite(struct mu__ctx *ctx, struct coordination *c)
     commit(ctx, c);
 }
 
+static void reading(void *owner)
+{
+    mu__coord_keys_forget(owner);
+}
+
 static int visit(void *owner, struct mu__msg *record)
 {
     struct coordination *c = owner;
@@ -552,7 +557,14 @@ static int open_store(struct mu__ctx *ctx, struct coordination *c)
         .storage = c->config.storage,
         .http = c->config.http,
         .lease_ms = c->config.lease_ms,
-        .up = {c, visit, held, committed, lost},
+        .up = {
+            .owner = c,
+            .visit = visit,
+            .held = held,
+            .committed = committed,
+            .lost = lost,
+            .reading = reading,
+        },
     };
     mu_error error = {.code = 0};
     int rv = c->config.store->open(&config, &error, &c->store);

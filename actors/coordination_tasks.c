@@ -134,15 +134,19 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
                     enum coord_failure how)
 {
     mu_error failure = *error;
+    mu_error answer = *error;
     bool was_connected = is_connected(task);
 
     set_leaving(c, task, false);
-    task->own_word = own_word;
+    task->own_word = how == COORD_FAILED_OWN;
     move(ctx, c, task, MU__TASK_FAILED, &failure);
-    mu__coord_questions_answer(ctx, c, task, -1, &failure);
+    task->lost = how == COORD_FAILED_LOST && task->recoverable;
+    /* Without a task: its agent asks again when it has registered again. */
+    if (task->lost)
+        answer.task[0] = '\0';
+    mu__coord_questions_answer(ctx, c, task, -1, &answer);
     if (was_connected)
         tell_parts_gone(ctx, c, task, true);
-    task->lost = how == COORD_FAILED_LOST && task->recoverable;
     if (how != COORD_FAILED_OWN && !task->lost && task->up)
         say_error(ctx, c, task->node, &failure, true);
     if (mu__coord_shares_fate(task))
@@ -352,7 +356,6 @@ static void not_connected(const struct coordination *c, uint32_t node,
         peer == NULL ? NULL : mu__roster_find(c->roster, peer->type, peer->index);
 
     if (task != NULL && task->lost)
-        /* Without a task: its agent asks again when it has registered again. */
         (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: it must register again",
                            task->error.message);
     else if (task != NULL && task->state == MU__TASK_FAILED)
