@@ -216,7 +216,7 @@ static void on_closing(uv_timer_t *timer)
  * messages, so that it comes after all that was posted before. False: out of memory. */
 static bool end_callees(mu_node *node)
 {
-    static const uint32_t callees[] = {MU__CLIENT, MU__VARIABLES, MU__JOB};
+    static const uint32_t callees[] = {MU__CLIENT, MU__VARIABLES, MU__JOB, MU__AGENT};
 
     for (size_t i = 0; i < sizeof callees / sizeof callees[0]; i++) {
         struct mu__msg *msg = mu__msg_heap(MU__END, sizeof(struct mu__end));

@@ -113,6 +113,9 @@ void mu__node_drop_msg(struct mu__msg *msg);
 /* Post a message for an actor. Takes it, whatever is returned. Any thread. */
 int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
 
+/* The same, but takes it only when 0 is returned. */
+int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
+
 /* From now on calls and posts are refused with -MU_ECLOSED, and nobody is half way
  * through one: what was posted is in the inbox. Loop thread. */
 void mu__node_refuse_calls(mu_node *node);
