@@ -4,6 +4,7 @@
 
 #include "actors/call.h"
 #include "actors/future.h"
+#include "node/hosting.h"
 #include "node/member.h"
 #include "runtime/storage_uv.h"
 #include "runtime/world_uv.h"
@@ -81,6 +82,7 @@ struct mu_node {
     char *journal;                  /* its file, NULL: none */
     bool journal_sync;
     struct mu__storage *storage;    /* the journal's, open as long as the member */
+    struct mu__hosting hosting;     /* of the coordination service */
     char address[280];
     atomic_uint refs;               /* holds of the memory, see mu__node_ref: every remote
                                        value is one, so it is apart from what is read */
