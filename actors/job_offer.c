@@ -117,10 +117,13 @@ static int judge(struct job *job, const struct job_peer *peer,
 {
     int rv;
 
-    if (strcmp(peer->type, MU__OFFER_TYPE) != 0 || job->config.check == NULL)
+    if (strcmp(peer->type, MU__OFFER_TYPE) != 0)
         return mu_error_set(ret_error, -MU_EPERMISSION,
-                            "%s takes no cluster spec from a %s", job->config.task,
-                            peer->type);
+                            "%s takes no cluster spec from /job:%s/task:%" PRIu32,
+                            job->config.task, peer->type, peer->index);
+    if (job->config.check == NULL)
+        return mu_error_set(ret_error, -MU_EPERMISSION, "%s takes no cluster spec",
+                            job->config.task);
     if (job->kept.cluster != NULL)
         return is_kept(job, offer)
                    ? 0
