@@ -1,84 +1,92 @@
-/* Nothing is kept; minimal, replaced by the real part. */
+/* The store that keeps nothing: what its holder knows is in the holder's memory. */
 #include "actors/store.h"
 
 #include <stdlib.h>
 
 struct memory {
     struct mu__store base;
-    struct mu__store_config config;
+    struct mu__store_upcalls up;
     bool started;
     bool held;
 };
 
-static void start(struct mu__store *store, struct mu__ctx *ctx)
+static struct memory *memory_of(struct mu__store *base)
 {
-    (void)ctx;
-    ((struct memory *)store)->started = true;
+    return (struct memory *)base;   /* the base is its first member */
 }
 
-static int write_record(struct mu__store *store, struct mu__ctx *ctx,
+static void memory_start(struct mu__store *base, struct mu__ctx *ctx)
+{
+    (void)ctx;
+    memory_of(base)->started = true;
+}
+
+static int memory_write(struct mu__store *base, struct mu__ctx *ctx,
                         const struct mu__msg *record)
 {
-    (void)store;
+    (void)base;
     (void)ctx;
     (void)record;
     return 0;
 }
 
-static void commit(struct mu__store *store, struct mu__ctx *ctx, uint64_t revision,
-                   uint64_t sequence)
+static void memory_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t revision,
+                          uint64_t sequence)
 {
-    struct memory *memory = (struct memory *)store;
+    struct memory *memory = memory_of(base);
 
     (void)revision;
-    memory->config.up.committed(memory->config.up.owner, ctx, sequence);
+    memory->up.committed(memory->up.owner, ctx, sequence);
 }
 
-static bool may_read(struct mu__store *store, struct mu__ctx *ctx)
+static bool memory_may_read(struct mu__store *base, struct mu__ctx *ctx)
 {
     (void)ctx;
-    return ((struct memory *)store)->held;
+    return memory_of(base)->held;
 }
 
-static void tick(struct mu__store *store, struct mu__ctx *ctx)
+static void memory_tick(struct mu__store *base, struct mu__ctx *ctx)
 {
-    struct memory *memory = (struct memory *)store;
+    struct memory *memory = memory_of(base);
+    uint64_t number;
 
     if (!memory->started || memory->held)
         return;
     memory->held = true;
-    memory->config.up.held(memory->config.up.owner, ctx, 1, mu__random(ctx));
+    number = mu__random(ctx);
+    memory->up.reading(memory->up.owner);
+    memory->up.held(memory->up.owner, ctx, 1, number == 0 ? 1 : number);
 }
 
-static void close_store(struct mu__store *store, struct mu__ctx *ctx)
+static void memory_close(struct mu__store *base, struct mu__ctx *ctx)
 {
     (void)ctx;
-    free(store);
+    free(memory_of(base));
 }
 
-static const struct mu__store_ops ops = {
-    .start = start,
-    .write = write_record,
-    .commit = commit,
-    .may_read = may_read,
-    .tick = tick,
-    .close = close_store,
+static const struct mu__store_ops memory_ops = {
+    .start = memory_start,
+    .write = memory_write,
+    .commit = memory_commit,
+    .may_read = memory_may_read,
+    .tick = memory_tick,
+    .close = memory_close,
 };
 
-static int open_store(const struct mu__store_config *config, mu_error *ret_error,
-                      struct mu__store **ret_store)
+static int memory_open(const struct mu__store_config *config, mu_error *ret_error,
+                       struct mu__store **ret_store)
 {
     struct memory *memory = calloc(1, sizeof *memory);
 
     if (memory == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    memory->base.ops = &ops;
-    memory->config = *config;
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a store");
+    memory->base.ops = &memory_ops;
+    memory->up = config->up;
     *ret_store = &memory->base;
     return 0;
 }
 
 const struct mu__store_kind mu__store_memory = {
     .name = "memory",
-    .open = open_store,
+    .open = memory_open,
 };
