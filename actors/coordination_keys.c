@@ -287,8 +287,8 @@ static int make_put(struct mu__ctx *ctx, struct coordination *c,
     bool there;
 
     if (rv == 0 && body->value.size > MU__KEY_VALUE_MAX)
-        rv = mu__coord_key_error(&a->error, -MU_EINVALID, body->key, "has a value of more "
-                                 "than 1 MiB");
+        rv = mu__coord_key_error(&a->error, -MU_EINVALID, body->key, "has a value of "
+                                 "more than 1 MiB");
     if (rv != 0)
         return rv;
     there = mu__key_values_find(c->keys->kv, body->key, &entry);
@@ -608,6 +608,12 @@ bool mu__coord_keys_get_own(struct coordination *c, const char *key,
         return false;
     *ret_value = entry.value;
     return true;
+}
+
+bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from,
+                             struct mu__key_value *ret_entry)
+{
+    return mu__key_values_next(c->keys->kv, from, true, ret_entry);
 }
 
 int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
