@@ -610,6 +610,12 @@ bool mu__coord_keys_get_own(struct coordination *c, const char *key,
     return true;
 }
 
+bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from,
+                             struct mu__key_value *ret_entry)
+{
+    return mu__key_values_next(c->keys->kv, from, true, ret_entry);
+}
+
 int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
                               const char *key)
 {
@@ -663,12 +669,4 @@ void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint3
 {
     (void)ctx;
     mu__coord_reads_node_down(c->keys->reads, node);
-}
-
-bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from, struct mu__key_value *ret_entry)
-{
-    (void)c;
-    (void)from;
-    (void)ret_entry;
-    return false;
 }
