@@ -622,10 +622,14 @@ enum mu__put_flag {
 
 /* -- servers -- */
 
-/* To the job actor: end this task, as if its job was done. Answered by SERVER_STOPPED. */
+/* To the job actor: end this task, as if its job was done. Answered by SERVER_STOPPED.
+ * With `task` the chief has that other one ended. A worker finishes what it has, for half
+ * of `limit_ms`; 0: for however long. */
 #define MU__SERVER_STOP_FIELDS(F, S)                                        \
     F(S, REQUIRED, u64, token, 0)                                           \
-    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
+    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)                         \
+    F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
+    F(S, OPTIONAL, u64, limit_ms, 0)
 
 #define MU__SERVER_STOPPED_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \

@@ -258,7 +258,13 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
     const struct cluster_options *options = &task->cluster->options;
     struct mu__member_config config = {
         .serves_at_once = true,
-        .cluster = task->cluster->spec,
+        .cluster = task->spec != NULL ? task->spec : task->cluster->spec,
+        .only = task->only,
+        .only_why = task->only_why,
+        .dials_any = task->dials_any,
+        .offer_check = task->offer_check,
+        .offer_owner = task->offer_owner,
+        .takes_offer = task->takes_offer,
         .cluster_name = task->cluster_name,
         .task_type = task->type,
         .task_index = task->plays_index,
@@ -665,6 +671,18 @@ struct cluster_call *cluster_job(struct cluster_task *task,
 
     call->of.job.job_code = code;
     call->of.job.message = message;
+    return post(call, MU__JOB);
+}
+
+struct cluster_call *cluster_job_ask(struct cluster_task *task,
+                                     const struct mu__job_call *wanted)
+{
+    struct cluster_call *call =
+        call_new(task, wanted->call.operation, wanted->call.limit_ms);
+    struct mu__call begun = call->of.call;
+
+    call->of.job = *wanted;
+    call->of.call = begun;
     return post(call, MU__JOB);
 }
 

@@ -152,6 +152,13 @@ struct cluster_task {
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct cluster_journal store;       /* of a host, the same; its kind is an option */
     struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT + CLUSTER_OWN_MAX];
+    const mu_cluster *spec;         /* what it starts with; NULL: the cluster's */
+    const char *only;               /* of a server that waits for its spec, and of who */
+    const char *only_why;           /* offers one; the test's, set before a start */
+    const char *dials_any;
+    mu__offer_check_fn offer_check;
+    void *offer_owner;
+    bool takes_offer;
     struct mu__home home;           /* of what its programs hold */
     struct cluster_session *session;    /* the present one of its program, or NULL */
 };
@@ -283,6 +290,9 @@ struct cluster_call *cluster_fetch(struct cluster_closure *closure, int64_t limi
 struct cluster_call *cluster_job(struct cluster_task *task,
                                  enum mu__job_operation operation, int code,
                                  const char *message, int64_t limit_ms);
+/* `wanted` has operation, limit, and what is asked; its strings are the test's. */
+struct cluster_call *cluster_job_ask(struct cluster_task *task,
+                                     const struct mu__job_call *wanted);
 struct cluster_call *cluster_metric(struct cluster_task *task, const char *name);
 void cluster_report(struct cluster_task *task, const char *name, double number,
                     uint64_t step);
