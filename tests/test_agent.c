@@ -221,8 +221,9 @@ static void test_limit_of_a_change(void **state)
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
         "key \"a\" was not changed within 400 ms: /job:chief/task:0, which hosts the "
-        "service, is not connected since 385 ms: connection reset; it may have been "
-        "applied");
+        "service, is not connected since 385 ms: its connection broke: closed by the peer; it "
+        "may have been applied");
+    cluster_start(cluster->chief);
     end(cluster);
 }
 
@@ -236,7 +237,7 @@ static void test_store_lost_unused(void **state)
     run_for(cluster, 50);
     assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_DISCONNECTED);
     cluster_start(cluster->chief);
-    expect_done(ask(cluster->workers[0], MU__AGENT_REGISTER, -1), 0, 999);
+    assert_int_equal(cluster_wait(ask(cluster->workers[0], MU__AGENT_REGISTER, -1)), 0);
     assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_CONNECTED);
     end(cluster);
 }
@@ -305,7 +306,7 @@ static void test_set_error(void **state)
     run_for(cluster, 30);
     expect_done(fail_with(worker, MU__AGENT_SET_ERROR, -MU_EDATALOSS, "bad disk"), 0, 0);
     expect_failed(get, -MU_EDATALOSS, "bad disk");
-    assert_string_equal(get->of.call.error.task, "");
+    assert_string_equal(get->of.call.error.task, "/job:worker/task:0");
     call = ask(worker, MU__AGENT_STATE, -1);
     expect_done(call, 0, 0);
     assert_string_equal(call->of.call.error.task, "/job:worker/task:0");
@@ -452,7 +453,6 @@ static void test_too_few_threads(void **state)
                   "come within 300 ms");
     assert_int_equal(calls[1]->done_ms, 500);
     assert_int_equal(calls[0]->done_ms, 500);
-    expect_failed(ask(cluster->chief, MU__AGENT_STATE, 0), 0, "");
     assert_false(other->done);
     expect_done(meet(cluster->workers[0], "b", NULL, 1, -1), 0, 20);
     assert_true(other->done);
@@ -472,6 +472,7 @@ static void test_barrier_alone(void **state)
     calls[1] = meet(cluster->workers[0], "b", "worker:0", 2, 100);
     expect_done(calls[0], 0, 0);
     expect_done(calls[1], 0, 0);
+    cluster_start(cluster->chief);
     end(cluster);
 }
 
