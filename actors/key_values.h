@@ -20,26 +20,36 @@ struct mu__key_value {
     uint64_t owner;         /* incarnation of the task whose lease it is; 0: none */
     struct mu__view key;
     struct mu__view value;
+    struct mu__buf *backing;    /* of the value, where it was found: a reference keeps it
+                                   as it is; NULL when it is empty. Not read by put */
 };
 
 struct mu__key_values;
 
-struct mu__key_values *mu__key_values_new(void);
+/* `secret` is random, so that nobody can choose keys that are hashed to one place. At
+ * most MU__KEYS_MAX and MU__KEY_BYTES_MAX, unless smaller bounds are given; 0: those.
+ * NULL: out of memory. */
+struct mu__key_values *mu__key_values_new(uint64_t secret, uint64_t keys_max,
+                                          uint64_t bytes_max);
 void mu__key_values_free(struct mu__key_values *kv);
 
-/* Outer and repeated slashes go: "/a//b/" is "a/b". Writes at most MU__KEY_MAX bytes;
- * -MU_EINVALID when the key is too long, empty (and `may_be_empty` is not set), or has a
- * byte below 32; then with words. */
+/* Outer and repeated slashes go: "/a//b/" is "a/b". Writes at most MU__KEY_MAX bytes and
+ * a zero behind them; -MU_EINVALID when what is left is too long, empty (and
+ * `may_be_empty` is not set), or has a byte below 32; then with words, and `out` is
+ * void. */
 int mu__key_normalize(struct mu__view key, bool may_be_empty, mu_error *ret_error,
                       char out[1024], uint32_t *ret_size);
+
+/* Whether a key is as mu__key_normalize makes them; "" is. */
+bool mu__key_is_normal(struct mu__view key);
 
 /* The entry; its views are valid until the key is changed. False: there is none. */
 bool mu__key_values_find(const struct mu__key_values *kv, struct mu__view key,
                          struct mu__key_value *ret_entry);
 
-/* Put, copying key and value. `revision` is given by the caller and higher than all
- * before. -MU_EEXHAUSTED (a bound above; words say which), -MU_ENOMEM; then nothing
- * changed. */
+/* Put, copying key and value, which are none of those here. `revision` and `owner` are
+ * the caller's to say. -MU_EEXHAUSTED (a bound above; words say which), -MU_ENOMEM; then
+ * nothing changed. */
 int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *entry,
                        mu_error *ret_error);
 
@@ -55,7 +65,7 @@ bool mu__key_values_next(const struct mu__key_values *kv, struct mu__view from,
 /* Whether `key` is below `directory`; everything is below "". */
 bool mu__key_is_below(struct mu__view key, struct mu__view directory);
 
-/* The first entry that `owner` holds a lease of; false: none. */
+/* One entry that `owner` holds a lease of, the one that was put last; false: none. */
 bool mu__key_values_owned(const struct mu__key_values *kv, uint64_t owner,
                           struct mu__key_value *ret_entry);
 

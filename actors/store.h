@@ -22,12 +22,14 @@ struct mu__store {
     const struct mu__store_ops *ops;
 };
 
-/* Records are messages of the table: STORE_CHANGE and STORE_RESULT. */
+/* Records are messages of the table: STORE_CHANGE and STORE_RESULT. What a former record
+ * of the same key said is void, and so are results of an agent below the `done` of a
+ * later one; its own may be below it, too: then there is no new one. */
 struct mu__store_upcalls {
     void *owner;
 
-    /* While it is read: each record that counts, in any order of keys. Nonzero ends the
-     * reading: the store is tried again later. */
+    /* While it is read: each record that counts, in any order of keys, those of one key
+     * or one agent in order. Nonzero ends the reading: the store is tried again later. */
     int (*visit)(void *owner, struct mu__msg *record);
 
     /* All was visited: this node holds the store, until `lost`. `epoch` is higher than
@@ -41,6 +43,9 @@ struct mu__store_upcalls {
     /* Not held any more; what was not committed may or may not be in the store. The store
      * goes on trying to be held again, and then visits everything anew. */
     void (*lost)(void *owner, struct mu__ctx *ctx, const char *reason);
+
+    /* It is read from its begin on: what was visited before is void. */
+    void (*reading)(void *owner);
 };
 
 struct mu__store_config {
@@ -57,12 +62,13 @@ struct mu__store_config {
 };
 
 struct mu__store_ops {
-    /* Begin to read it, or to stand for election; `held` follows when that succeeds, and
-     * every failure is logged and tried again. */
+    /* Begin to read it, or to stand for election; `held` follows, in a tick at the
+     * earliest, when that succeeds, and every failure is logged and tried again. */
     void (*start)(struct mu__store *store, struct mu__ctx *ctx);
 
     /* Add one record to the present batch. The message stays the caller's. While held.
-     * -MU_EEXHAUSTED, -MU_ENOMEM: the batch is void and `lost` follows. */
+     * -MU_EEXHAUSTED, -MU_ENOMEM, and what else writing may fail with: the batch is void
+     * and `lost` follows. */
     int (*write)(struct mu__store *store, struct mu__ctx *ctx,
                  const struct mu__msg *record);
 

@@ -9,6 +9,7 @@
 #include "muster/coordination.h"
 #include "muster/coordinator.h"
 #include "muster/deal.h"
+#include "muster/distribute.h"
 #include "muster/error.h"
 #include "muster/node.h"
 #include "muster/server.h"

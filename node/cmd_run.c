@@ -56,6 +56,7 @@ struct run {
     int result;                 /* exit code; -1: not known yet */
     bool unended;               /* somebody had to be killed, or left a function behind */
     unsigned grace_ms;
+    unsigned stop_ms;           /* that tasks may take to end when they are told to */
 };
 
 /* A handler can reach nothing else. */
@@ -323,7 +324,7 @@ static void begin_phase(struct run *run, enum phase phase, unsigned limit_ms)
 
 static void stop(struct run *run)
 {
-    begin_phase(run, STOPPING, run->grace_ms + KILL_AFTER_MS);
+    begin_phase(run, STOPPING, run->stop_ms);
 }
 
 static void next_phase(struct run *run)
@@ -339,7 +340,7 @@ static void next_phase(struct run *run)
     for (size_t i = 0; i < run->count; i++)
         if (run->children[i].pid > 0)
             say(run, "%s did not end within %u ms and is killed", run->children[i].name,
-                run->grace_ms + KILL_AFTER_MS);
+                run->stop_ms);
     run->unended = true;
     begin_phase(run, KILLING, 0);
 }
@@ -705,9 +706,11 @@ int cmd_run(struct cmd_options *options)
         .grace_ms = cmd_number(options, CMD_FLAG_GRACE_MS),
     };
     mu_error error;
+    bool preempts = cmd_number(options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1;
     int rv = prepare(&run, &error);
     int code = rv == -MU_EINVALID ? CMD_USAGE : CMD_FAILED;
 
+    run.stop_ms = run.grace_ms * (preempts ? 2 : 1) + KILL_AFTER_MS;
     if (rv == 0) {
         init_output(&run);
         code = run_all(&run);

@@ -91,6 +91,7 @@ static void node_free(mu_node *node)
     free_lists(node);
     mu__coordinator_drop(node->orphan);
     free(node->journal);
+    mu__hosting_done(&node->hosting);
     mu_cluster_free(node->cluster);
     uv_mutex_destroy(&node->lock);
     free(node);
@@ -154,14 +155,22 @@ static void handle_closed(uv_handle_t *handle)
     part_closed(handle->data);
 }
 
+static void close_files(mu_node *node)
+{
+    mu__storage_uv_close(node->storage);
+    node->storage = NULL;
+    mu__hosting_close_file(&node->hosting);
+}
+
 /* Everything goes. */
 static void go(mu_node *node)
 {
     node->state = MU__NODE_GONE;
     node->abandoned = mu__world_uv_busy(node->world) > 0;
     mu__member_stop(&node->member);
-    mu__storage_uv_close(node->storage);
+    close_files(node);
     node->open_handles = 4;
+    node->open_handles += mu__hosting_close_http(&node->hosting, part_closed, node);
     mu__world_uv_close(node->world, part_closed, node);
     if (node->abandoned)
         mu__world_uv_abandon(node->world);
@@ -207,7 +216,7 @@ static void on_closing(uv_timer_t *timer)
  * messages, so that it comes after all that was posted before. False: out of memory. */
 static bool end_callees(mu_node *node)
 {
-    static const uint32_t callees[] = {MU__CLIENT, MU__VARIABLES, MU__JOB};
+    static const uint32_t callees[] = {MU__CLIENT, MU__VARIABLES, MU__JOB, MU__AGENT};
 
     for (size_t i = 0; i < sizeof callees / sizeof callees[0]; i++) {
         struct mu__msg *msg = mu__msg_heap(MU__END, sizeof(struct mu__end));
@@ -366,6 +375,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         .post = mu__node_post,
     };
 
+    mu__hosting_config(&node->hosting, o, &config);
     if (extra != NULL) {
         config.only = extra->only;
         config.only_why = extra->only_why;
@@ -402,12 +412,28 @@ static int open_journal(mu_node *node, const mu_node_options *o, mu_error *ret_e
                                &node->storage);
 }
 
+static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+{
+    int rv = open_journal(node, o, ret_error);
+
+    if (rv == 0)
+        rv = mu__hosting_open_file(&node->hosting, ret_error);
+    if (rv != 0)
+        close_files(node);
+    return rv;
+}
+
+static int post_to_world(void *world, struct mu__msg *msg)
+{
+    return mu__world_uv_post(world, msg);
+}
+
 /* World, wire, member, in this order; what was opened is closed by running the loop. */
 static int open_parts(mu_node *node, const mu_node_options *o,
                       const struct mu__node_extra *extra, mu_error *ret_error)
 {
     const struct mu__world_hooks hooks = mu__member_hooks(&node->member);
-    int rv = open_journal(node, o, ret_error);
+    int rv = open_files(node, o, ret_error);
 
     if (rv != 0)
         return rv;
@@ -415,12 +441,16 @@ static int open_parts(mu_node *node, const mu_node_options *o,
     if (rv != 0) {
         (void)mu_error_set(ret_error, rv, "the node's threads cannot be started: %s",
                            mu_strerror(rv));
-        goto err_storage;
+        goto err_files;
     }
-    rv = mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
-                           ret_error, &node->wire);
+    rv = mu__hosting_open_http(&node->hosting, node->loop, post_to_world, node->world,
+                               ret_error);
     if (rv != 0)
         goto err_world;
+    rv = mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
+                          ret_error, &node->wire);
+    if (rv != 0)
+        goto err_http;
     set_address(node, o);
     rv = start_member(node, o, extra, ret_error);
     if (rv != 0)
@@ -434,11 +464,12 @@ err_member:
     mu__member_stop(&node->member);
 err_wire:
     mu__wire_uv_close(node->wire, nothing, NULL);
+err_http:
+    (void)mu__hosting_close_http(&node->hosting, nothing, NULL);
 err_world:
     mu__world_uv_close(node->world, nothing, NULL);
-err_storage:
-    mu__storage_uv_close(node->storage);
-    node->storage = NULL;
+err_files:
+    close_files(node);
     return rv;
 }
 
@@ -533,8 +564,10 @@ int mu__node_open(const mu_node_options *options, const struct mu__node_extra *e
     node = node_new(options);
     if (node == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a node");
-    rv = options->loop != NULL ? open_on_loop(node, options, extra, ret_error)
-                               : open_on_thread(node, options, extra, ret_error);
+    rv = mu__hosting_init(&node->hosting, options, ret_error);
+    if (rv == 0)
+        rv = options->loop != NULL ? open_on_loop(node, options, extra, ret_error)
+                                   : open_on_thread(node, options, extra, ret_error);
     if (rv != 0) {
         node_free(node);
         return rv;

@@ -4,6 +4,7 @@
 
 #include "actors/call.h"
 #include "actors/future.h"
+#include "node/hosting.h"
 #include "node/member.h"
 #include "node/member_offer.h"
 #include "runtime/storage_uv.h"
@@ -92,6 +93,7 @@ struct mu_node {
     char *journal;                  /* its file, NULL: none */
     bool journal_sync;
     struct mu__storage *storage;    /* the journal's, open as long as the member */
+    struct mu__hosting hosting;     /* of the coordination service */
     char address[280];
     atomic_uint refs;               /* holds of the memory, see mu__node_ref: every remote
                                        value is one, so it is apart from what is read */
@@ -125,6 +127,9 @@ void mu__node_drop_msg(struct mu__msg *msg);
 
 /* Post a message for an actor. Takes it, whatever is returned. Any thread. */
 int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
+
+/* The same, but takes it only when 0 is returned. */
+int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
 
 /* From now on calls and posts are refused with -MU_ECLOSED, and nobody is half way
  * through one: what was posted is in the inbox. Loop thread. */
