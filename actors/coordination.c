@@ -343,6 +343,11 @@ static void rewrite(struct mu__ctx *ctx, struct coordination *c)
     commit(ctx, c);
 }
 
+static void reading(void *owner)
+{
+    mu__coord_keys_forget(owner);
+}
+
 static int visit(void *owner, struct mu__msg *record)
 {
     struct coordination *c = owner;
@@ -485,7 +490,6 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__view_copy(body->reason, reason, sizeof reason);
     if (c->leads) {
         mu__coord_keys_node_down(ctx, c, body->node);
-        mu__coord_barriers_node_down(ctx, c, body->node);
         mu__coord_tasks_node_down(ctx, c, body->node, reason);
     }
     free(mu__map_remove(&c->peers, (uint64_t)body->node + 1));
@@ -553,7 +557,14 @@ static int open_store(struct mu__ctx *ctx, struct coordination *c)
         .storage = c->config.storage,
         .http = c->config.http,
         .lease_ms = c->config.lease_ms,
-        .up = {c, visit, held, committed, lost},
+        .up = {
+            .owner = c,
+            .visit = visit,
+            .held = held,
+            .committed = committed,
+            .lost = lost,
+            .reading = reading,
+        },
     };
     mu_error error = {.code = 0};
     int rv = c->config.store->open(&config, &error, &c->store);

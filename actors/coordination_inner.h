@@ -156,10 +156,17 @@ struct mu__roster_task *mu__coord_asker(struct mu__ctx *ctx, struct coordination
 /* Its own limit of leaving with others is over. */
 void mu__coord_leave_expired(struct coordination *c, struct mu__roster_task *task);
 
-/* The task fails: it is in ERROR with that error, which the other parts and, unless its
- * own word it was, its agent are told; and all others when it shares its fate. */
+/* The task fails: it is in ERROR with that error, which the other parts are told, and all
+ * other tasks when it shares its fate; and its own agent, unless that knows or will. */
+enum coord_failure {
+    COORD_FAILED,       /* its agent is told */
+    COORD_FAILED_OWN,   /* it said so itself */
+    COORD_FAILED_LOST   /* it is not there; a recoverable one may come back */
+};
+
 void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
-                    struct mu__roster_task *task, const mu_error *error, bool own_word);
+                    struct mu__roster_task *task, const mu_error *error,
+                    enum coord_failure how);
 
 /* Whether its failures are those of all others, too. */
 static inline bool mu__coord_shares_fate(const struct mu__roster_task *task)
@@ -229,12 +236,11 @@ void mu__coord_preempt_task_gone(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_preempt_task_here(struct mu__ctx *ctx, struct coordination *c,
                                  struct mu__roster_task *task);
 
-/* The incarnation has ended: its leases do, too. And: nothing comes from the node now. */
+/* The incarnation has ended: its leases do, too. And: nothing comes from the node now
+ * (barriers stay as they are: a task whose link is down is still there). */
 void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
                                uint64_t incarnation);
 void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node);
-void mu__coord_barriers_node_down(struct mu__ctx *ctx, struct coordination *c,
-                                  uint32_t node);
 
 /* ---- coordination_keys.c ---- */
 
@@ -269,6 +275,10 @@ bool mu__coord_keys_get_own(struct coordination *c, const char *key,
                             struct mu__view *ret_value);
 int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
                               const char *key);
+
+/* The next key of all behind `from`, in their order; valid until one is changed. */
+bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from,
+                             struct mu__key_value *ret_entry);
 
 /* A key that starts a preemption round when a program puts it: coordination_preempt.c is
  * told. */

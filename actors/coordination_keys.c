@@ -134,3 +134,11 @@ void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint3
     (void)c;
     (void)node;
 }
+
+bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from, struct mu__key_value *ret_entry)
+{
+    (void)c;
+    (void)from;
+    (void)ret_entry;
+    return false;
+}

@@ -130,17 +130,24 @@ static void spoil_leave(struct mu__ctx *ctx, struct coordination *c,
 }
 
 void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
-                    struct mu__roster_task *task, const mu_error *error, bool own_word)
+                    struct mu__roster_task *task, const mu_error *error,
+                    enum coord_failure how)
 {
     mu_error failure = *error;
+    mu_error answer = *error;
     bool was_connected = is_connected(task);
 
     set_leaving(c, task, false);
+    task->own_word = how == COORD_FAILED_OWN;
     move(ctx, c, task, MU__TASK_FAILED, &failure);
-    mu__coord_questions_answer(ctx, c, task, -1, &failure);
+    task->lost = how == COORD_FAILED_LOST && task->recoverable;
+    /* Without a task: its agent asks again when it has registered again. */
+    if (task->lost)
+        answer.task[0] = '\0';
+    mu__coord_questions_answer(ctx, c, task, -1, &answer);
     if (was_connected)
         tell_parts_gone(ctx, c, task, true);
-    if (!own_word && task->up)
+    if (how != COORD_FAILED_OWN && !task->lost && task->up)
         say_error(ctx, c, task->node, &failure, true);
     if (mu__coord_shares_fate(task))
         tell_all(ctx, c, &failure);
@@ -154,7 +161,17 @@ static void fail_with(struct mu__ctx *ctx, struct coordination *c,
 
     (void)mu_error_set(&error, code, "%s %s", task->name, what);
     (void)snprintf(error.task, sizeof error.task, "%s", task->name);
-    mu__coord_fail(ctx, c, task, &error, false);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
+}
+
+static void lose(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task, const char *what)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", task->name, what);
+    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED_LOST);
 }
 
 /* It goes without a failure. */
@@ -162,7 +179,12 @@ static void disconnect(struct mu__ctx *ctx, struct coordination *c,
                        struct mu__roster_task *task)
 {
     bool was_connected = is_connected(task);
+    mu_error error;
 
+    (void)mu_error_set(&error, -MU_EPRECONDITION, "%s is not registered any more",
+                       task->name);
+    set_leaving(c, task, false);
+    mu__coord_questions_answer(ctx, c, task, -1, &error);
     move(ctx, c, task, MU__TASK_DISCONNECTED, NULL);
     if (was_connected)
         tell_parts_gone(ctx, c, task, false);
@@ -241,8 +263,13 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
 {
     int rv = link_up(ctx, c, task, peer->node);
 
-    if (rv != 0 || is_connected(task))
+    if (rv != 0)
         return rv;
+    if (is_connected(task)) {
+        /* While its link was down it may have missed a question. */
+        mu__coord_preempt_task_here(ctx, c, task);
+        return 0;
+    }
     task->incarnation = peer->incarnation;
     task->told = false;
     task->told_count = c->tasks->told_count;
@@ -319,14 +346,26 @@ static void heard(struct mu__ctx *ctx, struct coordination *c,
         moved(ctx, c, task, true);
 }
 
-/* Why what comes from a node does not count. */
+/* Why what comes from a node, which is perhaps that of another incarnation of its task,
+ * does not count. */
 static void not_connected(const struct coordination *c, uint32_t node,
                           const struct mu__roster_task *task, mu_error *ret_error)
 {
     const struct coord_peer *peer = mu__coord_peer(c, node);
+    const struct mu__roster_task *other =
+        peer == NULL ? NULL : mu__roster_find(c->roster, peer->type, peer->index);
 
-    if (task != NULL && task->state == MU__TASK_FAILED)
+    if (task != NULL && task->lost)
+        (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: it must register again",
+                           task->error.message);
+    else if (task != NULL && task->state == MU__TASK_FAILED)
         *ret_error = task->error;
+    else if (task == NULL && other != NULL && other->state == MU__TASK_FAILED &&
+             !other->recoverable)
+        *ret_error = other->error;
+    else if (task == NULL && other != NULL && is_connected(other))
+        (void)mu_error_set(ret_error, -MU_EABORTED,
+                           "%s is registered with another incarnation", other->name);
     else if (task != NULL && task->seen)
         (void)mu_error_set(ret_error, -MU_EPRECONDITION,
                            "%s has left and is not registered any more", task->name);
@@ -396,9 +435,9 @@ static int judge(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
     if (task != NULL && is_connected(task))
         return 0;
     not_connected(c, node, task, ret_error);
-    if (task != NULL && task->state == MU__TASK_FAILED)
+    if (task != NULL && task->state == MU__TASK_FAILED && !task->lost)
         return ret_error->code = -MU_EABORTED;
-    if (task == NULL || !task->seen)
+    if (task == NULL || !task->seen || task->lost)
         return ret_error->code;
     if (mu__coord_clock(ctx, c) - task->since_ms < c->config.dead_ms)
         return 0;
@@ -465,7 +504,7 @@ void mu__coord_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                        (const char *)body->message.data);
     mu__view_copy(body->task.size > 0 ? body->task : mu__view_str(task->name),
                   error.task, sizeof error.task);
-    mu__coord_fail(ctx, c, task, &error, true);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED_OWN);
     mu__coord_answer(ctx, c, msg->from.node, body->token, NULL);
 }
 
@@ -510,6 +549,17 @@ static bool is_missing_leaver(void *user, const struct mu__roster_task *task)
     return shares_leave(user, task) && !task->leaving;
 }
 
+/* It is leaving as long as a question of it waits for that. */
+static void note_leaving(struct coordination *c, struct mu__roster_task *task)
+{
+    set_leaving(c, task, mu__coord_question_waits(c, task, COORD_ASKS_LEAVE));
+}
+
+void mu__coord_leave_expired(struct coordination *c, struct mu__roster_task *task)
+{
+    note_leaving(c, task);
+}
+
 /* All that wait leave, and are told `error`; NULL: 0. */
 static void end_leave(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
 {
@@ -551,11 +601,6 @@ static void end_leave_late(struct mu__ctx *ctx, struct coordination *c)
                       "did not leave with the others");
 }
 
-void mu__coord_leave_expired(struct coordination *c, struct mu__roster_task *task)
-{
-    set_leaving(c, task, false);
-}
-
 static const struct mu__roster_task *in_error(const struct coordination *c)
 {
     for (uint32_t i = 0; i < c->roster->count; i++)
@@ -574,13 +619,15 @@ static void leave_together(struct mu__ctx *ctx, struct coordination *c,
 
     if (c->tasks->leaving == 0)
         c->tasks->leave_due_ms = mu__coord_clock(ctx, c) + c->config.leave_ms;
-    set_leaving(c, task, true);
     mu__coord_question_ask(ctx, c, task, &(struct coord_ask){
         .kind = COORD_ASKS_LEAVE,
         .node = task->node,
         .token = body->token,
         .limit_ms = body->limit_ms,
     });
+    note_leaving(c, task);
+    if (!task->leaving)
+        return;
     if (failed != NULL)
         spoil_leave(ctx, c, failed, "is in error");
     else if (c->tasks->leaving == c->tasks->leavers)
@@ -650,8 +697,7 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
     if (task == NULL)
         return;
     mu__coord_questions_drop(c, task, node);
-    if (!mu__coord_question_waits(c, task, COORD_ASKS_LEAVE))
-        set_leaving(c, task, false);
+    note_leaving(c, task);
     if (!task->up || task->node != node)
         return;
     mu__roster_link_down(c->roster, task, now_ms);
@@ -671,7 +717,7 @@ static void fail_silent(struct mu__ctx *ctx, struct coordination *c,
 
     (void)snprintf(what, sizeof what, "has not been heard for %" PRIu32 " ms",
                    c->config.dead_ms);
-    fail_with(ctx, c, task, -MU_EUNAVAILABLE, what);
+    lose(ctx, c, task, what);
 }
 
 static void fail_down(struct mu__ctx *ctx, struct coordination *c,
@@ -681,7 +727,7 @@ static void fail_down(struct mu__ctx *ctx, struct coordination *c,
 
     (void)snprintf(what, sizeof what, "is lost: its link has been down for %" PRIu32
                    " ms", c->config.reconnect_ms);
-    fail_with(ctx, c, task, -MU_EUNAVAILABLE, what);
+    lose(ctx, c, task, what);
 }
 
 static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
@@ -766,9 +812,12 @@ static void forget(struct mu__ctx *ctx, struct coordination *c)
     c->tasks->fresh = 0;
 }
 
+/* No version of before is one of this host, too. */
 void mu__coord_tasks_lead(struct mu__ctx *ctx, struct coordination *c)
 {
     forget(ctx, c);
+    if (c->roster->version < c->epoch << 32)
+        c->roster->version = c->epoch << 32;
 }
 
 void mu__coord_tasks_lost(struct mu__ctx *ctx, struct coordination *c)

@@ -467,14 +467,16 @@ enum mu__put_flag {
     F(S, REQUIRED, u64, generation, 0)
 
 /* Answers an arrival: 0, or the error that all participants get. `stays`: the arrival
- * alone was wrong, and its generation is not over by it. */
+ * alone was wrong, and its generation is not over by it. `generation`: the one that it
+ * counted for, so that the next is one more; or, with `stays`, the one that is next. */
 #define MU__BARRIER_PASSED_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
     F(S, OPTIONAL, u32, error_kind, 255)                                    \
-    F(S, OPTIONAL, flag, stays, 0)
+    F(S, OPTIONAL, flag, stays, 0)                                          \
+    F(S, OPTIONAL, u64, generation, 0)
 
 /* -- preemption -- */
 
@@ -620,10 +622,14 @@ enum mu__put_flag {
 
 /* -- servers -- */
 
-/* To the job actor: end this task, as if its job was done. Answered by SERVER_STOPPED. */
+/* To the job actor: end this task, as if its job was done. Answered by SERVER_STOPPED.
+ * With `task` the chief has that other one ended. A worker finishes what it has, for half
+ * of `limit_ms`; 0: for however long. */
 #define MU__SERVER_STOP_FIELDS(F, S)                                        \
     F(S, REQUIRED, u64, token, 0)                                           \
-    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
+    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)                         \
+    F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
+    F(S, OPTIONAL, u64, limit_ms, 0)
 
 #define MU__SERVER_STOPPED_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \

@@ -183,7 +183,8 @@ static void name_task(struct mu__roster *roster, struct mu__roster_task *task,
     (void)snprintf(task->name, sizeof task->name, "/job:%s/task:%" PRIu32, task->type,
                    index);
     task->index = index;
-    task->recoverable = roster->all_recoverable ||
+    /* What is not one of the coordinated jobs shares nobody's fate. */
+    task->recoverable = !task->coordinated || roster->all_recoverable ||
                         mu__task_set_has(&roster->recoverable, type, 0);
 }
 
@@ -198,8 +199,8 @@ static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
         free(task);
         return NULL;
     }
-    name_task(roster, task, type, index);
     task->coordinated = coordinated;
+    name_task(roster, task, type, index);
     task->slot = roster->count;
     roster->tasks[roster->count++] = task;
     roster->coordinated += coordinated;
@@ -256,6 +257,7 @@ void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
         roster->connected = roster->connected + is - was;
     task->state = state;
     task->suspect = false;
+    task->lost = false;
     task->since_ms = now_ms;
     if (error != NULL)
         task->error = *error;
@@ -267,8 +269,10 @@ void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
     task->seen = true;
     task->heard_ms = now_ms;
     enlist(roster, task);
-    if (!task->up)
-        list_append(&roster->down, task, LINK_DOWN);
+    if (task->up)
+        return;
+    task->down_ms = now_ms;
+    list_append(&roster->down, task, LINK_DOWN);
 }
 
 bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,

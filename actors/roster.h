@@ -53,10 +53,13 @@ struct mu__roster_task {
     uint64_t version;           /* of the roster when its state changed last */
     uint64_t progress;
     uint64_t progress_ms;       /* when that moved */
+    bool lost;                  /* FAILED for silence or a broken link, and recoverable: it
+                                   was not told, and registers again */
     bool leaving;               /* waits for others to leave with it */
     bool told;                  /* of another one's failure, since it registered */
     uint64_t told_count;        /* of such failures when it registered */
     mu_error error;             /* why it is in ERROR */
+    bool own_word;              /* it said so itself */
     mu_value *devices;          /* NULL: unknown */
 
     struct mu__roster_link links[2];    /* in `heard` or `silent`; in `down` */

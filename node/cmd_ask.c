@@ -1,8 +1,8 @@
 #include "node/cmd_ask.h"
 
 #include "node/cmd.h"
-#include "node/cmd_route.h"
 #include "node/cmd_spec.h"
+#include "node/route.h"
 #include "resolver/cluster.h"
 
 #include <inttypes.h>
@@ -133,13 +133,13 @@ static mu_node_options options_of(struct cmd_ask *ask, const char *route)
 static int ask_as_client(struct cmd_ask *ask, cmd_find_fn find, cmd_question_fn question,
                          mu_error *error)
 {
-    char route[CMD_ROUTE_BYTES];
+    char route[MU__ROUTE_BYTES];
     mu_node_options options;
     int rv;
 
     if (find_all(ask, find, error) != 0)
         return CMD_USAGE;
-    cmd_route(ask->address, route);
+    mu__route(ask->address, route);
     options = options_of(ask, route);
     rv = mu_node_open(&options, error, &ask->node);
     if (rv != 0)
