@@ -339,8 +339,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .help = "which tasks, \"client:0-1,worker:0\"; `muster tasks`: without it all",
     },
     [CMD_FLAG_AS] = {
-        .name = "as", .variable = "MUSTER_BARRIER_AS", .kind = CMD_TEXT, .verbs = CMD_BARRIER,
-        .word = "client:N",
+        .name = "as", .variable = "MUSTER_BARRIER_AS", .kind = CMD_TEXT,
+        .verbs = CMD_BARRIER, .word = "client:N",
         .help = "which of --tasks this process is; not needed when they have one client",
     },
     [CMD_FLAG_WATCH] = {
@@ -378,6 +378,13 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .word = "FORMAT",
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",
+    },
+    [CMD_FLAG_MODE] = {
+        .name = "mode", .variable = "MUSTER_MODE", .kind = CMD_CHOICE, .verbs = NODES,
+        .word = "MODE", .initial = "independent",
+        .choices = "independent|standalone|local|client-worker",
+        .help = "who calls the worker function of a plugin: each task its own, a client "
+                "for all, this process alone, or the leading task for all",
     },
 };
 
