@@ -478,8 +478,8 @@ static void test_stuck(void **state)
             w0->beats = false;
     }
     expect_said(w0, "[ 2100] task_error code=4 message=\"/job:worker/task:0 is stuck: "
-                    "its node lives, its program has not got on for 2000 ms (progress 5)\" "
-                    "task=\"/job:worker/task:0\" own=yes\n"
+                    "its node lives, its program has not got on for 2000 ms (progress "
+                    "5)\" task=\"/job:worker/task:0\" own=yes\n"
                     "[ 2100] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
                     "stuck: its node lives, its program has not got on for 2000 ms "
                     "(progress 5)\"\n");
@@ -501,9 +501,9 @@ static void test_stuck_by_agent(void **state)
     TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 1999);
     expect_said(w0, "");
     TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 2000);
-    expect_said(w0, "[    0] task_error code=4 message=\"/job:worker/task:0 is "
-                    "its node lives, its program has not got on for 2000 ms (progress 1)\" "
-                    "task=\"/job:worker/task:0\" own=yes\n"
+    expect_said(w0, "[    0] task_error code=4 message=\"/job:worker/task:0 is stuck: "
+                    "its node lives, its program has not got on for 2000 ms (progress "
+                    "1)\" task=\"/job:worker/task:0\" own=yes\n"
                     "[    0] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
                     "stuck: its node lives, its program has not got on for 2000 ms "
                     "(progress 1)\"\n");
