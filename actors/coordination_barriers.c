@@ -721,6 +721,11 @@ void mu__coord_barriers_done(struct coordination *c)
     c->barriers = NULL;
 }
 
+const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c)
+{
+    return &c->barriers->table;
+}
+
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task, const struct mu__tasks_get *ask)
 {
