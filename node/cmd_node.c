@@ -411,6 +411,8 @@ static int work(struct task *task)
     if (rv == 0 && atomic_load(&task->signal) == 0) {
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "is up at %s",
                     mu_node_address(task->node));
+        mu__node_set_mode(task->node, cmd_mode(task->options),
+                          cmd_text(task->options, CMD_FLAG_CLUSTER) != NULL);
         rv = mu_node_main(task->node, &error);
     }
     number = atomic_load(&task->signal);

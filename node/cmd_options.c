@@ -379,6 +379,13 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",
     },
+    [CMD_FLAG_MODE] = {
+        .name = "mode", .variable = "MUSTER_MODE", .kind = CMD_CHOICE, .verbs = NODES,
+        .word = "MODE", .initial = "independent",
+        .choices = "independent|standalone|local|client-worker",
+        .help = "who calls the worker function of a plugin: each task its own, a client "
+                "for all, this process alone, or the leading task for all",
+    },
 };
 
 /* ---- values ---- */

@@ -77,6 +77,7 @@ enum cmd_flag {
     CMD_FLAG_LOG_FORMAT,
     CMD_FLAG_LOG_FILE,
     CMD_FLAG_OUTPUT,
+    CMD_FLAG_MODE,
     CMD_FLAGS_COUNT
 };
 

@@ -90,6 +90,7 @@ static void node_free(mu_node *node)
 {
     free_lists(node);
     mu__coordinator_drop(node->orphan);
+    free(node->distribute);
     free(node->journal);
     mu__hosting_done(&node->hosting);
     mu_cluster_free(node->cluster);

@@ -82,6 +82,7 @@ struct mu_node {
     struct mu_coordinator *orphan;  /* could not be closed: freed with the node */
     struct mu__setting *settings;
     struct mu__program *programs;
+    struct mu_distribute_options *distribute;   /* owned; NULL: a plugin has set none */
     mu_log_fn log;
     void *log_user;
     int log_level;
@@ -136,5 +137,11 @@ int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
 void mu__node_refuse_calls(mu_node *node);
 
 unsigned mu__node_ps_count(mu_node *node);
+
+/* The mode in which mu_node_main runs what mu_node_distribute has set, if that is so. */
+void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
+
+/* Run it, as this node's task. */
+int mu__node_run_distributed(mu_node *node, mu_error *ret_error);
 
 #endif
