@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { RING_FIRST = 16, RING_KEPT_MAX = 1 << 12 };
+enum { RING_FIRST = 4, RING_KEPT_MAX = 1 << 12 };
 
 struct mu__asked_agent {
     uint64_t incarnation;
@@ -200,13 +200,19 @@ static void free_list(struct list *list)
     }
 }
 
+void mu__asked_clear(struct mu__asked *asked)
+{
+    free_list(&asked->here);
+    free_list(&asked->gone);
+    mu__map_done(&asked->agents);
+    *asked = (struct mu__asked){.count = 0};
+}
+
 void mu__asked_free(struct mu__asked *asked)
 {
     if (asked == NULL)
         return;
-    free_list(&asked->here);
-    free_list(&asked->gone);
-    mu__map_done(&asked->agents);
+    mu__asked_clear(asked);
     free(asked);
 }
 

@@ -18,7 +18,7 @@ enum { MU__ASKED_MAX = 64, MU__ASKED_GONE_MAX = 4 };
 #else
 enum {
     MU__ASKED_MAX = 1 << 16,        /* results of one agent that are not done with */
-    MU__ASKED_GONE_MAX = 1 << 10    /* agents that are gone, and have results */
+    MU__ASKED_GONE_MAX = 1 << 16    /* agents that are gone, and have results */
 };
 #endif
 
@@ -41,6 +41,9 @@ struct mu__asked_agent;
 /* NULL: out of memory. */
 struct mu__asked *mu__asked_new(void);
 void mu__asked_free(struct mu__asked *asked);
+
+/* Forget everything. */
+void mu__asked_clear(struct mu__asked *asked);
 
 /* The agent of that incarnation, which is not 0; it is not gone from now on. NULL: out of
  * memory. Valid until another one is asked for or something is forgotten. */

@@ -285,21 +285,17 @@ static void say_here_to_all(struct mu__ctx *ctx, const struct coordination *c)
 
 /* ---- The store ---- */
 
-int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *record)
+int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
+                           const struct mu__msg *record)
 {
     struct mu__ctx *calling = c->calling;
     int rv;
 
-    if (record == NULL)
-        return -MU_ENOMEM;
-    if (c->broken || !c->leads) {
-        mu__msg_free(ctx, record);
+    if (c->broken || !c->leads)
         return -MU_EUNAVAILABLE;
-    }
     c->calling = ctx;
     rv = c->store->ops->write(c->store, ctx, record);
     c->calling = calling;
-    mu__msg_free(ctx, record);
     if (rv != 0) {
         c->broken = true;
         mu__coord_wake_at(ctx, c, 0);
@@ -312,6 +308,17 @@ int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg 
         mu__coord_wake_at(ctx, c, 0);
     c->dirty = true;
     return 0;
+}
+
+int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *record)
+{
+    int rv;
+
+    if (record == NULL)
+        return -MU_ENOMEM;
+    rv = mu__coord_write_record(ctx, c, record);
+    mu__msg_free(ctx, record);
+    return rv;
 }
 
 static void commit(struct mu__ctx *ctx, struct coordination *c)
@@ -343,16 +350,16 @@ static void rewrite(struct mu__ctx *ctx, struct coordination *c)
     commit(ctx, c);
 }
 
-static void reading(void *owner)
-{
-    mu__coord_keys_forget(owner);
-}
-
 static int visit(void *owner, struct mu__msg *record)
 {
     struct coordination *c = owner;
 
     return mu__coord_keys_visit(c->calling, c, record);
+}
+
+static void reading(void *owner)
+{
+    mu__coord_keys_forget(owner);
 }
 
 static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t number)

@@ -428,7 +428,7 @@ static int read_set(struct arriving *a, mu_error *ret_error)
         a->arrival.set = barrier->set;
         return 0;
     }
-    rv = mu__coord_set_read(a->c, text, a->task, ret_error, &a->set);
+    rv = mu__coord_set_read(text, a->task, ret_error, &a->set);
     if (rv == 0)
         a->arrival.set = a->set.text;
     return rv;
@@ -724,5 +724,9 @@ void mu__coord_barriers_done(struct coordination *c)
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task, const struct mu__tasks_get *ask)
 {
-    mu__coord_alive_ask(ctx, c, c->barriers->alive, task, ask);
+    struct mu__tasks_get named = *ask;
+
+    if (named.tasks.size == 0)
+        named.tasks = mu__view_str(c->barriers->all);
+    mu__coord_alive_ask(ctx, c, c->barriers->alive, task, &named);
 }

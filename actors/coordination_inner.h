@@ -4,7 +4,8 @@
  *   coordination_tasks.c      registering, heartbeats, states, errors, resets, leaving
  *   coordination_questions.c  questions about tasks (but for those alive), and all that
  *                             waits for tasks
- *   coordination_keys.c       key-values: changes, gets that wait, lists, watches, leases
+ *   coordination_keys.c       key-values: changes, leases
+ *   coordination_reads.c      key-values: gets, lists, watches
  *   coordination_barriers.c   barriers, tasks alive
  *   coordination_preempt.c    preemption: notices and rounds
  *
@@ -104,6 +105,10 @@ void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_
  * in the next turn. Takes msg, NULL is -MU_ENOMEM. After a failure the service does not
  * lead any more. */
 int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *record);
+
+/* The same, and the record stays the caller's. */
+int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
+                           const struct mu__msg *record);
 
 /* This host's time, without the time that it was itself paused for. What is measured
  * against limits of tasks is measured by it. */

@@ -284,6 +284,15 @@ static struct entry *closest(const struct mu__key_values *kv, struct mu__view ke
     return at;
 }
 
+int mu__key_compare(struct mu__view a, struct mu__view b)
+{
+    uint32_t position = first_difference(a, b);
+
+    if (position == 0)
+        return 0;
+    return bit_at(a, position) == 0 ? -1 : 1;
+}
+
 static void add_to_order(struct mu__key_values *kv, struct entry *entry)
 {
     struct mu__view key = key_of(entry);
@@ -606,10 +615,8 @@ struct mu__key_values *mu__key_values_new(uint64_t secret, uint64_t keys_max,
     return kv;
 }
 
-void mu__key_values_free(struct mu__key_values *kv)
+void mu__key_values_clear(struct mu__key_values *kv)
 {
-    if (kv == NULL)
-        return;
     for (size_t i = 0; i < kv->hashes.capacity; i++) {
         struct entry *entry = kv->hashes.entries[i].value;
 
@@ -622,6 +629,16 @@ void mu__key_values_free(struct mu__key_values *kv)
     }
     mu__map_done(&kv->hashes);
     mu__map_done(&kv->owners);
+    kv->root = NULL;
+    kv->count = 0;
+    kv->bytes = 0;
+}
+
+void mu__key_values_free(struct mu__key_values *kv)
+{
+    if (kv == NULL)
+        return;
+    mu__key_values_clear(kv);
     free(kv);
 }
 

@@ -65,10 +65,10 @@ static int print_item(const struct cmd_ask *ask, const mu_kv_item *item)
 static int get(struct cmd_ask *ask, mu_error *error)
 {
     bool waits = cmd_number(ask->options, CMD_FLAG_WAIT) == 1;
+    const char *key = operand(ask, 0);
     mu_kv_item item;
-    int rv = waits ? mu_kv_get(ask->node, operand(ask, 0), cmd_patience(ask), error, &item)
-                   : mu_kv_try_get(ask->node, operand(ask, 0), cmd_limit(ask), error,
-                                   &item);
+    int rv = waits ? mu_kv_get(ask->node, key, cmd_patience(ask), error, &item)
+                   : mu_kv_try_get(ask->node, key, cmd_limit(ask), error, &item);
 
     if (rv != 0)
         return code_of(rv);

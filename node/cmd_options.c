@@ -339,8 +339,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .help = "which tasks, \"client:0-1,worker:0\"; `muster tasks`: without it all",
     },
     [CMD_FLAG_AS] = {
-        .name = "as", .variable = "MUSTER_BARRIER_AS", .kind = CMD_TEXT, .verbs = CMD_BARRIER,
-        .word = "client:N",
+        .name = "as", .variable = "MUSTER_BARRIER_AS", .kind = CMD_TEXT,
+        .verbs = CMD_BARRIER, .word = "client:N",
         .help = "which of --tasks this process is; not needed when they have one client",
     },
     [CMD_FLAG_WATCH] = {

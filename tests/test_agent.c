@@ -1,17 +1,33 @@
 /* The agent of the coordination service, in whole clusters with the real service: what
  * programs are told, and when.
  *
- * The chief hosts the service. Its store is held in its first turn, links are up at 60
- * ms; agents say that they live every 166 ms. A question of a worker takes 20 ms there and
- * back, one of the chief none. */
+ * The chief hosts the service. Everybody is registered at 200 ms, when stories begin;
+ * agents say that they live every 166 ms. A question of a worker takes 20 ms there and
+ * back, one of the chief none. A host that does not answer for 500 ms is lost. */
 #include "tests/story.h"
 #include "tests/sim/storage.h"
 
 #define CALL(...) (&(struct mu__agent_call){__VA_ARGS__})
 #define KEY(...) (&(mu_kv_ask){__VA_ARGS__})
 
-/* A service, and what the usual story has. */
-#define SERVICE .hosts = "chief:0"
+#define SERVICE(...) begin(&(struct cluster_options){.hosts = "chief:0", __VA_ARGS__})
+
+static void started(struct cluster *cluster)
+{
+    cluster_start_all(cluster);
+    assert_true(cluster_settle(cluster));
+    run_until(cluster, 200);
+    sim_trace_level(cluster->sim, MU__LOG_DEBUG);
+    (void)sim_trace(cluster->sim);
+}
+
+static struct cluster *begin(const struct cluster_options *options)
+{
+    struct cluster *cluster = cluster_new(1, options);
+
+    started(cluster);
+    return cluster;
+}
 
 static struct cluster_call *ask(struct cluster_task *task, int operation,
                                 int64_t limit_ms)
@@ -69,7 +85,7 @@ static int state_of(const struct cluster_task *task)
 
 static void test_everybody_registers(void **state)
 {
-    struct cluster *cluster = BEGIN(SERVICE, .workers = 2, .servers = 1, .clients = 1);
+    struct cluster *cluster = SERVICE(.workers = 2, .servers = 1, .clients = 1);
 
     (void)state;
     assert_int_equal(state_of(cluster->chief), MU_AGENT_CONNECTED);
@@ -84,7 +100,7 @@ static void test_everybody_registers(void **state)
 
 static void test_keys(void **state)
 {
-    struct cluster *cluster = BEGIN(SERVICE, .workers = 2);
+    struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_call *call;
 
     (void)state;
@@ -105,7 +121,7 @@ static void test_keys(void **state)
 
 static void test_get_waits(void **state)
 {
-    struct cluster *cluster = BEGIN(SERVICE, .workers = 2);
+    struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_call *call = key_call(cluster->workers[0], MU_KV_GET, "late", -1);
 
     (void)state;
@@ -125,12 +141,395 @@ static void test_get_waits(void **state)
     end(cluster);
 }
 
+/* What was asked is asked in order, whatever it takes on its way. */
+static void test_many_in_order(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *calls[50];
+    char value[16];
+
+    (void)state;
+    for (unsigned i = 0; i < 50; i++) {
+        (void)snprintf(value, sizeof value, "%u", i);
+        calls[i] = put(cluster->workers[0], "last", value, MU_KV_OVERWRITE, 5000);
+    }
+    for (unsigned i = 0; i < 50; i++) {
+        assert_int_equal(cluster_wait(calls[i]), 0);
+        assert_int_equal(calls[i]->of.key.revision, i + 1);
+    }
+    expect_key(cluster->workers[0], "last", "49");
+    end(cluster);
+}
+
+static void test_list(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *call;
+
+    (void)state;
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/b", "2", 0, -1)), 0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "1", 0, -1)), 0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "e", "3", 0, -1)), 0);
+    call = cluster_agent(cluster->workers[0], CALL(.call = {.operation = MU__AGENT_LIST,
+                                                            .limit_ms = 1000},
+                                                   .name = "d"));
+    expect_done(call, 0, 20);
+    assert_int_equal(mu_value_count(call->of.agent.content), 2);
+    expect_text(mu_value_at(call->of.agent.content, 0), "key", "d/a");
+    expect_text(mu_value_at(call->of.agent.content, 1), "key", "d/b");
+    mu_value_free(call->of.agent.content);
+    end(cluster);
+}
+
+/* ---- The host is away ---- */
+
+static void test_no_host_yet(void **state)
+{
+    struct cluster *cluster =
+        cluster_new(1, &(struct cluster_options){.hosts = "chief:0", .workers = 1});
+    struct cluster_call *call;
+
+    (void)state;
+    cluster_start(cluster->workers[0]);
+    call = put(cluster->workers[0], "a", "1", 0, 300);
+    expect_done(call, -MU_EDEADLINE, 300);
+    assert_string_equal(call->of.call.error.message,
+        "key \"a\" was not changed within 300 ms: /job:chief/task:0 at tcp://chief-0:1, "
+        "which hosts the service, was never connected");
+    assert_int_equal(call->of.call.error.kind, MU_ERROR_LIMIT);
+    call = ask(cluster->workers[0], MU__AGENT_REGISTER, 100);
+    assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
+    assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_DISCONNECTED);
+
+    call = put(cluster->workers[0], "a", "2", 0, -1);
+    cluster_start(cluster->chief);
+    assert_int_equal(cluster_wait(call), 0);
+    expect_key(cluster->chief, "a", "2");
+    end(cluster);
+}
+
+/* The put was sent, and its answer is never heard. */
+static void test_limit_of_a_change(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *call;
+
+    (void)state;
+    call = put(cluster->workers[0], "a", "1", 0, 400);
+    run_for(cluster, 5);
+    sim_crash(cluster->chief->node);
+    assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
+    assert_string_equal(call->of.call.error.message,
+        "key \"a\" was not changed within 400 ms: /job:chief/task:0, which hosts the "
+        "service, is not connected since 385 ms: its connection broke: closed by the peer; it "
+        "may have been applied");
+    cluster_start(cluster->chief);
+    end(cluster);
+}
+
+/* One that used nothing is registered again, and nobody is told. */
+static void test_store_lost_unused(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+
+    (void)state;
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 50);
+    assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_DISCONNECTED);
+    cluster_start(cluster->chief);
+    assert_int_equal(cluster_wait(ask(cluster->workers[0], MU__AGENT_REGISTER, -1)), 0);
+    assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_CONNECTED);
+    end(cluster);
+}
+
+static unsigned told_errors;
+static mu_error told_error;
+
+static void note_error(void *user, const mu_error *error)
+{
+    (void)user;
+    told_errors++;
+    told_error = *error;
+}
+
+static void test_store_lost(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_task *worker = cluster->workers[0];
+    struct cluster_call *call;
+
+    (void)state;
+    told_errors = 0;
+    expect_done(cluster_agent(worker, CALL(.call = {.operation = MU__AGENT_ON_ERROR},
+                                           .on_error = note_error)), 0, 0);
+    assert_int_equal(cluster_wait(put(worker, "a", "1", 0, -1)), 0);
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 50);
+    call = key_call(worker, MU_KV_TRY_GET, "a", -1);
+    cluster_start(cluster->chief);
+    expect_failed(call, -MU_EABORTED,
+                  "the coordination service at /job:chief/task:0 was restarted, and has "
+                  "lost the keys and barriers that this task had used");
+    assert_int_equal(told_errors, 1);
+    assert_int_equal(told_error.code, -MU_EABORTED);
+    assert_int_equal(state_of(worker), MU_AGENT_ERROR);
+    assert_int_equal(cluster_wait(put(worker, "a", "1", 0, -1)), -MU_EABORTED);
+
+    expect_done(ask(worker, MU__AGENT_RESET, 1000), 0, 20);
+    expect_failed(put(worker, "a", "1", 0, -1), -MU_EPRECONDITION,
+                  "this task is not registered with the coordination service: "
+                  "mu_agent_register registers it");
+    expect_done(ask(worker, MU__AGENT_REGISTER, 1000), 0, 20);
+    expect_done(put(worker, "a", "1", 0, -1), 0, 20);
+    end(cluster);
+}
+
+/* ---- Errors, resets, leaving ---- */
+
+static struct cluster_call *fail_with(struct cluster_task *task, int operation, int code,
+                                      const char *words)
+{
+    struct mu__agent_call call = {.call = {.operation = operation, .limit_ms = 1000}};
+
+    (void)mu_error_set(&call.failure, code, "%s", words);
+    return cluster_agent(task, &call);
+}
+
+static void test_set_error(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2);
+    struct cluster_task *worker = cluster->workers[0];
+    struct cluster_call *get = key_call(worker, MU_KV_GET, "a", -1);
+    struct cluster_call *call;
+
+    (void)state;
+    run_for(cluster, 30);
+    expect_done(fail_with(worker, MU__AGENT_SET_ERROR, -MU_EDATALOSS, "bad disk"), 0, 0);
+    expect_failed(get, -MU_EDATALOSS, "bad disk");
+    assert_string_equal(get->of.call.error.task, "/job:worker/task:0");
+    call = ask(worker, MU__AGENT_STATE, -1);
+    expect_done(call, 0, 0);
+    assert_string_equal(call->of.call.error.task, "/job:worker/task:0");
+    expect_failed(ask(worker, MU__AGENT_LEAVE, -1), -MU_EDATALOSS, "bad disk");
+
+    /* Nobody else heard of it, and it lives. */
+    run_for(cluster, 3000);
+    assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_CONNECTED);
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 600);
+    expect_done(ask(worker, MU__AGENT_RESET, -1), 0, 0);
+    assert_int_equal(state_of(worker), MU_AGENT_DISCONNECTED);
+    expect_failed(ask(worker, MU__AGENT_RESET, -1), -MU_EPRECONDITION,
+                  "a task is reset from being in error, and this one is not");
+    call = ask(worker, MU__AGENT_REGISTER, -1);
+    cluster_start(cluster->chief);
+    assert_int_equal(cluster_wait(call), 0);
+    end(cluster);
+}
+
+/* Not recoverable: its error is that of all. */
+static void test_report(void **state)
+{
+    struct cluster *cluster =
+        SERVICE(.workers = 2, .coordination = {.recoverable = "none"});
+    struct cluster_call *call;
+
+    (void)state;
+    expect_done(fail_with(cluster->workers[0], MU__AGENT_REPORT, -MU_EINTERNAL,
+                          "no more"), 0, 20);
+    assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_ERROR);
+    run_for(cluster, 50);
+    assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_ERROR);
+    call = put(cluster->workers[1], "a", "1", 0, -1);
+    expect_failed(call, -MU_EINTERNAL, "no more");
+    assert_string_equal(call->of.call.error.task, "/job:worker/task:0");
+    expect_failed(fail_with(cluster->workers[1], MU__AGENT_REPORT, -MU_EINTERNAL, "too"),
+                  -MU_EINTERNAL, "no more");
+    end(cluster);
+}
+
+static void test_leave(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2);
+    struct cluster_task *worker = cluster->workers[0];
+    struct cluster_call *get = key_call(worker, MU_KV_GET, "a", -1);
+
+    (void)state;
+    expect_done(ask(worker, MU__AGENT_LEAVE, 1000), 0, 20);
+    expect_failed(get, -MU_EPRECONDITION, "this task has left");
+    assert_int_equal(state_of(worker), MU_AGENT_DISCONNECTED);
+    expect_failed(ask(worker, MU__AGENT_LEAVE, 1000), -MU_EPRECONDITION,
+                  "this task is not registered with the coordination service: "
+                  "mu_agent_register registers it");
+    expect_done(ask(worker, MU__AGENT_REGISTER, -1), 0, 20);
+    end(cluster);
+}
+
+static void test_nobody_hosts(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1);
+    static const char words[] =
+        "there is no coordination service: option service_hosts names no task that may "
+        "host it";
+
+    (void)state;
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_UNINITIALIZED);
+    for (int i = 0; i < MU__AGENT_OPERATIONS_COUNT; i++)
+        if (i != MU__AGENT_ON_ERROR && i != MU__AGENT_STATE &&
+            i != MU__AGENT_WATCH_CLOSE)
+            expect_failed(ask(cluster->chief, i, -1), -MU_EPRECONDITION, words);
+    expect_failed(put(cluster->chief, "a", "1", 0, -1), -MU_EPRECONDITION, words);
+    end(cluster);
+}
+
+/* ---- Barriers ---- */
+
+static struct cluster_call *meet(struct cluster_task *task, const char *name,
+                                 const char *tasks, unsigned threads, int64_t limit_ms)
+{
+    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_BARRIER,
+                                             .limit_ms = limit_ms},
+                                    .name = name, .tasks = tasks, .threads = threads));
+}
+
+static void test_barrier(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *calls[2];
+
+    (void)state;
+    for (unsigned round = 0; round < 3; round++) {
+        calls[0] = meet(cluster->workers[0], "b", NULL, 1, 1000);
+        run_for(cluster, 100);
+        assert_false(calls[0]->done);
+        calls[1] = meet(cluster->chief, "b", NULL, 1, 1000);
+        expect_done(calls[1], 0, 0);
+        expect_done(calls[0], 0, 10);
+    }
+    end(cluster);
+}
+
+static void test_barrier_of_threads(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_task *worker = cluster->workers[0];
+    struct cluster_call *other = meet(cluster->chief, "b", NULL, 1, -1);
+    struct cluster_call *calls[3];
+
+    (void)state;
+    calls[0] = meet(worker, "b", NULL, 3, -1);
+    calls[1] = meet(worker, "b", NULL, 3, -1);
+    run_for(cluster, 100);
+    assert_false(other->done);
+    expect_failed(meet(worker, "b", NULL, 2, -1), -MU_EINVALID,
+                  "barrier \"b\": 3 threads of this task are to meet, and this one says "
+                  "2");
+    expect_failed(meet(worker, "b", "chief:0", 3, -1), -MU_EINVALID,
+                  "barrier \"b\": the first thread said tasks \"\", and this one says "
+                  "\"chief:0\"");
+    calls[2] = meet(worker, "b", NULL, 3, -1);
+    expect_failed(meet(worker, "b", NULL, 3, -1), -MU_EINVALID,
+                  "barrier \"b\": all 3 threads of this task are here already");
+    expect_done(calls[0], 0, 20);
+    expect_done(calls[1], 0, 0);
+    expect_done(calls[2], 0, 0);
+    assert_true(other->done);
+    end(cluster);
+}
+
+/* The service is not told: the chief's barrier goes on. */
+static void test_too_few_threads(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *other = meet(cluster->chief, "b", NULL, 1, -1);
+    struct cluster_call *calls[2];
+
+    (void)state;
+    calls[0] = meet(cluster->workers[0], "b", NULL, 3, 300);
+    run_for(cluster, 100);
+    calls[1] = meet(cluster->workers[0], "b", NULL, 3, 9000);
+    expect_failed(calls[1], -MU_EDEADLINE,
+                  "barrier \"b\": 2 of 3 threads of this task arrived, the others did not "
+                  "come within 300 ms");
+    assert_int_equal(calls[1]->done_ms, 500);
+    assert_int_equal(calls[0]->done_ms, 500);
+    assert_false(other->done);
+    expect_done(meet(cluster->workers[0], "b", NULL, 1, -1), 0, 20);
+    assert_true(other->done);
+    end(cluster);
+}
+
+/* Of one task: the service is not asked, though it is away. */
+static void test_barrier_alone(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *calls[2];
+
+    (void)state;
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 50);
+    calls[0] = meet(cluster->workers[0], "b", "worker:0", 2, 100);
+    calls[1] = meet(cluster->workers[0], "b", "worker:0", 2, 100);
+    expect_done(calls[0], 0, 0);
+    expect_done(calls[1], 0, 0);
+    cluster_start(cluster->chief);
+    end(cluster);
+}
+
+static void test_barrier_cancel(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *cancel;
+    struct cluster_call *calls[2];
+
+    (void)state;
+    cancel = cluster_agent(cluster->chief,
+                           CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL,
+                                         .limit_ms = 1000}, .name = "b"));
+    expect_failed(cancel, -MU_EPRECONDITION, "this task is not at barrier \"b\"");
+    for (unsigned round = 0; round < 2; round++) {
+        calls[0] = meet(cluster->workers[0], "b", "chief:0,worker:0", 1, -1);
+        run_for(cluster, 50);
+        expect_failed(meet(cluster->workers[0], "b", "chief:0,worker:0", 1, -1),
+                      -MU_EPRECONDITION, "this task is at barrier \"b\" already");
+        cancel = cluster_agent(cluster->workers[0],
+                               CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL,
+                                             .limit_ms = 1000}, .name = "b"));
+        expect_done(cancel, 0, 20);
+        assert_int_equal(cluster_wait(calls[0]), -MU_ECANCELLED);
+        calls[1] = meet(cluster->chief, "b", "chief:0,worker:0", 1, -1);
+        assert_int_equal(cluster_wait(calls[1]), -MU_ECANCELLED);
+    }
+    calls[0] = meet(cluster->workers[0], "t", NULL, 2, -1);
+    cancel = cluster_agent(cluster->workers[0],
+                           CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL},
+                                .name = "t"));
+    expect_done(cancel, 0, 0);
+    expect_failed(calls[0], -MU_ECANCELLED, "barrier \"t\" was cancelled");
+    end(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everybody_registers),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_get_waits),
+        cmocka_unit_test(test_many_in_order),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_no_host_yet),
+        cmocka_unit_test(test_limit_of_a_change),
+        cmocka_unit_test(test_store_lost_unused),
+        cmocka_unit_test(test_store_lost),
+        cmocka_unit_test(test_set_error),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_nobody_hosts),
+        cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_barrier_of_threads),
+        cmocka_unit_test(test_too_few_threads),
+        cmocka_unit_test(test_barrier_alone),
+        cmocka_unit_test(test_barrier_cancel),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

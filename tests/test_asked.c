@@ -111,6 +111,9 @@ static void test_gone(void **state)
     assert_int_equal(mu__asked_gone(asked, 2), 2);              /* has no results */
     assert_int_equal(mu__asked_count(asked), MU__ASKED_GONE_MAX + 1);
     assert_int_equal(look(asked, 3, 5), MU__ASKED_ANSWERED);
+    mu__asked_clear(asked);
+    assert_int_equal(mu__asked_count(asked), 0);
+    assert_int_equal(look(asked, 3, 5), MU__ASKED_NEW);
     mu__asked_free(asked);
 }
 

@@ -406,6 +406,13 @@ static void expect_all(struct model *m)
     assert_false(more);
     assert_int_equal(mu__key_values_count(m->kv), m->count);
     assert_int_equal(mu__key_values_bytes(m->kv), m->bytes);
+    for (size_t i = 1; i < m->count; i++) {
+        struct mu__view one = mu__view_str(m->entries[i - 1].key);
+        struct mu__view two = mu__view_str(m->entries[i].key);
+
+        assert_true(mu__key_compare(one, two) < 0 && mu__key_compare(two, one) > 0);
+        assert_int_equal(mu__key_compare(one, one), 0);
+    }
 }
 
 /* Take out all of one owner, as the end of a lease does. */
@@ -452,8 +459,14 @@ static void test_against_model(void **state)
             if (step % 50 == 0)
                 expect_all(m);
         }
+        if (seed % 2 == 0) {
+            mu__key_values_clear(m->kv);
+            m->count = m->bytes = 0;
+        }
         while (m->count > 0)
             model_remove(m);
+        expect_all(m);
+        model_put(m, STEPS + 1);
         expect_all(m);
         mu__key_values_free(m->kv);
         free(m);

@@ -216,7 +216,7 @@ static const struct refusal {
     {{"status", "--address", "nothing"}, NULL, {"--address", "nothing"}},
     {{"status"}, "MUSTER_CHIEF=nothing", {"MUSTER_CHIEF", "nothing"}},
     {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--store", "file:x"}, NULL,
-     {"option store", "\"file\"", "memory, journal"}},
+     {"option store", "\"file:x\"", "memory"}},
     {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--store", "journal"}, NULL,
      {"option store", "journal"}},
     {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--service-hosts",

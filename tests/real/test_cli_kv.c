@@ -60,14 +60,14 @@ static int stop_cluster(void **state)
 
 #define KV(cli, ...) cli_start(cli, NULL, "kv", __VA_ARGS__, "--address", address, NULL)
 
-#define EXPECT(code, text, ...)                                                       \
+#define expect_text(code, printed, ...)                                                     \
     do {                                                                              \
         KV(&asked, __VA_ARGS__);                                                      \
         cli_expect_code(&asked, code);                                                \
-        assert_string_equal(asked.text, text);                                        \
+        assert_string_equal(asked.text, printed);                                      \
     } while (0)
 
-#define EXPECT_WORDS(code, words, ...)                                                \
+#define expect_words(code, words, ...)                                                \
     do {                                                                              \
         KV(&asked, __VA_ARGS__);                                                      \
         cli_expect_code(&asked, code);                                                \
@@ -135,18 +135,18 @@ static void test_put_get_rm(void **state)
 
     (void)state;
     put("/a//b/", "one", revision);
-    EXPECT(0, "one", "get", "a/b");
+    expect_text(0, "one", "get", "a/b");
     put("a/c", "", revision);
-    EXPECT(0, "", "get", "a/c");
+    expect_text(0, "", "get", "a/c");
     put("dash", "-5", revision);
-    EXPECT(0, "-5", "get", "dash");
+    expect_text(0, "-5", "get", "dash");
     cli_start(&asked, NULL, "kv", "put", "--address", address, "flag", "--", "--wait",
               NULL);
     cli_expect_code(&asked, 0);
-    EXPECT(0, "--wait", "get", "flag");
-    EXPECT(0, "2\n", "rm", "a");
-    EXPECT(0, "0\n", "rm", "a");
-    EXPECT_WORDS(1, "a/b", "get", "a/b");
+    expect_text(0, "--wait", "get", "flag");
+    expect_text(0, "2\n", "rm", "a");
+    expect_text(0, "0\n", "rm", "a");
+    expect_words(1, "a/b", "get", "a/b");
 }
 
 static void test_insert_and_compare(void **state)
@@ -156,16 +156,16 @@ static void test_insert_and_compare(void **state)
 
     (void)state;
     put("x", "1", first);
-    EXPECT_WORDS(1, "x", "put", "x", "2", "--insert");
-    EXPECT(0, "1", "get", "x");
+    expect_words(1, "x", "put", "x", "2", "--insert");
+    expect_text(0, "1", "get", "x");
     KV(&asked, "put", "x", "2", "--compare", first);
     cli_expect_code(&asked, 0);
     (void)snprintf(second, sizeof second, "%.*s", (int)strcspn(asked.text, "\n"),
                    asked.text);
     assert_true(strtoul(second, NULL, 10) > strtoul(first, NULL, 10));
-    EXPECT_WORDS(1, "x", "put", "x", "3", "--compare", first);
-    EXPECT_WORDS(1, "x", "put", "x", "3", "--compare", "0");
-    EXPECT(0, "2", "get", "x");
+    expect_words(1, "x", "put", "x", "3", "--compare", first);
+    expect_words(1, "x", "put", "x", "3", "--compare", "0");
+    expect_text(0, "2", "get", "x");
     KV(&asked, "put", "new", "1", "--compare", "0");
     cli_expect_code(&asked, 0);
     KV(&asked, "put", "newer", "1", "--insert");
@@ -177,15 +177,15 @@ static void test_incr(void **state)
     char revision[32];
 
     (void)state;
-    EXPECT(0, "1\n", "incr", "n");
-    EXPECT(0, "11\n", "incr", "n", "10");
-    EXPECT(0, "-9\n", "incr", "n", "-20");
-    EXPECT(0, "-9", "get", "n");
+    expect_text(0, "1\n", "incr", "n");
+    expect_text(0, "11\n", "incr", "n", "10");
+    expect_text(0, "-9\n", "incr", "n", "-20");
+    expect_text(0, "-9", "get", "n");
     put("word", "many", revision);
-    EXPECT_WORDS(1, "word", "incr", "word");
+    expect_words(1, "word", "incr", "word");
     put("big", "9223372036854775807", revision);
-    EXPECT_WORDS(1, "big", "incr", "big");
-    EXPECT(0, "9223372036854775807", "get", "big");
+    expect_words(1, "big", "incr", "big");
+    expect_text(0, "9223372036854775807", "get", "big");
 }
 
 static void test_ls(void **state)
@@ -199,11 +199,11 @@ static void test_ls(void **state)
     (void)snprintf(line, sizeof line, " %s  l/b\n", revision);
     put("l/a/x", "1", revision);
     put("l-other", "1", revision);
-    EXPECT(0, "l/a/x\nl/b\n", "ls", "l");
-    EXPECT(0, "", "ls", "l/b");
-    EXPECT_WORDS(0, "\nl/b\nl-other\n", "ls");
-    EXPECT_WORDS(0, line, "ls", "l", "-l");
-    EXPECT_WORDS(0, "       5 ", "ls", "l", "--long");
+    expect_text(0, "l/a/x\nl/b\n", "ls", "l");
+    expect_text(0, "", "ls", "l/b");
+    expect_words(0, "\nl/b\nl-other\n", "ls");
+    expect_words(0, line, "ls", "l", "-l");
+    expect_words(0, "       5 ", "ls", "l", "--long");
     KV(&asked, "ls", "l", "-o", "json");
     cli_expect_code(&asked, 0);
     root = parse(asked.text);
@@ -275,9 +275,9 @@ static void test_the_largest_value(void **state)
     take_input("largest", bytes, VALUE_MAX);
     KV(&asked, "put", "largest", "-");
     cli_expect_code(&asked, 0);
-    EXPECT_WORDS(0, " 1048576 ", "ls", "-l");
+    expect_words(0, " 1048576 ", "ls", "-l");
     take_input("larger", bytes, VALUE_MAX + 1);
-    EXPECT_WORDS(2, "standard input has more than the 1048576 bytes of a value", "put",
+    expect_words(2, "standard input has more than the 1048576 bytes of a value", "put",
                  "larger", "-");
     free(bytes);
 }
@@ -290,7 +290,7 @@ static void test_get_waits(void **state)
 
     (void)state;
     KV(&other, "get", "later", "--wait");
-    EXPECT_WORDS(4, "later", "get", "later", "--wait", "--limit-ms", "300");
+    expect_words(4, "later", "get", "later", "--wait", "--limit-ms", "300");
     put("later", "at last", revision);
     cli_expect_code(&other, 0);
     assert_string_equal(other.text, "at last");
@@ -310,7 +310,7 @@ static void test_watch_prints_changes(void **state)
     (void)snprintf(line, sizeof line, "current\nset w/new %s \"two", revision);
     (void)cli_expect(&other, NULL, line);
     put("w-other", "1", revision);
-    EXPECT(0, "1\n", "rm", "w/old");
+    expect_text(0, "1\n", "rm", "w/old");
     (void)cli_expect(&other, NULL, "deleted w/old\n");
     assert_false(other.ended);
     put("w/new", "3", revision);
@@ -345,7 +345,7 @@ static void test_watch_as_json(void **state)
 static void test_watch_ends_at_its_limit(void **state)
 {
     (void)state;
-    EXPECT_WORDS(4, "current\n", "watch", "nothing", "--limit-ms", "300");
+    expect_words(4, "current\n", "watch", "nothing", "--limit-ms", "300");
 }
 
 /* Once is a goodbye, and the service hears it; twice does not wait for anybody. */
@@ -385,16 +385,16 @@ static void test_wrong_arguments(void **state)
     (void)state;
     memset(key, 'k', sizeof key - 1);
     key[sizeof key - 1] = '\0';
-    EXPECT_WORDS(2, "1023", "get", key);
-    EXPECT_WORDS(2, "key", "put", "///", "1");
-    EXPECT_WORDS(2, "--compare: expected a revision, a whole number, got \"new\"", "put",
+    expect_words(2, "1023", "get", key);
+    expect_words(2, "key", "put", "///", "1");
+    expect_words(2, "--compare: expected a revision, a whole number, got \"new\"", "put",
                  "a", "1", "--compare", "new");
-    EXPECT_WORDS(2, "exclude each other", "put", "a", "1", "--compare", "1", "--insert");
-    EXPECT_WORDS(2, "expected a whole number of 64 bits to add, got \"1.5\"", "incr", "a",
+    expect_words(2, "exclude each other", "put", "a", "1", "--compare", "1", "--insert");
+    expect_words(2, "expected a whole number of 64 bits to add, got \"1.5\"", "incr", "a",
                  "1.5");
-    EXPECT_WORDS(2, "9223372036854775808", "incr", "a", "9223372036854775808");
-    EXPECT_WORDS(1, "_muster", "put", "_muster/a", "1");
-    EXPECT_WORDS(1, "_muster", "rm", "_muster");
+    expect_words(2, "9223372036854775808", "incr", "a", "9223372036854775808");
+    expect_words(1, "_muster", "put", "_muster/a", "1");
+    expect_words(1, "_muster", "rm", "_muster");
 }
 
 static void test_wrong_addresses(void **state)
@@ -425,7 +425,7 @@ static void test_no_service(void **state)
     (void)state;
     begin((const char *const[]){"--service-hosts", "none", NULL});
     find_address(NULL, "chief/task:0");
-    EXPECT_WORDS(4, "", "get", "a", "--limit-ms", "300");
+    expect_words(4, "", "get", "a", "--limit-ms", "300");
     cli_kill(&run, SIGINT);
     cli_expect_code(&run, 128 + SIGINT);
 }
@@ -454,7 +454,7 @@ static void test_killed_host(void **state)
     assert_int_equal(kill(ps, SIGKILL), 0);
     after = cli_expect(&run, NULL, "; restart 1 of ");
     (void)cli_expect(&run, after, "/job:ps/task:0 node: is up");
-    EXPECT(0, "1", "get", "kept", "--limit-ms", "20000");
+    expect_text(0, "1", "get", "kept", "--limit-ms", "20000");
     put("kept", "2", revision);
     put("later", "now", revision);
     cli_expect_code(&other, 0);
