@@ -175,8 +175,8 @@ static int refuse_thread(const struct mu__agent_barrier *barrier,
                             "this task is at barrier \"%.100s\" already", barrier->name);
     if (barrier->threads != threads)
         return mu_error_set(error, -MU_EINVALID,
-                            "barrier \"%.100s\": %u threads of this task are to meet, and "
-                            "this one says %u", barrier->name, barrier->threads, threads);
+                            "barrier \"%.100s\": %u threads of this task are to meet, "
+                            "and this one says %u", barrier->name, barrier->threads, threads);
     if (strcmp(barrier->tasks, tasks) != 0)
         return mu_error_set(error, -MU_EINVALID,
                             "barrier \"%.100s\": the first thread said tasks \"%.100s\", "

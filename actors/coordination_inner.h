@@ -301,6 +301,10 @@ void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__ms
 void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c);
 
+/* What it is made of, for tests. */
+struct mu__barriers;
+const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c);
+
 /* TASKS_GET with MU__TASKS_ALIVE. */
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task, const struct mu__tasks_get *ask);
