@@ -4,6 +4,7 @@
  *   coordination_tasks.c      registering, heartbeats, states, errors, resets, leaving
  *   coordination_questions.c  questions about tasks (but for those alive), and all that
  *                             waits for tasks
+ *   coordination_states.c     what is told about tasks
  *   coordination_keys.c       key-values: changes, leases
  *   coordination_reads.c      key-values: gets, lists, watches
  *   coordination_barriers.c   barriers, tasks alive
@@ -225,6 +226,12 @@ void mu__coord_questions_forget(struct coordination *c);
 /* Answer everything that waits. */
 void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
                               const mu_error *error);
+
+/* STATES, DEVICES (of those that are connected), or WAIT, which is both, of the tasks of a
+ * set; NULL: of all that are known. The caller's; NULL: out of memory. In
+ * coordination_states.c. */
+mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
+                           const struct mu__task_set *set, enum mu__tasks_what what);
 
 /* The state of a task has changed, after it was connected or not. */
 void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,
