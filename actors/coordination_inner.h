@@ -227,8 +227,8 @@ void mu__coord_questions_forget(struct coordination *c);
 void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
                               const mu_error *error);
 
-/* STATES, DEVICES (of those that are connected), or WAIT, which is both, of the tasks of a
- * set; NULL: of all that are known. The caller's; NULL: out of memory. In
+/* STATES, DEVICES (of those that are connected), or WAIT, which is both, of the tasks of
+ * a set; NULL: of all that are known. The caller's; NULL: out of memory. In
  * coordination_states.c. */
 mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
                            const struct mu__task_set *set, enum mu__tasks_what what);
