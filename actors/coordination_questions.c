@@ -443,7 +443,7 @@ static void expire(struct mu__ctx *ctx, struct coordination *c, struct question 
                     &error);
     answer(ctx, c, question, &error);
     if (kind == COORD_ASKS_LEAVE)
-        mu__coord_leave_expired(c, task);
+        mu__coord_leave_note(c, task);
     if (kind == COORD_ASKS_REGISTER && mu__coord_shares_fate(task)) {
         (void)snprintf(error.task, sizeof error.task, "%s", task->name);
         mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
