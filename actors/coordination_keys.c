@@ -50,8 +50,10 @@ struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordina
     if (task != NULL && task->incarnation != 0)
         return task;
     task = mu__roster_at_node(c->roster, node);
+    /* Not with its own code: what is unavailable is asked again. */
     if (task != NULL && task->state == MU__TASK_FAILED)
-        *ret_error = task->error;
+        (void)mu_error_set(ret_error, -MU_EABORTED, "this task is in error: %s",
+                           task->error.message);
     else
         (void)mu_error_set(ret_error, -MU_EPRECONDITION, "this task is not registered at "
                            "%s", c->config.task);
