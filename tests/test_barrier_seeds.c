@@ -1,11 +1,12 @@
-/* Barriers of two to thirty tasks under faults that all follow from a seed: tasks die, are
- * restarted, lose their links, report errors, cancel, call twice, name other tasks; the
- * host is restarted, with and without what its store had, and stands still. Then all
+/* Barriers of two to thirty tasks under faults that all follow from a seed: tasks die,
+ * are restarted, lose their links, report errors, cancel, call twice, name other tasks;
+ * the host is restarted, with and without what its store had, and stands still. Then all
  * heals, and everybody must get through every barrier together.
  *
  * Looked for all the time: a generation releases all or none, and never before the last
  * has come; all who are told of it are told the same; whoever can be answered is answered
- * within the limit. Run by hand for more seeds or others: test_barrier_seeds FIRST COUNT. */
+ * within the limit. Run by hand for more seeds or others: test_barrier_seeds FIRST
+ * COUNT. */
 #include "tests/service.h"
 
 #include "actors/barriers.h"
@@ -476,7 +477,9 @@ static void set_up(struct run *run, uint64_t seed)
     run->mistakes = chance(run, 30);
     run->limits = chance(run, 70);
     for (unsigned n = 0; n < run->names; n++) {
-        run->members[n] = chance(run, 50) ? run->tasks : (unsigned)draw(run, 2, run->tasks);
+        run->members[n] = run->tasks;
+        if (chance(run, 50))
+            run->members[n] = (unsigned)draw(run, 2, run->tasks);
         if (run->members[n] < run->tasks)
             (void)snprintf(run->sets[n], sizeof run->sets[n], "worker:0-%u",
                            run->members[n] - 1);
