@@ -37,7 +37,6 @@ struct place {
 
 struct player {
     struct service_agent *agent;
-    char set[16];           /* "worker:3" */
     bool runs;
     bool registered;        /* as far as it knows */
     bool in_error;
@@ -61,6 +60,7 @@ struct run {
     bool lasting;           /* the store outlives the host */
     bool fates;             /* some are not recoverable */
     bool crashes, cuts, host_crashes, pauses, cancels, reports, mistakes, limits;
+    char all[16];
     struct player players[TASKS_MAX];
     char sets[NAMES_MAX][16];       /* "": all */
     unsigned members[NAMES_MAX];    /* the first so many take part */
@@ -461,8 +461,6 @@ static void step(struct run *run)
 
 static void set_up(struct run *run, uint64_t seed)
 {
-    char tasks[32];
-
     run->random = sim_stream(seed, 1);
     run->tasks = (unsigned)draw(run, 2, chance(run, 30) ? TASKS_MAX : 6);
     run->names = (unsigned)draw(run, 1, NAMES_MAX);
@@ -484,8 +482,8 @@ static void set_up(struct run *run, uint64_t seed)
             (void)snprintf(run->sets[n], sizeof run->sets[n], "worker:0-%u",
                            run->members[n] - 1);
     }
-    (void)snprintf(tasks, sizeof tasks, "worker:0-%u", run->tasks - 1);
-    run->service = SERVICE(.tasks = tasks, .seed = seed,
+    (void)snprintf(run->all, sizeof run->all, "worker:0-%u", run->tasks - 1);
+    run->service = SERVICE(.tasks = run->all, .seed = seed,
                            .recoverable = run->fates ? "none" : "all",
                            .store = run->lasting ? &mu__store_journal : NULL);
     for (unsigned i = 0; i < run->tasks; i++) {
