@@ -68,7 +68,8 @@ mu_error mu__agent_error_of(uint32_t code, struct mu__view message, struct mu__v
     mu__view_copy(message, error.message, sizeof error.message);
     mu__view_copy(task, error.task, sizeof error.task);
     if (error.message[0] == '\0')
-        (void)snprintf(error.message, sizeof error.message, "%s", mu_strerror(error.code));
+        (void)snprintf(error.message, sizeof error.message, "%s",
+                       mu_strerror(error.code));
     return error;
 }
 

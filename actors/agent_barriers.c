@@ -176,8 +176,8 @@ static int refuse_thread(const struct mu__agent_barrier *barrier,
     if (barrier->threads != threads)
         return mu_error_set(error, -MU_EINVALID,
                             "barrier \"%.100s\": %u threads of this task are to meet, "
-                            "and "
-                            "this one says %u", barrier->name, barrier->threads, threads);
+                            "and this one says %u", barrier->name, barrier->threads,
+                            threads);
     if (strcmp(barrier->tasks, tasks) != 0)
         return mu_error_set(error, -MU_EINVALID,
                             "barrier \"%.100s\": the first thread said tasks \"%.100s\", "

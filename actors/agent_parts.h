@@ -139,14 +139,14 @@ struct agent {
     uint64_t register_ms;       /* when that was */
     struct mu__packed devices;
     struct mu__buf *devices_buf;
-    char refusal[AGENT_WORDS_MAX];  /* why it was not registered; "": it was not refused */
+    char refusal[AGENT_WORDS_MAX];  /* why it was not registered; "": nobody refused */
 
     struct agent_host *host;    /* that is followed; NULL: nobody leads */
     uint64_t host_epoch;        /* with which it is followed */
     uint64_t host_store;
     struct agent_host *linked;  /* all that are up */
     uint32_t linked_count;
-    uint64_t lost_ms;           /* when the last link to a host went down; 0: none was up */
+    uint64_t lost_ms;           /* when the last link to a host went down; 0: none did */
     char lost[AGENT_WORDS_MAX];
     char lost_task[64];
     char trouble[AGENT_WORDS_MAX];

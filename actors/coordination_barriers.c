@@ -567,6 +567,7 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     a.arrival.slot = task->slot;
     a.arrival.recoverable = task->recoverable;
+    a.arrival.anew = strcmp(task->type, "client") == 0;
     a.arrival.incarnation = task->incarnation;
     if (!is_name(body->name) || body->generation > NUMBER_MAX) {
         refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, "

@@ -370,7 +370,8 @@ static unsigned count_addresses(const char *json)
     return count;
 }
 
-/* A worker takes part in the barriers; the chief hosts the keys, and waits for its end. */
+/* A worker takes part in the barriers; the chief hosts the keys, and waits for its
+ * end. */
 static int play_task(char **argv)
 {
     mu_node *node = open_task(argv[4], argv[2], atoi(argv[3]));

@@ -221,8 +221,8 @@ static void test_limit_of_a_change(void **state)
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
         "key \"a\" was not changed within 400 ms: /job:chief/task:0, which hosts the "
-        "service, is not connected since 385 ms: its connection broke: closed by the peer; it "
-        "may have been applied");
+        "service, is not connected since 385 ms: its connection broke: closed by the "
+        "peer; it may have been applied");
     cluster_start(cluster->chief);
     end(cluster);
 }
@@ -449,8 +449,8 @@ static void test_too_few_threads(void **state)
     run_for(cluster, 100);
     calls[1] = meet(cluster->workers[0], "b", NULL, 3, 9000);
     expect_failed(calls[1], -MU_EDEADLINE,
-                  "barrier \"b\": 2 of 3 threads of this task arrived, the others did not "
-                  "come within 300 ms");
+                  "barrier \"b\": 2 of 3 threads of this task arrived, the others did "
+                  "not come within 300 ms");
     assert_int_equal(calls[1]->done_ms, 500);
     assert_int_equal(calls[0]->done_ms, 500);
     assert_false(other->done);
@@ -701,8 +701,8 @@ static void test_watch_overflow(void **state)
     assert_int_equal(cluster_wait(call), 0);
     run_for(cluster, 100);
     expect_failed(next(worker, of, 1000), -MU_EEXHAUSTED,
-                  "more than 65536 keys of \"d\" had changed and were not read: the watch "
-                  "begins anew");
+                  "more than 65536 keys of \"d\" had changed and were not read: the "
+                  "watch begins anew");
     assert_int_equal(cluster_wait(key_call(cluster->chief, MU_KV_DELETE, "d", -1)), 0);
     assert_int_equal(cluster_wait(put(cluster->chief, "d/x", "1", 0, -1)), 0);
     run_for(cluster, 100);

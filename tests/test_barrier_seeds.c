@@ -62,7 +62,7 @@ struct run {
     bool crashes, cuts, host_crashes, pauses, cancels, reports, mistakes, limits;
     char all[16];
     struct player players[TASKS_MAX];
-    char sets[NAMES_MAX][16];       /* "": all */
+    char sets[NAMES_MAX][24];       /* "": all */
     unsigned members[NAMES_MAX];    /* the first so many take part */
     struct outcome outcomes[NAMES_MAX][GENERATIONS_MAX];
     uint64_t counts[NAMES_MAX];     /* of tasks told 0 of a generation, while healing */

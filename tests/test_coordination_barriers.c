@@ -7,7 +7,12 @@
 
 #include <time.h>
 
-enum { MANY = 1000, CPU_MS_MAX = 200 };
+#ifdef MUSTER_TINY
+enum { MANY = 40 };
+#else
+enum { MANY = 1000 };
+#endif
+enum { CPU_MS_MAX = 200 };
 
 /* One arrival, with a token of its own. */
 static uint64_t arrive(struct service_agent *agent, const char *name, uint64_t generation,
@@ -588,6 +593,10 @@ static void test_warning(void **state)
     char name[16];
 
     (void)state;
+    if (MU__BARRIERS_MAX < 21) {
+        service_end(t.s);
+        skip();
+    }
     for (int i = 0; i < 20; i++) {
         (void)snprintf(name, sizeof name, "b%d", i);
         (void)arrive(t.w0, name, 0, "", 0);
@@ -631,19 +640,22 @@ static void test_too_many(void **state)
     service_end(t.s);
 }
 
-/* A thousand tasks at one barrier. */
+/* A thousand tasks at one barrier: cheap. */
 static void test_thousand(void **state)
 {
     static struct service_agent *agents[MANY];
-    struct service *s = SERVICE(.tasks = "worker:0-999", .fast = true);
+    struct service *s;
     double used_ms = 0;
+    char tasks[32];
 
     (void)state;
+    (void)snprintf(tasks, sizeof tasks, "worker:0-%d", MANY - 1);
+    s = SERVICE(.tasks = tasks, .fast = true);
     for (uint32_t i = 0; i < MANY; i++) {
         agents[i] = service_agent(s, "worker", i);
         (void)service_register(agents[i], false, 0);
+        service_settle(s);
     }
-    service_settle(s);
     for (uint64_t generation = 0; generation < 10; generation++) {
         clock_t begin = clock();
         double ms;
