@@ -268,7 +268,7 @@ static void test_begins_anew(void **state)
 
         game_begin(&game, 2, recoverable == 1);
         game.anew = true;
-        play(&game, "0:w 1:ok 1=@0:a 1'@0:w 0'@0:ok 0=@0:a 0'@0:w 0'@0:w 1'@0:ok");
+        expect_play(&game, "0:w 1:ok 1=@0:a 1'@0:w 0'@0:ok 0=@0:a 0'@0:w 0'@0:w 1'@0:ok");
         mu__barriers_done(&game.barriers);
     }
 }
