@@ -113,6 +113,7 @@ struct mu__agent_barrier {
 struct agent_preempt {
     uint64_t rounds;            /* that have begun here */
     uint64_t number;            /* of the last, as the service counts */
+    uint64_t store;             /* of the service that asked */
     uint64_t due_ms;            /* when the agent gives it up by itself */
     uint64_t since_ms;
     mu_preemption last;
