@@ -101,6 +101,8 @@ struct mu__barrier_arrival {
     const char *set;        /* canonical; the task is in it */
     uint32_t slot;
     bool recoverable;
+    bool anew;              /* a later incarnation does not go on where this one was: a
+                               client's processes have nothing to do with each other */
     uint64_t incarnation;   /* not 0 */
     uint64_t token;
 };

@@ -130,7 +130,8 @@ bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t c
 
 /* ---- coordination_tasks.c ---- */
 
-/* Each part has init, and done, which also undoes an init that failed or was not called. */
+/* Each part has init, and done, which also undoes an init that failed or was not
+ * called. */
 int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_tasks_done(struct coordination *c);
 void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -299,6 +300,10 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c);
+
+/* What it is made of, for tests. */
+struct mu__barriers;
+const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c);
 
 /* TASKS_GET with MU__TASKS_ALIVE. */
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,

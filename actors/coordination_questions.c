@@ -718,8 +718,9 @@ static void tell(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
     group_free(group);
 }
 
-static void wait(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_task *task,
-                 uint32_t node, const struct mu__tasks_get *body)
+static void wait(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task, uint32_t node,
+                 const struct mu__tasks_get *body)
 {
     bool watches = body->what == MU__TASKS_WATCH;
     const struct coord_ask ask = {

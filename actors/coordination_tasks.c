@@ -61,7 +61,8 @@ static void say_error(struct mu__ctx *ctx, struct coordination *c, uint32_t node
     mu__coord_say(ctx, c, node, msg);
 }
 
-static void tell(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_task *task)
+static void tell(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task)
 {
     task->told = true;
     say_error(ctx, c, task->node, &c->tasks->told, false);

@@ -38,6 +38,7 @@ struct game {
     uint32_t slots[SLOTS];
     uint32_t count;         /* slots that take part */
     bool recoverable;
+    bool anew;
     uint64_t now_ms;
     uint64_t incarnation;
 };
@@ -67,6 +68,7 @@ static const char *arrived(struct game *game, uint32_t slot, const char *set,
         .set = set,
         .slot = slot,
         .recoverable = game->recoverable,
+        .anew = game->anew,
         .incarnation = game->players[slot].incarnation,
         .token = game->players[slot].token,
     };
@@ -249,6 +251,21 @@ static void test_changing_sets(void **state)
     game.count = 3;
     play(&game, "0@1:w 2@0:slow");
     mu__barriers_done(&game.barriers);
+}
+
+/* Processes of a client have nothing to do with each other: the next one's first arrival
+ * is for the next generation. The same one is told what it has missed, as others. */
+static void test_begins_anew(void **state)
+{
+    (void)state;
+    for (int recoverable = 0; recoverable < 2; recoverable++) {
+        struct game game;
+
+        game_begin(&game, 2, recoverable == 1);
+        game.anew = true;
+        play(&game, "0:w 1:ok 1=@0:a 1'@0:w 0'@0:ok 0=@0:a 0'@0:w 0'@0:w 1'@0:ok");
+        mu__barriers_done(&game.barriers);
+    }
 }
 
 /* What a former host ended is told to everybody; who has arrived here since has heard of
@@ -577,6 +594,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),        cmocka_unit_test(test_changing_sets),
+        cmocka_unit_test(test_begins_anew),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_names_bound), cmocka_unit_test(test_seats_bound),
         cmocka_unit_test(test_model),

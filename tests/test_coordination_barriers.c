@@ -431,12 +431,10 @@ static void test_fate(void **state)
     expect_said(t.w0, "");
     service_run_until(t.s, 700);
     expect_said(t.w0, "[  700] barrier_passed token=2 code=13 message=\"barrier \"with\" "
-                      "needs /job:worker/task:1, which is in error: /job:worker/task:1 has "
-                      "been lost: its link was down for 600 ms: connection reset\" "
-                      "task=\"/job:worker/task:1\" error_kind=3\n"
-                      "[  700] task_error code=14 message=\"/job:worker/task:1 has been "
-                      "lost: its link was down for 600 ms: connection reset\" "
-                      "task=\"/job:worker/task:1\"\n");
+                      "needs /job:worker/task:1, which is in error: /job:worker/task:1 is "
+                      "lost: its link has been down for 600 ms\" task=\"/job:worker/task:1\" error_kind=3\n"
+                      "[  700] task_error code=14 message=\"/job:worker/task:1 is "
+                      "lost: its link has been down for 600 ms\" task=\"/job:worker/task:1\"\n");
     (void)arrive(t.w2, "without", 0, "worker:0,worker:2", 0);
     expect_said(t.w0, "[  700] barrier_passed token=3\n");
     /* And one that begins with it in error ends at once. */
@@ -444,9 +442,8 @@ static void test_fate(void **state)
     (void)service_next(t.w2, MU__TASK_ERROR);
     expect_said(t.w2, "[  700] barrier_passed token=2\n"
                       "[  700] barrier_passed token=3 code=13 message=\"barrier \"later\" "
-                      "needs /job:worker/task:1, which is in error: /job:worker/task:1 has "
-                      "been lost: its link was down for 600 ms: connection reset\" "
-                      "task=\"/job:worker/task:1\" error_kind=3\n");
+                      "needs /job:worker/task:1, which is in error: /job:worker/task:1 is "
+                      "lost: its link has been down for 600 ms\" task=\"/job:worker/task:1\" error_kind=3\n");
     service_end(t.s);
 }
 
@@ -594,18 +591,17 @@ static void test_warning(void **state)
 
 static void test_too_many(void **state)
 {
-    struct three t = THREE(.seed = 1, .fast = true);
+    struct three t = THREE(.seed = 1);
     char name[16];
     uint64_t passed;
 
     (void)state;
+    t.s->options.fast = true;
     for (int i = 0; i < MU__BARRIERS_MAX; i++) {
         (void)snprintf(name, sizeof name, "b%d", i);
         (void)arrive(t.w0, name, 0, "worker:0", 0);
-        if (i % 64 == 0)
-            service_settle(t.s);
+        service_settle(t.s);
     }
-    service_settle(t.s);
     passed = t.w0->counts[MU__BARRIER_PASSED];
     assert_int_equal(passed, MU__BARRIERS_MAX);
     t.s->options.fast = false;
@@ -646,7 +642,6 @@ static void test_thousand(void **state)
         for (int i = 0; i < MANY; i++)
             assert_int_equal(agents[i]->counts[MU__BARRIER_PASSED], generation + 1);
     }
-    print_message("1,000 tasks at a barrier: %.2f ms of processor time\n", used_ms);
     assert_true(used_ms < CPU_MS_MAX);
     service_end(s);
 }
@@ -804,6 +799,7 @@ static void test_alive(void **state)
     tokens[1] = alive(t.w1, "worker:0-2", 0);
     tokens[3] = alive(t.w1, "", 0);
     service_run_until(t.s, 70);
+    expect_said(t.w0, "");
     expect_waits(t.w0, tokens[0]);
     tokens[2] = alive(t.w2, "", 0);
     assert_string_equal(alive_text(t.w0, tokens[0]), all);
@@ -891,8 +887,8 @@ static void test_alive_limit(void **state)
     service_run_until(t.s, 500);
     expect_error(t.w1, second, -MU_EDEADLINE,
                  "who of worker:0-2 is alive: after 400 ms these are connected and have not "
-                 "asked: /job:worker/task:0 (last heard 0 ms ago), /job:worker/task:2 (last "
-                 "heard 0 ms ago)");
+                 "asked: /job:worker/task:0 (last heard 100 ms ago), /job:worker/task:2 (last "
+                 "heard 100 ms ago)");
     first = alive(t.w0, "", 0);
     second = alive(t.w1, "", 0);
     again = alive(t.w2, "", 0);
