@@ -343,6 +343,9 @@ void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg 
 /* A session has begun: a round that goes on is told its step again. */
 void mu__agent_preempt_session(struct mu__ctx *ctx, struct agent *a);
 
+/* The task takes part in no round any more. Whoever waits for one is told otherwise. */
+void mu__agent_preempt_forget(struct agent *a);
+
 /* A round that takes too long is given up. */
 void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a);
 

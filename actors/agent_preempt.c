@@ -233,6 +233,12 @@ void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a)
     end_round(ctx, a, &error);
 }
 
+void mu__agent_preempt_forget(struct agent *a)
+{
+    if (is_agreeing(a))
+        set_gate(a, MU__GATE_OPEN);
+}
+
 /* ---- calls ---- */
 
 static void name_notice(const struct mu__asked *asked, char *out, size_t size)
