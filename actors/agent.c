@@ -107,6 +107,7 @@ void mu__agent_withdraw(struct mu__ctx *ctx, struct agent *a, const mu_error *er
     a->store = 0;
     a->refusal[0] = '\0';
     mu__agent_barriers_forget(a);
+    mu__agent_preempt_forget(a);
     end_session(a);
     mu__agent_fail_all(ctx, a, &kept, false);
 }

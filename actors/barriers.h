@@ -68,8 +68,8 @@ struct mu__barrier {
     uint32_t seats_count;
     uint32_t seats_size;
     struct mu__map by_slot;     /* slot + 1 -> place among the seats + 1 */
-    uint32_t wanted;            /* how many take part in the generation that began last */
-    uint32_t arrived;           /* how many of them are here */
+    uint32_t wanted;            /* how many take part in the last that began, */
+    uint32_t arrived;           /* and how many of them are here */
     uint32_t first;             /* the slot of the first that came to it */
     char *set;                  /* canonical; NULL: not known */
     uint64_t since_ms;          /* that generation's begin; or when it was over */

@@ -570,7 +570,8 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     a.arrival.anew = strcmp(task->type, "client") == 0;
     a.arrival.incarnation = task->incarnation;
     if (!is_name(body->name) || body->generation > NUMBER_MAX) {
-        refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, and "
+        refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, "
+                                            "and "
                "a generation below 2^62 are expected");
         return;
     }

@@ -798,6 +798,109 @@ static void test_preemption_waits(void **state)
     end(cluster);
 }
 
+/* ---- Several hosts, and what nobody should say ---- */
+
+/* Of two that say that they lead, the one with the higher epoch is followed. */
+static void test_highest_epoch(void **state)
+{
+    struct cluster *cluster =
+        begin(&(struct cluster_options){.hosts = "chief:0,worker:1", .workers = 2});
+    const struct mu__service_here here = {.leads = true, .epoch = 9, .store = 77};
+    const char *trace;
+
+    (void)state;
+    assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_CONNECTED);
+    forge(cluster->workers[1], (mu__pid){MU__NODE_SELF, MU__COORDINATION}, MU__AGENT,
+          MU__SERVICE_HERE, &here, sizeof here);
+    run_for(cluster, 50);
+    trace = sim_trace(cluster->sim);
+    assert_non_null(strstr(trace, "registered with /job:worker/task:1"));
+    assert_null(strstr(trace, "registered with /job:chief/task:0"));
+    end(cluster);
+}
+
+/* From the host, under tokens of other questions, and of none; and from others. */
+static void test_wrong_answers(void **state)
+{
+    static const uint16_t kinds[] = {
+        MU__TASKS_ANSWER, MU__BARRIER_PASSED, MU__KEY_LISTED, MU__KEY_EVENT};
+    struct cluster *cluster = SERVICE(.workers = 1);
+    const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
+    const mu__pid stranger = {99, MU__COORDINATION};
+    struct cluster_call *get = key_call(cluster->chief, MU_KV_GET, "a", -1);
+    struct cluster_call *barrier = meet(cluster->chief, "b", NULL, 1, -1);
+    const struct mu__preempt_stop stop = {.round = 1, .step = 4};
+    const struct mu__preempt_ask round = {.round = 1};
+    const struct mu__task_error error = {.code = MU_EINTERNAL};
+    struct {
+        uint64_t token;
+        uint64_t rest[16];
+    } body = {0};
+
+    (void)state;
+    run_for(cluster, 20);
+    for (body.token = 0; body.token < 32; body.token++) {
+        const struct mu__key_done done = {.token = body.token};
+
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+            if (kinds[i] != MU__BARRIER_PASSED)
+                forge(cluster->chief, service, MU__AGENT, kinds[i], &body, sizeof body);
+        forge(cluster->chief, stranger, MU__AGENT, MU__BARRIER_PASSED, &body,
+              sizeof body);
+        forge(cluster->chief, stranger, MU__AGENT, MU__KEY_DONE, &done, sizeof done);
+    }
+    forge(cluster->chief, service, MU__AGENT, MU__PREEMPT_STOP, &stop, sizeof stop);
+    forge(cluster->chief, stranger, MU__AGENT, MU__PREEMPT_ASK, &round, sizeof round);
+    forge(cluster->chief, stranger, MU__AGENT, MU__TASK_ERROR, &error, sizeof error);
+    forge(cluster->chief, stranger, MU__AGENT, MU__SERVICE_HERE, &body, sizeof body);
+    run_for(cluster, 100);
+    assert_false(get->done);
+    assert_false(barrier->done);
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_CONNECTED);
+    assert_int_equal(atomic_load(&cluster->chief->member.agent.gate), MU__GATE_OPEN);
+    assert_int_equal(cluster_wait(put(cluster->workers[0], "a", "1", 0, -1)), 0);
+    assert_int_equal(cluster_wait(meet(cluster->workers[0], "b", NULL, 1, -1)), 0);
+    assert_int_equal(cluster_wait(get), 0);
+    assert_int_equal(cluster_wait(barrier), 0);
+    end(cluster);
+}
+
+/* What takes more than may be on its way is sent bit by bit; and there is a most. */
+static void test_bounds(void **state)
+{
+    enum { LARGE = 1 << 20, MANY = 40 };
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *calls[MANY];
+    struct cluster_call *refused = NULL;
+    char *value = calloc(1, LARGE + 1);
+    unsigned count = 0;
+
+    (void)state;
+    NEEDS_LONG_TURNS(cluster);
+    assert_non_null(value);
+    memset(value, 'x', LARGE);
+    for (unsigned i = 0; i < MANY; i++)
+        calls[i] = put(cluster->workers[0], "large", value, MU_KV_OVERWRITE, -1);
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_int_equal(cluster_wait(calls[i]), 0);
+        assert_int_equal(calls[i]->of.key.revision, i + 1);
+    }
+    while (refused == NULL) {
+        struct cluster_call *call = key_call(cluster->chief, MU_KV_GET, "never", 60000);
+
+        if (call->done)
+            refused = call;
+        else
+            count++;
+    }
+    assert_int_equal(count, MU__KEY_REQUESTS_MAX);
+    assert_int_equal(refused->of.call.code, -MU_EAGAIN);
+    run_for(cluster, 61000);
+    assert_int_equal(cluster_wait(put(cluster->chief, "a", "1", 0, -1)), 0);
+    free(value);
+    end(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -825,6 +928,9 @@ int main(void)
         cmocka_unit_test(test_watch_overflow),
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_preemption_waits),
+        cmocka_unit_test(test_highest_epoch),
+        cmocka_unit_test(test_wrong_answers),
+        cmocka_unit_test(test_bounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,12 @@
-/* Barriers of two to thirty tasks under faults that all follow from a seed: tasks die, are
- * restarted, lose their links, report errors, cancel, call twice, name other tasks; the
- * host is restarted, with and without what its store had, and stands still. Then all
+/* Barriers of two to thirty tasks under faults that all follow from a seed: tasks die,
+ * are restarted, lose their links, report errors, cancel, call twice, name other tasks;
+ * the host is restarted, with and without what its store had, and stands still. Then all
  * heals, and everybody must get through every barrier together.
  *
  * Looked for all the time: a generation releases all or none, and never before the last
  * has come; all who are told of it are told the same; whoever can be answered is answered
- * within the limit. Run by hand for more seeds or others: test_barrier_seeds FIRST COUNT. */
+ * within the limit. Run by hand for more seeds or others: test_barrier_seeds FIRST
+ * COUNT. */
 #include "tests/service.h"
 
 #include "actors/barriers.h"
@@ -36,7 +37,6 @@ struct place {
 
 struct player {
     struct service_agent *agent;
-    char set[16];           /* "worker:3" */
     bool runs;
     bool registered;        /* as far as it knows */
     bool in_error;
@@ -60,6 +60,7 @@ struct run {
     bool lasting;           /* the store outlives the host */
     bool fates;             /* some are not recoverable */
     bool crashes, cuts, host_crashes, pauses, cancels, reports, mistakes, limits;
+    char all[16];
     struct player players[TASKS_MAX];
     char sets[NAMES_MAX][24];       /* "": all */
     unsigned members[NAMES_MAX];    /* the first so many take part */
@@ -460,8 +461,6 @@ static void step(struct run *run)
 
 static void set_up(struct run *run, uint64_t seed)
 {
-    char tasks[32];
-
     run->random = sim_stream(seed, 1);
     run->tasks = (unsigned)draw(run, 2, chance(run, 30) ? TASKS_MAX : 6);
     run->names = (unsigned)draw(run, 1, NAMES_MAX);
@@ -476,13 +475,15 @@ static void set_up(struct run *run, uint64_t seed)
     run->mistakes = chance(run, 30);
     run->limits = chance(run, 70);
     for (unsigned n = 0; n < run->names; n++) {
-        run->members[n] = chance(run, 50) ? run->tasks : (unsigned)draw(run, 2, run->tasks);
+        run->members[n] = run->tasks;
+        if (chance(run, 50))
+            run->members[n] = (unsigned)draw(run, 2, run->tasks);
         if (run->members[n] < run->tasks)
             (void)snprintf(run->sets[n], sizeof run->sets[n], "worker:0-%u",
                            run->members[n] - 1);
     }
-    (void)snprintf(tasks, sizeof tasks, "worker:0-%u", run->tasks - 1);
-    run->service = SERVICE(.tasks = tasks, .seed = seed,
+    (void)snprintf(run->all, sizeof run->all, "worker:0-%u", run->tasks - 1);
+    run->service = SERVICE(.tasks = run->all, .seed = seed,
                            .recoverable = run->fates ? "none" : "all",
                            .store = run->lasting ? &mu__store_journal : NULL);
     for (unsigned i = 0; i < run->tasks; i++) {

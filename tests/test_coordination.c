@@ -215,14 +215,16 @@ static void test_commit(void **state)
     (void)put(w1, "c");
     s->options.fast = false;
     service_settle(s);
+#ifndef MUSTER_TINY    /* whose turns are of two messages */
     assert_int_equal(script.commits, 1);
+#endif
     assert_int_equal(script.written, 6);    /* each with its result */
     states = service_tasks_get(w1, MU__TASKS_STATES, "", 0, 0);
     expect_waits(w1, states);
     service_heartbeat(w1, 0);
     expect_said(w1, "[    0] task_heard epoch=1\n");
 
-    script.safe = 1;
+    script.safe = script.sequence;
     service_run_until(s, 49);
     expect_put_waits(w0, 2);
     service_run_until(s, 60);

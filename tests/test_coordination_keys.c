@@ -516,6 +516,29 @@ static void test_rewrite(void **state)
     service_end(p.s);
 }
 
+/* Revisions ascend although the key that had the last one is gone, and its file is
+ * rewritten. */
+static void test_revisions_ascend(void **state)
+{
+    struct pair p = begin(&mu__store_journal);
+    static char large[MU__KEY_VALUE_MAX];
+    uint64_t before;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        (void)put_sized(p.w0, "large", large, sizeof large, OVER, 0);
+    (void)delete(p.w0, "large");
+    TELL(p.w0, KEY_DELETE, key_delete, .token = ++p.w0->token, .done = p.w0->token,
+         .key = mu__view_str("nothing"));
+    before = p.s->hosts[0].storage->size;
+    service_run(p.s, 1500);
+    assert_true(p.s->hosts[0].storage->size < before / 100);
+    again_at(&p);
+    (void)put(p.w0, "a", "x", ONCE);
+    assert_int_equal(service_state(p.s, 0)->revision, 5);
+    service_end(p.s);
+}
+
 /* ---- Gets that wait ---- */
 
 static void test_gets_wait(void **state)
@@ -995,6 +1018,7 @@ int main(void)
         cmocka_unit_test(test_answers_wait_for_the_store),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_rewrite),
+        cmocka_unit_test(test_revisions_ascend),
         cmocka_unit_test(test_gets_wait),
         cmocka_unit_test(test_who_waits_goes),
         cmocka_unit_test(test_waits_are_bounded),

@@ -229,12 +229,14 @@ static void door_send(struct mu__http *base, struct mu__http_request *request)
     request->answer = NULL;
     if (door->dead)
         return;
+    sim_own_memory++;
     flight = flight_new(door, request);
     flight->request = request;
     request->own = flight;
     take_off(flight);
     sim_event_at(door->etcd->sim, &flight->limit,
                  sim_now_us(door->etcd->sim) + (uint64_t)request->limit_ms * 1000);
+    sim_own_memory--;
 }
 
 static void door_cancel(struct mu__http *base, struct mu__http_request *request)
@@ -256,8 +258,10 @@ static void door_tell(struct mu__http *base, const struct mu__http_request *requ
 
     if (door->dead)
         return;
+    sim_own_memory++;
     flight = flight_new(door, request);
     take_off(flight);
+    sim_own_memory--;
     free_if_over(flight);
 }
 
