@@ -161,8 +161,8 @@ static void test_bytes(void **state)
     service_end(p.s);
 }
 
-#define NOT_NORMAL "a key is not in its normal form: it is empty, too long, has slashes " \
-                   "too many or control characters"
+#define NOT_NORMAL "a key is not in its normal form: it is empty, too long, has " \
+                   "slashes too many or control characters"
 #define OWN "is the service's own: keys below _muster are for reading"
 
 static void test_bad_keys(void **state)
@@ -528,7 +528,7 @@ static void test_revisions_ascend(void **state)
     for (unsigned i = 0; i < 3; i++)
         (void)put_sized(p.w0, "large", large, sizeof large, OVER, 0);
     (void)delete(p.w0, "large");
-    /* A change that is refused: no result has a revision, and the others are done with. */
+    /* One that is refused: its result is not kept, and the others are done with. */
     TELL(p.w0, KEY_DELETE, key_delete, .token = ++p.w0->token, .done = p.w0->token,
          .key = mu__view_str("_muster"));
     before = p.s->hosts[0].storage->size;
