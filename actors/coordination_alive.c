@@ -333,7 +333,7 @@ void mu__coord_alive_ask(struct mu__ctx *ctx, struct coordination *c,
 {
     struct coord_set set = {.text = NULL};
     mu_error error;
-    int rv = mu__coord_set_read(c, ask->tasks, task, &error, &set);
+    int rv = mu__coord_set_read(ask->tasks, task, &error, &set);
 
     if (rv == 0)
         rv = ask_in_round(ctx, c, alive, &set, task, ask, &error);

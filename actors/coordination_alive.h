@@ -21,6 +21,7 @@ void mu__coord_alive_free(struct coord_alive *alive);
 /* Nobody is answered: all will ask again. */
 void mu__coord_alive_forget(struct coord_alive *alive);
 
+/* `ask` names its tasks. */
 void mu__coord_alive_ask(struct mu__ctx *ctx, struct coordination *c,
                          struct coord_alive *alive, struct mu__roster_task *task,
                          const struct mu__tasks_get *ask);

@@ -428,7 +428,7 @@ static int read_set(struct arriving *a, mu_error *ret_error)
         a->arrival.set = barrier->set;
         return 0;
     }
-    rv = mu__coord_set_read(a->c, text, a->task, ret_error, &a->set);
+    rv = mu__coord_set_read(text, a->task, ret_error, &a->set);
     if (rv == 0)
         a->arrival.set = a->set.text;
     return rv;
@@ -567,9 +567,11 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     a.arrival.slot = task->slot;
     a.arrival.recoverable = task->recoverable;
+    a.arrival.anew = strcmp(task->type, "client") == 0;
     a.arrival.incarnation = task->incarnation;
     if (!is_name(body->name) || body->generation > NUMBER_MAX) {
-        refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, and "
+        refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, "
+                                            "and "
                "a generation below 2^62 are expected");
         return;
     }
@@ -721,8 +723,17 @@ void mu__coord_barriers_done(struct coordination *c)
     c->barriers = NULL;
 }
 
+const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c)
+{
+    return &c->barriers->table;
+}
+
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task, const struct mu__tasks_get *ask)
 {
-    mu__coord_alive_ask(ctx, c, c->barriers->alive, task, ask);
+    struct mu__tasks_get named = *ask;
+
+    if (named.tasks.size == 0)
+        named.tasks = mu__view_str(c->barriers->all);
+    mu__coord_alive_ask(ctx, c, c->barriers->alive, task, &named);
 }

@@ -10,22 +10,11 @@ void mu__coord_set_done(struct coord_set *set)
     set->text = NULL;
 }
 
-static int parse(const struct coordination *c, struct mu__view text, mu_error *ret_error,
-                 struct mu__task_set *ret_set)
-{
-    int rv = mu__task_set_parse(text, ret_error, ret_set);
-
-    if (rv != 0 || ret_set->count > 0)
-        return rv;
-    return mu__task_set_parse(mu__view_str(c->config.tasks), ret_error, ret_set);
-}
-
-int mu__coord_set_read(const struct coordination *c, struct mu__view text,
-                       const struct mu__roster_task *task, mu_error *ret_error,
-                       struct coord_set *ret_set)
+int mu__coord_set_read(struct mu__view text, const struct mu__roster_task *task,
+                       mu_error *ret_error, struct coord_set *ret_set)
 {
     struct coord_set read = {.text = NULL};
-    int rv = parse(c, text, ret_error, &read.set);
+    int rv = mu__task_set_parse(text, ret_error, &read.set);
 
     if (rv != 0)
         return rv;

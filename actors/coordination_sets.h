@@ -4,7 +4,7 @@
 
 #include "actors/coordination_inner.h"
 
-/* One that was read. `text` is canonical, also for "" (all of the coordinated jobs). */
+/* One that was read. `text` is canonical. */
 struct coord_set {
     struct mu__task_set set;
     char *text;
@@ -12,9 +12,8 @@ struct coord_set {
 
 /* Read it, and look whether `task` is in it. -MU_EINVALID, -MU_ERANGE, -MU_ENOMEM; with
  * words. */
-int mu__coord_set_read(const struct coordination *c, struct mu__view text,
-                       const struct mu__roster_task *task, mu_error *ret_error,
-                       struct coord_set *ret_set);
+int mu__coord_set_read(struct mu__view text, const struct mu__roster_task *task,
+                       mu_error *ret_error, struct coord_set *ret_set);
 void mu__coord_set_done(struct coord_set *set);
 
 /* Slots of all its tasks, in its order; freed with free(). -MU_EINVALID names the first

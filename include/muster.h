@@ -4,12 +4,16 @@
 #ifndef MUSTER_H
 #define MUSTER_H
 
+#include "muster/checkpoint.h"
 #include "muster/cluster.h"
 #include "muster/coordination.h"
 #include "muster/coordinator.h"
 #include "muster/deal.h"
+#include "muster/distribute.h"
 #include "muster/error.h"
 #include "muster/node.h"
+#include "muster/server.h"
+#include "muster/session.h"
 #include "muster/value.h"
 #include "muster/variable.h"
 

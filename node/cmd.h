@@ -2,6 +2,8 @@
 #ifndef MU_NODE_CMD_H
 #define MU_NODE_CMD_H
 
+#include <stdbool.h>
+
 struct cmd_options;
 
 /* How a process of ours ends; cmd_help.c has the words. */
@@ -22,17 +24,28 @@ enum cmd_verb_bit {
     CMD_STATUS = 4,
     CMD_VERSION = 8,
     CMD_EXPLAIN = 16,
-    CMD_DRAIN = 32
+    CMD_DRAIN = 32,
+    CMD_KV_GET = 64,
+    CMD_KV_PUT = 128,
+    CMD_KV_WATCH = 256,
+    CMD_KV_LS = 512,
+    CMD_KV_RM = 1024,
+    CMD_KV_INCR = 2048,
+    CMD_BARRIER = 4096,
+    CMD_TASKS = 8192,
+    CMD_DEVICES = 16384,
+    CMD_PREEMPT = 32768
 };
 
 struct cmd_verb {
-    const char *name;
+    const char *name;       /* one word, or two: "kv get" */
     enum cmd_verb_bit bit;
     int (*main)(struct cmd_options *options);   /* returns the exit code */
     const char *summary;    /* one line */
     const char *text;       /* what it does, a few lines */
     const char *examples;
-    const char *operand;    /* what it is asked for besides flags; NULL: nothing */
+    const char *operands;   /* what it is asked for besides flags, "KEY [VALUE]": words,
+                               the last ones maybe in brackets. NULL: nothing */
 };
 
 int cmd_node(struct cmd_options *options);
@@ -41,17 +54,35 @@ int cmd_status(struct cmd_options *options);
 int cmd_explain(struct cmd_options *options);
 int cmd_drain(struct cmd_options *options);
 int cmd_version(struct cmd_options *options);
+int cmd_kv_get(struct cmd_options *options);
+int cmd_kv_put(struct cmd_options *options);
+int cmd_kv_watch(struct cmd_options *options);
+int cmd_kv_ls(struct cmd_options *options);
+int cmd_kv_rm(struct cmd_options *options);
+int cmd_kv_incr(struct cmd_options *options);
+int cmd_barrier(struct cmd_options *options);
+int cmd_tasks(struct cmd_options *options);
+int cmd_devices(struct cmd_options *options);
+int cmd_preempt(struct cmd_options *options);
 
 /* The verbs, ended by one without a name (cmd_help.c). */
 extern const struct cmd_verb cmd_verbs[];
 
-enum { CMD_WORDS_MAX = 12 };
+enum { CMD_WORDS_MAX = 24 };
 
 /* The names of all verbs, and a NULL behind them; at most CMD_WORDS_MAX - 2 with it. */
 void cmd_verb_words(const char **ret_words);
 
-/* Print help: of the whole, of a verb, or a topic ("exit-codes", "flags"). Returns the
- * exit code; unknown topics are a usage error. */
+/* The verb whose words `arguments` begin with (NULL ends them), and how many those are;
+ * NULL when it is none. */
+const struct cmd_verb *cmd_verb_find(char *const *arguments, int *ret_words);
+
+/* Whether a word is the first of verbs with two. */
+bool cmd_verb_begins(const char *word);
+
+/* Print help: of the whole (NULL), of a verb, of those that begin with a word ("kv"), or
+ * a topic ("exit-codes", "flags"). Returns the exit code; unknown topics are a usage
+ * error. */
 int cmd_help(const char *topic);
 
 /* "did you mean" for a word that is none of `words` (NULL ends them): the nearest one, or

@@ -43,7 +43,7 @@ static int drain(struct cmd_ask *ask, mu_error *error)
     int64_t limit_ms = cmd_number(ask->options, CMD_FLAG_LIMIT_MS);
     mu_coordinator *coordinator;
     int index = 0;
-    int rv = read_worker(ask->options->operand, error, &index);
+    int rv = read_worker(ask->options->operands[0], error, &index);
 
     if (rv != 0)
         return CMD_USAGE;

@@ -23,7 +23,7 @@ static uint64_t number_of(const char *text)
 static int find(struct cmd_ask *ask, mu_error *error, mu_value **ret_reasons)
 {
     int64_t limit_ms = cmd_number(ask->options, CMD_FLAG_LIMIT_MS);
-    const char *text = ask->options->operand;
+    const char *text = ask->options->operands[0];
     uint64_t number = number_of(text);
     int rv = -MU_ENOTFOUND;
 

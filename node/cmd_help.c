@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 26, HELP_WIDTH = 88, WORD_MAX = 40 };
+enum { HELP_COLUMN = 26, HELP_WIDTH = 88, WORD_MAX = 40, CMD_VERB_BYTES = 24 };
 
 const struct cmd_verb cmd_verbs[] = {
     {"node", CMD_NODE, cmd_node, "be one task of a cluster",
@@ -51,10 +51,101 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster drain worker:1 --address tcp://127.0.0.1:4000\n"
      "  muster drain worker:1 --cluster @cluster.json --limit-ms 60000\n",
      "WORKER"},
+    {"kv get", CMD_KV_GET, cmd_kv_get, "print the value of a key",
+     "Prints the bytes of the key's value as they are. With --wait it waits until the\n"
+     "key is there, else a key that is not there gives exit code 1.\n",
+     "  muster kv get config/rate --address tcp://127.0.0.1:4000\n"
+     "  muster kv get model/ready --wait --limit-ms 60000 --cluster @cluster.json\n",
+     "KEY"},
+    {"kv put", CMD_KV_PUT, cmd_kv_put, "give a key a value",
+     "Prints the key's new revision. VALUE \"-\" reads standard input, up to 1 MiB; one\n"
+     "that begins like a flag stands behind \"--\". With --insert or --compare nothing\n"
+     "is changed, and the exit code is 1, unless the key is as they say.\n",
+     "  muster kv put config/rate 0.1 --address tcp://127.0.0.1:4000\n"
+     "  muster kv put model/weights - --insert --cluster @cluster.json <weights.bin\n",
+     "KEY VALUE"},
+    {"kv watch", CMD_KV_WATCH, cmd_kv_watch, "print each change of a key, or below one",
+     "Prints what is there, then \"current\", and then each change as it comes, until\n"
+     "--count of them were printed after that, or Ctrl-C. A KEY that ends with \"/\" is\n"
+     "a directory: all below it; \"/\" is everything.\n",
+     "  muster kv watch config/ --address tcp://127.0.0.1:4000\n"
+     "  muster kv watch model/ready --count 1 -o json --cluster @cluster.json\n",
+     "KEY"},
+    {"kv ls", CMD_KV_LS, cmd_kv_ls, "list the keys below one",
+     "Prints the keys below DIRECTORY, or all of them, in order.\n",
+     "  muster kv ls config -l --address tcp://127.0.0.1:4000\n"
+     "  muster kv ls -o json --cluster @cluster.json\n",
+     "[DIRECTORY]"},
+    {"kv rm", CMD_KV_RM, cmd_kv_rm, "delete a key and all below it",
+     "Prints how many keys there were.\n",
+     "  muster kv rm config --address tcp://127.0.0.1:4000\n", "KEY"},
+    {"kv incr", CMD_KV_INCR, cmd_kv_incr, "add to a key whose value is a number",
+     "Prints the sum. BY is 1 unless it is given, and may be below 0; a key that is not\n"
+     "there counts as 0.\n",
+     "  muster kv incr epochs --address tcp://127.0.0.1:4000\n"
+     "  muster kv incr credit -5 --cluster @cluster.json\n",
+     "KEY [BY]"},
+    {"barrier", CMD_BARRIER, cmd_barrier, "wait until all of a set of tasks are there",
+     "Takes part in a barrier as a client: --tasks says whose barrier it is, with this\n"
+     "process among them, which --as names when they have several clients. So scripts\n"
+     "wait for each other, and for programs that wait at a barrier of the same name\n"
+     "with the same tasks.\n",
+     "  muster barrier copied --tasks client:0-1 --as client:0 --cluster @cluster.json\n"
+     "  muster barrier go --tasks client:0,worker:0-3 --address tcp://127.0.0.1:4000\n",
+     "NAME"},
+    {"tasks", CMD_TASKS, cmd_tasks, "ask the coordination service who is there",
+     "Prints the state of each task. The exit code is 0 when all of --tasks (without\n"
+     "it: all tasks that barriers wait for) are connected, else 1. --wait waits for\n"
+     "that; --watch goes on and prints a line for each change, until Ctrl-C.\n",
+     "  muster tasks --address tcp://127.0.0.1:4000\n"
+     "  muster tasks --tasks worker:0-3 --wait --limit-ms 60000 --cluster @cluster.json"
+     "\n",
+     NULL},
+    {"devices", CMD_DEVICES, cmd_devices, "ask the coordination service for machines",
+     "Prints host, cores, memory and GPUs of each task that is connected.\n",
+     "  muster devices --address tcp://127.0.0.1:4000\n", NULL},
+    {"preempt", CMD_PREEMPT, cmd_preempt, "have all tasks agree on a step to stop at",
+     "Gives notice that a machine will be gone in --grace-ms. Prints the step that the\n"
+     "programs stop at: one more than the largest that any of them has reached.\n",
+     "  muster preempt \"rack 7 is moved\" --grace-ms 30000 --cluster @cluster.json\n",
+     "REASON"},
     {"version", CMD_VERSION, cmd_version, "print the version",
      "Prints the version of muster.\n", "  muster version -o json\n", NULL},
     {0},
 };
+
+const struct cmd_verb *cmd_verb_find(char *const *arguments, int *ret_words)
+{
+    char both[CMD_VERB_BYTES] = "";
+
+    if (arguments[0] == NULL)
+        return NULL;
+    if (arguments[1] != NULL)
+        (void)snprintf(both, sizeof both, "%s %s", arguments[0], arguments[1]);
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
+        bool is_first = strcmp(verb->name, arguments[0]) == 0;
+
+        if (!is_first && strcmp(verb->name, both) != 0)
+            continue;
+        *ret_words = is_first ? 1 : 2;
+        return verb;
+    }
+    return NULL;
+}
+
+/* Whether a verb is "kv get" for the word "kv". */
+static bool is_of(const struct cmd_verb *verb, const char *word, size_t length)
+{
+    return strncmp(verb->name, word, length) == 0 && verb->name[length] == ' ';
+}
+
+bool cmd_verb_begins(const char *word)
+{
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
+        if (is_of(verb, word, strlen(word)))
+            return true;
+    return false;
+}
 
 static const struct {
     const char *code;
@@ -161,7 +252,9 @@ static void print_flag(enum cmd_flag flag)
 
     if (spec->letter != 0)
         (void)snprintf(letter, sizeof letter, "-%c, ", spec->letter);
-    used = snprintf(head, sizeof head, "  %s--%s %s", letter, spec->name, spec->word);
+    used = snprintf(head, sizeof head, "  %s--%s%s%s", letter, spec->name,
+                    spec->kind == CMD_SWITCH ? "" : " ",
+                    spec->kind == CMD_SWITCH ? "" : spec->word);
     if (used < HELP_COLUMN - 1)
         (void)printf("%-*s", HELP_COLUMN, head);
     else
@@ -178,8 +271,8 @@ static void help_verb(const struct cmd_verb *verb)
     (void)printf("muster %s: %s\n\n  muster %s%s%s [flags]\n\n%s\n"
                  "flags, with their variables:\n",
                  verb->name, verb->summary, verb->name,
-                 verb->operand == NULL ? "" : " ",
-                 verb->operand == NULL ? "" : verb->operand, verb->text);
+                 verb->operands == NULL ? "" : " ",
+                 verb->operands == NULL ? "" : verb->operands, verb->text);
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++)
         if ((cmd_flags[flag].verbs & verb->bit) != 0)
             print_flag((enum cmd_flag)flag);
@@ -201,6 +294,19 @@ static void help_all(void)
         (void)printf("%s", verb->examples);
 }
 
+static void help_group(const char *word)
+{
+    (void)printf("muster %s: its verbs\n\n", word);
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
+        if (is_of(verb, word, strlen(word)))
+            (void)printf("  %-10s%s\n", verb->name, verb->summary);
+    (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
+                 "\nexamples:\n");
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
+        if (is_of(verb, word, strlen(word)))
+            (void)printf("%s", verb->examples);
+}
+
 static void help_exit_codes(void)
 {
     (void)printf("| code    | meaning |\n| ------- | ------- |\n");
@@ -215,6 +321,33 @@ static void print_cell(const char *text)
         (void)printf(*text == '|' ? "\\|" : "%c", *text);
 }
 
+/* Whether all verbs of a verb's group have a flag. */
+static bool has_group(const struct cmd_flag_spec *spec, const char *name, size_t length)
+{
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
+        if (is_of(verb, name, length) && (spec->verbs & verb->bit) == 0)
+            return false;
+    return true;
+}
+
+/* The verbs that have a flag; a group that has it as a whole by its first word. */
+static void print_users(const struct cmd_flag_spec *spec)
+{
+    const char *comma = "";
+
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
+        size_t length = strcspn(verb->name, " ");
+        bool is_group = verb->name[length] == ' ' && has_group(spec, verb->name, length);
+
+        if ((spec->verbs & verb->bit) == 0 ||
+            (is_group && verb > cmd_verbs && is_of(verb - 1, verb->name, length)))
+            continue;
+        (void)printf("%s%.*s", comma, is_group ? (int)length : (int)strlen(verb->name),
+                     verb->name);
+        comma = ", ";
+    }
+}
+
 static void help_flags(void)
 {
     (void)printf("| flag | variable | default | verbs | meaning |\n"
@@ -222,18 +355,13 @@ static void help_flags(void)
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
         const struct cmd_flag_spec *spec = &cmd_flags[flag];
         char number[CMD_INITIAL_BYTES];
-        const char *comma = "";
 
-        (void)printf("| `--%s ", spec->name);
-        print_cell(spec->kind == CMD_CHOICE ? spec->choices : spec->word);
+        (void)printf("| `--%s%s", spec->name, spec->kind == CMD_SWITCH ? "" : " ");
+        if (spec->kind != CMD_SWITCH)
+            print_cell(spec->kind == CMD_CHOICE ? spec->choices : spec->word);
         (void)printf("` | `%s` | %s | ", cmd_variable((enum cmd_flag)flag),
                      cmd_initial((enum cmd_flag)flag, number, sizeof number));
-        for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
-            if ((spec->verbs & verb->bit) == 0)
-                continue;
-            (void)printf("%s%s", comma, verb->name);
-            comma = ", ";
-        }
+        print_users(spec);
         (void)printf(" | ");
         print_cell(spec->help);
         (void)printf(" |\n");
@@ -254,6 +382,10 @@ int cmd_help(const char *topic)
             help_verb(verb);
             return CMD_FINE;
         }
+    if (cmd_verb_begins(topic)) {
+        help_group(topic);
+        return CMD_FINE;
+    }
     if (strcmp(topic, "exit-codes") == 0 || strcmp(topic, "flags") == 0) {
         (topic[0] == 'e' ? help_exit_codes : help_flags)();
         return CMD_FINE;

@@ -3,13 +3,18 @@
  * The main thread does the task's work; a second one waits for signals, which a handler
  * writes into a pipe. The first signal begins the node's end: every call that waits
  * returns, so that the work on the main thread comes to its end too, and it alone frees
- * the node. The second signal ends the process. */
+ * the node. The second signal ends the process.
+ *
+ * With --preempt-on-sigterm a first SIGTERM is a notice before all that: the program ends
+ * by itself, at the step that the tasks agree on, or the grace does, or the next signal
+ * is the first one. */
 #include "node/cmd.h"
 #include "node/cmd_log.h"
 #include "node/cmd_spec.h"
 #include "node/node.h"
 #include "resolver/cluster.h"
 
+#include "muster/coordination.h"
 #include "muster/node.h"
 
 #include <errno.h>
@@ -42,6 +47,8 @@ struct task {
     char name[64];              /* "/job:worker/task:1" */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
+    pthread_t notifier;         /* the watcher's, which gives a preemption notice */
+    bool notifies;
     uint64_t opened_ms;
 };
 
@@ -153,12 +160,50 @@ static void watch_end(struct task *task)
     }
 }
 
+static void *give_notice(void *arg)
+{
+    struct task *task = arg;
+    mu_node *node = hold_node(task);
+    mu_error error;
+
+    if (node == NULL)
+        return NULL;
+    if (mu_preempt_notice(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) != 0 &&
+        error.code != -MU_ECLOSED) {
+        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
+                    "the preemption notice was not given: %s", error.message);
+        on_signal(SIGTERM);
+    }
+    mu__node_unref(node);
+    return NULL;
+}
+
+/* Give the program its grace to end at the step that the tasks agree on. Returns the
+ * signal that the task's end begins with, at once if nobody can be told; 0: the task has
+ * ended by itself. */
+static int preempt(struct task *task)
+{
+    int number;
+
+    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
+                "SIGTERM: all tasks agree on a step to stop at, within %d ms",
+                task->grace_ms);
+    task->notifies = pthread_create(&task->notifier, NULL, give_notice, task) == 0;
+    if (!task->notifies)
+        return SIGTERM;
+    number = next_signal(task->grace_ms);
+    return number < 0 ? SIGTERM : number;
+}
+
 static void *watch(void *arg)
 {
     struct task *task = arg;
     int number = next_signal(-1);
     pthread_t ender;
 
+    if (number == SIGTERM &&
+        cmd_number(task->options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1)
+        number = preempt(task);
     if (number <= 0)
         return NULL;
     atomic_store(&task->signal, number);
@@ -194,6 +239,8 @@ static void unwatch_signals(struct task *task)
 {
     on_signal(0);
     (void)pthread_join(task->watcher, NULL);
+    if (task->notifies)
+        (void)pthread_join(task->notifier, NULL);
 }
 
 /* ---- birth ---- */
@@ -364,6 +411,8 @@ static int work(struct task *task)
     if (rv == 0 && atomic_load(&task->signal) == 0) {
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "is up at %s",
                     mu_node_address(task->node));
+        mu__node_set_mode(task->node, cmd_mode(task->options),
+                          cmd_text(task->options, CMD_FLAG_CLUSTER) != NULL);
         rv = mu_node_main(task->node, &error);
     }
     number = atomic_load(&task->signal);

@@ -10,7 +10,11 @@
 #include <string.h>
 
 #define NODES (CMD_NODE | CMD_RUN)
-#define ASKERS (CMD_STATUS | CMD_EXPLAIN | CMD_DRAIN)
+#define CHIEF_ASKERS (CMD_STATUS | CMD_EXPLAIN | CMD_DRAIN)
+#define KV                                                                            \
+    (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR)
+#define SERVICE_ASKERS (KV | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT)
+#define ASKERS (CHIEF_ASKERS | SERVICE_ASKERS)
 #define OPTION(name) &mu__options[MU__OPTION_##name]
 
 const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
@@ -166,6 +170,75 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .verbs = NODES, .word = "MS",
         .help = "a task not heard for so long is lost; at least twice --heartbeat-ms",
     },
+    [CMD_FLAG_SERVICE_HOSTS] = {
+        .name = "service-hosts", .option = OPTION(SERVICE_HOSTS), .kind = CMD_TEXT,
+        .verbs = NODES | SERVICE_ASKERS, .word = "TASKS",
+        .help = "who may host the coordination service, \"chief:0\" or \"ps:0-1\", the "
+                "same for all tasks; none: there is no service; without it chief 0, or "
+                "else ps 0, or else worker 0",
+    },
+    [CMD_FLAG_STORE] = {
+        .name = "store", .option = OPTION(STORE), .kind = CMD_TEXT, .verbs = NODES,
+        .word = "STORE",
+        .help = "host: where the service keeps keys and barriers: memory, journal:PATH "
+                "(a file), or etcd:URL,URL, which several hosts may share",
+    },
+    [CMD_FLAG_STORE_SYNC] = {
+        .name = "store-sync", .option = OPTION(STORE_SYNC), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "0|1",
+        .help = "host: whether what the service says was kept survives a power cut, too",
+    },
+    [CMD_FLAG_COORDINATED_JOBS] = {
+        .name = "coordinated-jobs", .option = OPTION(COORDINATED_JOBS), .kind = CMD_TEXT,
+        .verbs = NODES, .word = "TYPES",
+        .help = "task types whose tasks barriers and registering wait for, the same for "
+                "all tasks",
+    },
+    [CMD_FLAG_RECOVERABLE] = {
+        .name = "recoverable", .option = OPTION(RECOVERABLE), .kind = CMD_TEXT,
+        .verbs = NODES, .word = "TYPES",
+        .help = "host: task types that may fail without an error for the others; all, "
+                "none",
+    },
+    [CMD_FLAG_SUSPECT_MS] = {
+        .name = "suspect-ms", .option = OPTION(SUSPECT_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: a task that it has not heard for so long is suspect; less than "
+                "--dead-ms",
+    },
+    [CMD_FLAG_DEAD_MS] = {
+        .name = "dead-ms", .option = OPTION(DEAD_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: a task that it has not heard for so long has failed",
+    },
+    [CMD_FLAG_RECONNECT_MS] = {
+        .name = "reconnect-ms", .option = OPTION(RECONNECT_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: and so has one whose link is down for so long",
+    },
+    [CMD_FLAG_STUCK_MS] = {
+        .name = "stuck-ms", .option = OPTION(STUCK_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: and one that lives, and whose program says nothing about its "
+                "progress for so long; 0: never",
+    },
+    [CMD_FLAG_LEAVE_MS] = {
+        .name = "leave-ms", .option = OPTION(LEAVE_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: tasks that are not recoverable leave together, or after so long; "
+                "0: each when it likes",
+    },
+    [CMD_FLAG_LEASE_MS] = {
+        .name = "lease-ms", .option = OPTION(LEASE_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "host: one of several that is not heard for so long is replaced",
+    },
+    [CMD_FLAG_PREEMPT_ON_SIGTERM] = {
+        .name = "preempt-on-sigterm", .variable = "MUSTER_PREEMPT_ON_SIGTERM",
+        .kind = CMD_NUMBER, .verbs = NODES, .word = "0|1", .initial = "0", .high = 1,
+        .help = "whether the first SIGTERM is a preemption notice, so that all tasks "
+                "agree on a step to stop at, instead of the end",
+    },
     [CMD_FLAG_PLUGIN] = {
         .name = "plugin", .variable = "MUSTER_PLUGIN", .kind = CMD_LIST, .verbs = NODES,
         .word = "FILE",
@@ -177,8 +250,9 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_GRACE_MS] = {
         .name = "grace-ms", .variable = "MUSTER_GRACE_MS", .kind = CMD_NUMBER,
-        .verbs = NODES, .word = "MS", .initial = "5000", .high = 3600000,
-        .help = "how long functions that run may take to end when the task is stopped",
+        .verbs = NODES | CMD_PREEMPT, .word = "MS", .initial = "5000", .high = 3600000,
+        .help = "how long functions that run may take to end when the task is stopped; "
+                "`muster preempt`: how long until the machine is gone",
     },
     [CMD_FLAG_WORKERS] = {
         .name = "workers", .variable = "MUSTER_WORKERS", .kind = CMD_NUMBER,
@@ -231,21 +305,63 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_ADDRESS] = {
         .name = "address", .variable = "MUSTER_CHIEF", .kind = CMD_TEXT,
         .verbs = ASKERS, .word = "URL",
-        .help = "the chief's address, \"tcp://host:port\"; without it --cluster or "
-                "TF_CONFIG says it",
+        .help = "the chief's address, \"tcp://host:port\"; or, for verbs that ask the "
+                "coordination service, its host's; without it --cluster or TF_CONFIG "
+                "says it",
+    },
+    [CMD_FLAG_WAIT] = {
+        .name = "wait", .variable = "MUSTER_WAIT", .kind = CMD_SWITCH,
+        .verbs = CMD_KV_GET | CMD_TASKS, .word = "0|1", .initial = "0", .high = 1,
+        .help = "wait until the key is there, or all the tasks are connected",
+    },
+    [CMD_FLAG_INSERT] = {
+        .name = "insert", .variable = "MUSTER_KV_INSERT", .kind = CMD_SWITCH,
+        .verbs = CMD_KV_PUT, .word = "0|1", .initial = "0", .high = 1,
+        .help = "only if the key is not there yet",
+    },
+    [CMD_FLAG_COMPARE] = {
+        .name = "compare", .variable = "MUSTER_KV_COMPARE", .kind = CMD_TEXT,
+        .verbs = CMD_KV_PUT, .word = "REVISION",
+        .help = "only if that is the key's revision; 0: if it is not there",
+    },
+    [CMD_FLAG_LONG] = {
+        .name = "long", .variable = "MUSTER_KV_LONG", .letter = 'l', .kind = CMD_SWITCH,
+        .verbs = CMD_KV_LS, .word = "0|1", .initial = "0", .high = 1,
+        .help = "with sizes and revisions",
+    },
+    [CMD_FLAG_COUNT] = {
+        .name = "count", .variable = "MUSTER_KV_COUNT", .kind = CMD_NUMBER,
+        .verbs = CMD_KV_WATCH, .word = "N", .initial = "0", .high = 1000000000,
+        .help = "end after so many changes; 0: never",
+    },
+    [CMD_FLAG_TASKS] = {
+        .name = "tasks", .variable = "MUSTER_TASKS", .kind = CMD_TEXT,
+        .verbs = CMD_BARRIER | CMD_TASKS, .word = "TASKS",
+        .help = "which tasks, \"client:0-1,worker:0\"; `muster tasks`: without it all",
+    },
+    [CMD_FLAG_AS] = {
+        .name = "as", .variable = "MUSTER_BARRIER_AS", .kind = CMD_TEXT,
+        .verbs = CMD_BARRIER, .word = "client:N",
+        .help = "which of --tasks this process is; not needed when they have one client",
+    },
+    [CMD_FLAG_WATCH] = {
+        .name = "watch", .variable = "MUSTER_TASKS_WATCH", .kind = CMD_SWITCH,
+        .verbs = CMD_TASKS, .word = "0|1", .initial = "0", .high = 1,
+        .help = "go on, and print each change",
     },
     [CMD_FLAG_LIMIT_MS] = {
         .name = "limit-ms", .variable = "MUSTER_LIMIT_MS", .kind = CMD_NUMBER,
         .verbs = ASKERS, .word = "MS", .initial = "5000", .low = 1, .high = 86400000,
-        .help = "how long to wait for the chief; `muster drain`: for the worker to "
-                "leave, too, which without this flag may take as long as it takes",
+        .help = "how long to wait for the chief or the service; and, when it is given, "
+                "for what drain, kv get --wait, kv watch, barrier and tasks wait for, "
+                "which else may take as long as it takes",
     },
     [CMD_FLAG_LOG_LEVEL] = {
         .name = "log-level", .variable = "MUSTER_LOG_LEVEL", .kind = CMD_CHOICE,
         .verbs = NODES | ASKERS, .word = "LEVEL", .initial = "info",
         .choices = "error|warn|info|debug",
-        .help = "the least grave lines to log; status, explain and drain log errors "
-                "alone unless they are told",
+        .help = "the least grave lines to log; verbs that ask log errors alone unless "
+                "they are told",
     },
     [CMD_FLAG_LOG_FORMAT] = {
         .name = "log-format", .variable = "MUSTER_LOG_FORMAT", .kind = CMD_CHOICE,
@@ -259,9 +375,17 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
-        .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_VERSION, .word = "FORMAT",
+        .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_VERSION | SERVICE_ASKERS,
+        .word = "FORMAT",
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",
+    },
+    [CMD_FLAG_MODE] = {
+        .name = "mode", .variable = "MUSTER_MODE", .kind = CMD_CHOICE, .verbs = NODES,
+        .word = "MODE", .initial = "independent",
+        .choices = "independent|standalone|local|client-worker",
+        .help = "who calls the worker function of a plugin: each task its own, a client "
+                "for all, this process alone, or the leading task for all",
     },
 };
 
@@ -424,6 +548,7 @@ static int read_value(struct cmd_options *options, enum cmd_flag flag, mu_error 
         return read_option(options, flag, error);
     switch (cmd_flags[flag].kind) {
     case CMD_NUMBER:
+    case CMD_SWITCH:
         return read_number(options, flag, error);
     case CMD_CHOICE:
         return read_choice(options, flag, error);
@@ -547,18 +672,54 @@ static int find_flag(const struct cmd_options *options, const char *argument,
     return unknown_flag(options, name, length, error);
 }
 
+/* How many operands a verb takes: at most, and at least. */
+static size_t operands_max(const struct cmd_verb *verb, size_t *ret_least)
+{
+    const char *at = verb->operands == NULL ? "" : verb->operands;
+    size_t most = 0;
+
+    *ret_least = 0;
+    while (*at != '\0') {
+        *ret_least += at[0] != '[';
+        most++;
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return most;
+}
+
 static int read_operand(struct cmd_options *options, const char *text, mu_error *error)
 {
     char shown[MU__QUOTE_BYTES];
+    size_t least;
+    size_t most = operands_max(options->verb, &least);
 
     mu__quote(shown, sizeof shown, text, strlen(text));
-    if (options->verb->operand == NULL)
+    if (most == 0)
         return mu_error_set(error, -MU_EINVALID, "%s: expected a flag", shown);
-    if (options->operand != NULL)
-        return mu_error_set(error, -MU_EINVALID, "%s: expected one %s, and had it", shown,
-                            options->verb->operand);
-    options->operand = text;
+    if (options->operands_count == most)
+        return mu_error_set(error, -MU_EINVALID, "%s: expected %s, and had it", shown,
+                            options->verb->operands);
+    options->operands[options->operands_count++] = text;
     return 0;
+}
+
+static int check_operands(const struct cmd_options *options, mu_error *error)
+{
+    size_t least;
+
+    (void)operands_max(options->verb, &least);
+    if (options->operands_count >= least)
+        return 0;
+    return mu_error_set(error, -MU_EINVALID,
+                        "expected %s; `muster %s --help` says more",
+                        options->verb->operands, options->verb->name);
+}
+
+/* "-" and numbers below 0 are no flags, and nothing is behind "--". */
+static bool is_flag(const char *text)
+{
+    return text[0] == '-' && text[1] != '\0' && (text[1] < '0' || text[1] > '9');
 }
 
 /* One argument, and maybe its value behind it; ret_used says how many. */
@@ -570,16 +731,18 @@ static int read_argument(struct cmd_options *options, char **arguments, mu_error
     int flag = 0;
     int rv;
 
-    if (arguments[0][0] != '-' || arguments[0][1] == '\0') {
-        *ret_used = 1;
+    *ret_used = 1;
+    if (!is_flag(arguments[0]))
         return read_operand(options, arguments[0], error);
-    }
     rv = find_flag(options, arguments[0], error, &flag, &text);
     if (rv != 0)
         return rv;
-    *ret_used = text == NULL ? 2 : 1;
-    if (text == NULL)
+    if (text == NULL && cmd_flags[flag].kind == CMD_SWITCH)
+        text = "1";
+    if (text == NULL) {
+        *ret_used = 2;
         text = arguments[1];
+    }
     if (text == NULL)
         return mu_error_set(error, -MU_EINVALID, "--%s: expected %s behind it",
                             cmd_flags[flag].name, cmd_flags[flag].word);
@@ -593,9 +756,24 @@ static int read_argument(struct cmd_options *options, char **arguments, mu_error
                : mu_error_set(error, -MU_ENOMEM, "out of memory");
 }
 
+static int read_arguments(struct cmd_options *options, char **arguments, mu_error *error)
+{
+    size_t used = 0;
+    int rv = 0;
+
+    for (; rv == 0 && *arguments != NULL && strcmp(*arguments, "--") != 0;
+         arguments += used)
+        rv = read_argument(options, arguments, error, &used);
+    if (rv == 0 && *arguments != NULL)
+        arguments++;
+    for (; rv == 0 && *arguments != NULL; arguments++)
+        rv = read_operand(options, *arguments, error);
+    return rv;
+}
+
 static bool asks_help(char **arguments)
 {
-    for (size_t i = 0; arguments[i] != NULL; i++)
+    for (size_t i = 0; arguments[i] != NULL && strcmp(arguments[i], "--") != 0; i++)
         if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0)
             return true;
     return false;
@@ -604,20 +782,16 @@ static bool asks_help(char **arguments)
 int cmd_options_parse(const struct cmd_verb *verb, char **arguments, mu_error *ret_error,
                       struct cmd_options *ret_options)
 {
-    size_t used = 0;
-    int rv = 0;
+    int rv;
 
     *ret_options = (struct cmd_options){.verb = verb};
     if (asks_help(arguments)) {
         ret_options->help = true;
         return 0;
     }
-    for (size_t i = 0; rv == 0 && arguments[i] != NULL; i += used)
-        rv = read_argument(ret_options, arguments + i, ret_error, &used);
-    if (rv == 0 && verb->operand != NULL && ret_options->operand == NULL)
-        rv = mu_error_set(ret_error, -MU_EINVALID,
-                          "expected a %s; `muster %s --help` says more", verb->operand,
-                          verb->name);
+    rv = read_arguments(ret_options, arguments, ret_error);
+    if (rv == 0)
+        rv = check_operands(ret_options, ret_error);
     if (rv == 0)
         rv = read_rest(ret_options, ret_error);
     if (rv != 0)

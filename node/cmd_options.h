@@ -39,6 +39,18 @@ enum cmd_flag {
     CMD_FLAG_RESTART_EXIT_CODE,
     CMD_FLAG_HEARTBEAT_MS,
     CMD_FLAG_SILENCE_MS,
+    CMD_FLAG_SERVICE_HOSTS,
+    CMD_FLAG_STORE,
+    CMD_FLAG_STORE_SYNC,
+    CMD_FLAG_COORDINATED_JOBS,
+    CMD_FLAG_RECOVERABLE,
+    CMD_FLAG_SUSPECT_MS,
+    CMD_FLAG_DEAD_MS,
+    CMD_FLAG_RECONNECT_MS,
+    CMD_FLAG_STUCK_MS,
+    CMD_FLAG_LEAVE_MS,
+    CMD_FLAG_LEASE_MS,
+    CMD_FLAG_PREEMPT_ON_SIGTERM,
     CMD_FLAG_PLUGIN,
     CMD_FLAG_SET,
     CMD_FLAG_GRACE_MS,
@@ -52,11 +64,20 @@ enum cmd_flag {
     CMD_FLAG_STATUS_FILE,
     CMD_FLAG_COLOR,
     CMD_FLAG_ADDRESS,
+    CMD_FLAG_WAIT,
+    CMD_FLAG_INSERT,
+    CMD_FLAG_COMPARE,
+    CMD_FLAG_LONG,
+    CMD_FLAG_COUNT,
+    CMD_FLAG_TASKS,
+    CMD_FLAG_AS,
+    CMD_FLAG_WATCH,
     CMD_FLAG_LIMIT_MS,
     CMD_FLAG_LOG_LEVEL,
     CMD_FLAG_LOG_FORMAT,
     CMD_FLAG_LOG_FILE,
     CMD_FLAG_OUTPUT,
+    CMD_FLAG_MODE,
     CMD_FLAGS_COUNT
 };
 
@@ -64,7 +85,8 @@ enum cmd_kind {
     CMD_TEXT,
     CMD_NUMBER,     /* whole, from `low` to `high` */
     CMD_CHOICE,     /* one of `choices`, "a|b|c" */
-    CMD_LIST        /* may be repeated; in a variable, several are separated by ; */
+    CMD_LIST,       /* may be repeated; in a variable, several are separated by ; */
+    CMD_SWITCH      /* 0 or 1; on the command line 1 when nothing stands behind its "=" */
 };
 
 struct cmd_flag_spec {
@@ -86,7 +108,7 @@ extern const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT];
 
 enum cmd_source { CMD_FROM_DEFAULT, CMD_FROM_VARIABLE, CMD_FROM_LINE };
 
-enum { CMD_ORIGIN_BYTES = 64, CMD_INITIAL_BYTES = 32 };
+enum { CMD_ORIGIN_BYTES = 64, CMD_INITIAL_BYTES = 32, CMD_OPERANDS_MAX = 2 };
 
 struct cmd_value {
     enum cmd_source source;
@@ -101,7 +123,8 @@ struct cmd_verb;
 
 struct cmd_options {
     const struct cmd_verb *verb;
-    const char *operand;    /* the argument that is no flag; NULL: the verb has none */
+    const char *operands[CMD_OPERANDS_MAX]; /* the arguments that are no flags */
+    size_t operands_count;
     bool help;              /* --help was asked for; nothing else is valid then */
     struct cmd_value values[CMD_FLAGS_COUNT];
 };

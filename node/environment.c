@@ -103,6 +103,47 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
         FIELD(silence_ms), .variable = "MUSTER_SILENCE_MS", .initial = 5000, .low = 20,
         .high = 7200000,
     },
+    [MU__OPTION_SERVICE_HOSTS] = {
+        FIELD(service_hosts), .variable = "MUSTER_SERVICE_HOSTS",
+        .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_STORE] = {
+        FIELD(store), .variable = "MUSTER_STORE", .kind = MU__OPTION_TEXT,
+        .initial_words = "memory",
+    },
+    [MU__OPTION_STORE_SYNC] = {
+        FIELD(store_sync), .variable = "MUSTER_STORE_SYNC", .initial = 1, .high = 1,
+    },
+    [MU__OPTION_COORDINATED_JOBS] = {
+        FIELD(coordinated_jobs), .variable = "MUSTER_COORDINATED_JOBS",
+        .kind = MU__OPTION_TEXT, .initial_words = "chief,worker,ps",
+    },
+    [MU__OPTION_RECOVERABLE] = {
+        FIELD(recoverable), .variable = "MUSTER_RECOVERABLE", .kind = MU__OPTION_TEXT,
+        .initial_words = "all",
+    },
+    [MU__OPTION_SUSPECT_MS] = {
+        FIELD(suspect_ms), .variable = "MUSTER_SUSPECT_MS", .initial = 5000, .low = 10,
+        .high = 3600000,
+    },
+    [MU__OPTION_DEAD_MS] = {
+        FIELD(dead_ms), .variable = "MUSTER_DEAD_MS", .initial = 10000, .low = 20,
+        .high = DAY_MS,
+    },
+    [MU__OPTION_RECONNECT_MS] = {
+        FIELD(reconnect_ms), .variable = "MUSTER_RECONNECT_MS", .initial = 1000,
+        .high = DAY_MS,
+    },
+    [MU__OPTION_STUCK_MS] = {
+        FIELD(stuck_ms), .variable = "MUSTER_STUCK_MS", .high = DAY_MS,
+    },
+    [MU__OPTION_LEAVE_MS] = {
+        FIELD(leave_ms), .variable = "MUSTER_LEAVE_MS", .high = DAY_MS,
+    },
+    [MU__OPTION_LEASE_MS] = {
+        FIELD(lease_ms), .variable = "MUSTER_LEASE_MS", .initial = 5000, .low = 100,
+        .high = 3600000,
+    },
     [MU__OPTION_RESTART_EXIT_CODE] = {
         .name = "restart_exit_code", .variable = "MUSTER_RESTART_EXIT_CODE",
         .tensorflow = "TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE",

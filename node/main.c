@@ -6,15 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static int unknown_verb(const char *word)
+/* `second` is the word behind it, or NULL: a verb may have two. */
+static int unknown_verb(const char *first, const char *second)
 {
     const char *words[CMD_WORDS_MAX] = {"help"};
     const char *near;
     char shown[MU__QUOTE_BYTES];
+    char both[80];
 
+    (void)snprintf(both, sizeof both, "%.38s%s%.38s", first, second == NULL ? "" : " ",
+                   second == NULL ? "" : second);
     cmd_verb_words(words + 1);
-    near = cmd_nearest(word, words);
-    mu__quote(shown, sizeof shown, word, strlen(word));
+    near = cmd_nearest(both, words);
+    mu__quote(shown, sizeof shown, both, strlen(both));
     (void)fprintf(stderr, "muster: no verb %s%s%s%s; `muster help` lists them\n", shown,
                   near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,
                   near == NULL ? "" : "?");
@@ -36,21 +40,49 @@ static int run_verb(const struct cmd_verb *verb, char **arguments)
     return code;
 }
 
+static bool asks_help(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 ||
+           strcmp(word, "-h") == 0;
+}
+
+/* The first word of verbs with two, "kv", alone or with --help behind it. */
+static int group(const char *word, const char *next)
+{
+    if (next != NULL && asks_help(next))
+        return cmd_help(word);
+    if (next != NULL)
+        return unknown_verb(word, next);
+    (void)cmd_help(word);
+    return CMD_USAGE;
+}
+
+/* "muster help kv get" and "muster help 'kv get'" are the same. */
+static int help(char **topics)
+{
+    int words = 0;
+    const struct cmd_verb *verb = cmd_verb_find(topics, &words);
+
+    return cmd_help(verb == NULL ? topics[0] : verb->name);
+}
+
 int main(int count, char **arguments)
 {
     const char *word = count < 2 ? "" : arguments[1];
+    char version[] = "version";
+    const struct cmd_verb *verb;
+    int words = 0;
 
     if (count < 2) {
         (void)cmd_help(NULL);
         return CMD_USAGE;
     }
-    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 ||
-        strcmp(word, "-h") == 0)
-        return cmd_help(count < 3 ? NULL : arguments[2]);
+    if (asks_help(word))
+        return help(arguments + 2);
     if (strcmp(word, "--version") == 0)
-        word = "version";
-    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
-        if (strcmp(word, verb->name) == 0)
-            return run_verb(verb, arguments + 2);
-    return unknown_verb(word);
+        arguments[1] = version;
+    verb = cmd_verb_find(arguments + 1, &words);
+    if (verb != NULL)
+        return run_verb(verb, arguments + 1 + words);
+    return cmd_verb_begins(word) ? group(word, arguments[2]) : unknown_verb(word, NULL);
 }

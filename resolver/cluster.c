@@ -341,18 +341,12 @@ static void list_indices(const struct job *job, char *out, size_t size)
 }
 
 /* A task of a type that the cluster has no task of. */
-static int check_outsider(const mu_cluster *cluster, int type, int index,
-                          mu_error *ret_error)
+static int check_outsider(const mu_cluster *cluster, int type, mu_error *ret_error)
 {
     char jobs[128];
 
-    if (type == MU__TYPE_CLIENT || (type == MU__TYPE_EVALUATOR && index == 0))
+    if (type == MU__TYPE_CLIENT || type == MU__TYPE_EVALUATOR)
         return 0;
-    if (type == MU__TYPE_EVALUATOR)
-        return mu_error_set(ret_error, -MU_ERANGE,
-                            "index %d of \"evaluator\"; expected 0, there is one at most",
-                            index);
-
     list_jobs(cluster, jobs, sizeof jobs);
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "the cluster has no task of type \"%s\"; expected one of what it "
@@ -372,7 +366,7 @@ int mu__cluster_check_task(const mu_cluster *cluster, int type, int index,
         return mu_error_set(ret_error, -MU_ERANGE, "index %d; expected 0 to %d", index,
                             MU_CLUSTER_INDEX_MAX);
     if (job->count == 0)
-        return check_outsider(spec, type, index, ret_error);
+        return check_outsider(spec, type, ret_error);
     position = find_position(job, index);
     if (position < job->count && job->tasks[position]->index == index)
         return 0;

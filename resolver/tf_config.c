@@ -15,6 +15,7 @@ static int read_cluster(const cJSON *item, mu_tf_config *config, mu_error *error
 static int read_task(const cJSON *item, mu_tf_config *config, mu_error *error);
 static int read_rpc_layer(const cJSON *item, mu_tf_config *config, mu_error *error);
 static int read_environment(const cJSON *item, mu_tf_config *config, mu_error *error);
+static int read_session_master(const cJSON *item, mu_tf_config *config, mu_error *error);
 
 static const struct key {
     const char *name;
@@ -24,6 +25,7 @@ static const struct key {
     {"task", read_task},
     {"rpc_layer", read_rpc_layer},
     {"environment", read_environment},
+    {"session_master", read_session_master},
 };
 
 /* An item of a wrong type. */
@@ -67,6 +69,12 @@ static int read_environment(const cJSON *item, mu_tf_config *config, mu_error *e
 {
     return read_text(item, "environment", error, config->environment,
                      sizeof config->environment);
+}
+
+static int read_session_master(const cJSON *item, mu_tf_config *config, mu_error *error)
+{
+    return read_text(item, "session_master", error, config->session_master,
+                     sizeof config->session_master);
 }
 
 /* An empty object is what a program gets that runs alone: no cluster. */

@@ -39,8 +39,13 @@ struct mu__http_ops {
     void (*send)(struct mu__http *http, struct mu__http_request *request);
 
     /* Nobody wants the answer: no HTTP_DONE arrives any more, unless it is in the
-     * mailbox already, and the request is the caller's again. */
+     * mailbox already, and the request is the caller's again, with the answer if there is
+     * one. Fine for a request that is done. */
     void (*cancel)(struct mu__http *http, struct mu__http_request *request);
+
+    /* Begin, and nobody wants the answer: everything is copied, no HTTP_DONE arrives.
+     * What somebody says who ends now. It may fail without a word. */
+    void (*tell)(struct mu__http *http, const struct mu__http_request *request);
 };
 
 #endif

@@ -205,6 +205,9 @@ static void step(struct mu__world_uv *world)
     deliver_posted(world);
     if (!world->closing)
         deliver_finished(world);
+    /* A process may have been stopped since the loop looked at the clock: who judges by
+     * it whether something still holds judges what came in by a time after that. */
+    uv_update_time(world->loop);
     if (!world->closing)
         world->hooks.turn(world->hooks.owner);
     world->stepping = false;

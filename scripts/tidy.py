@@ -33,8 +33,9 @@ CJSON, MSGPACK = r"(?i:cjson)", r"msgpack"
 WALLS = [
     (r"^include/", (UV, NNG, CURL, CJSON, MSGPACK,
                     OURS % "runtime|actors|transport|resolver|node|tests"), None),
-    (r"^runtime/", (UV,), r"_uv\.[ch]$"),
-    (r"^runtime/", (NNG, CURL), r"_uv\.[ch]$"),
+    (r"^runtime/", (UV,), r"_(curl|uv)\.[ch]$"),
+    (r"^runtime/", (NNG,), r"_uv\.[ch]$"),
+    (r"^runtime/", (CURL,), r"_curl\.[ch]$"),
     (r"^runtime/", (MSGPACK,), r"^runtime/(pack\.h|codec\.c|value_codec\.c)$"),
     (r"^runtime/", (OURS % "actors|transport|resolver|node|tests",), None),
     (r"^actors/", (UV, NNG, CURL, CJSON, MSGPACK, r"^time\.h$",
@@ -46,7 +47,7 @@ WALLS = [
     (r"^resolver/", (CURL,), r"_curl\.[ch]$"),
     (r"^resolver/", (UV,), r"_(curl|uv)\.[ch]$"),
     (r"^node/", (OURS % "tests|bench",), None),
-    (r"^node/member", (UV, NNG, CURL), None),
+    (r"^node/(member|store_)", (UV, NNG, CURL), None),
     (r"^(examples|python)/",
      (NNG, CURL, CJSON, MSGPACK,
       OURS % "runtime|actors|transport|resolver|node|tests"), None),
@@ -88,7 +89,7 @@ class Source:
 
     def is_pure(self):
         stem = os.path.splitext(os.path.basename(self.path))[0]
-        if self.path.startswith("node/member"):
+        if self.path.startswith(("node/member", "node/store_")):
             return True
         return self.in_folder(*PURE_FOLDERS) and not OUTER_STEM.search(stem)
 
@@ -289,7 +290,10 @@ CASES = [
     ("wall", "runtime/a.c", '#include "../transport/link.h"\n'),
     ("wall", "runtime/a.c", '#include "resolver/env.h"\n'),
     ("wall", "runtime/a.c", '#include "node/node.h"\n'),
+    ("wall", "runtime/a_uv.c", "#include <curl/curl.h>\n"),
+    ("wall", "runtime/a_curl.c", "#include <nng/nng.h>\n"),
     (None, "runtime/a_uv.c", "#include <uv.h>\n"),
+    (None, "runtime/a_curl.c", "#include <curl/curl.h>\n#include <uv.h>\n"),
     (None, "runtime/codec.c", "#include <msgpack.h>\n"),
     (None, "runtime/value_codec.c", "#include <msgpack/pack.h>\n"),
     (None, "runtime/pack.h", "#include <msgpack.h>\n"),
@@ -323,6 +327,7 @@ CASES = [
     (None, "resolver/a.c", "#include <cjson/cJSON.h>\n"),
     ("wall", "node/a.c", '#include "tests/sim/sim.h"\n'),
     ("wall", "node/member.c", "#include <uv.h>\n"),
+    ("wall", "node/store_a.c", "#include <curl/curl.h>\n"),
     (None, "node/a.c", '#include <uv.h>\n#include "transport/link.h"\n'),
     ("wall", "examples/a/plugin_a.c", '#include "runtime/kernel.h"\n'),
     ("wall", "python/a.c", '#include "actors/chief.h"\n'),
@@ -342,6 +347,7 @@ CASES = [
     ("impure", "actors/a.c", "    puts(\"hello\");\n"),
     ("impure", "actors/a.c", "    fprintf(stdout, \"hello\");\n"),
     ("impure", "node/member.c", "    x = getenv(\"A\");\n"),
+    ("impure", "node/store_a.c", "    x = time(NULL);\n"),
     (None, "runtime/a_uv.c", "    x = getenv(\"A\");\n    sleep(1);\n"),
     (None, "node/main.c", "    printf(\"%s\", getenv(\"A\"));\n"),
     (None, "actors/a.c", "    snprintf(s, n, \"time(0) %d\", 1); /* rand() */\n"),

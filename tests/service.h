@@ -676,6 +676,24 @@ static inline const struct service_said *service_answer(const struct service_age
     return NULL;
 }
 
+/* Take an answer out: it will not be in service_text. */
+static inline void service_take(struct service_agent *agent, uint16_t kind,
+                                uint64_t token)
+{
+    for (struct service_said **link = &agent->said; *link != NULL;
+         link = &(*link)->next) {
+        struct service_said *said = *link;
+
+        if (said->msg->kind != kind || *(const uint64_t *)said->msg->body != token)
+            continue;
+        *link = said->next;
+        if (agent->said_end == &said->next)
+            agent->said_end = link;
+        service_free_said(agent, said);
+        return;
+    }
+}
+
 static inline void service_print_view(char *out, size_t size, const struct mu__view *view)
 {
     (void)snprintf(out, size, "\"%.*s\"", (int)view->size, (const char *)view->data);

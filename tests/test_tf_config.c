@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -36,6 +37,7 @@ static const struct {
     {"index with a point", TASK("\"worker\"", "1.0"), 6, "worker", 1, "", ""},
     {"sparse", TASK("\"ps\"", "9"), 6, "ps", 9, "", ""},
     {"evaluator outside", TASK("\"evaluator\"", "0"), 6, "evaluator", 0, "", ""},
+    {"second evaluator outside", TASK("\"evaluator\"", "1"), 6, "evaluator", 1, "", ""},
     {"client outside", TASK("\"client\"", "3"), 6, "client", 3, "", ""},
     {"no index, one chief", "{" CLUSTER ",\"task\":{\"type\":\"chief\"}}", 6, "chief", 0,
      "", ""},
@@ -87,6 +89,30 @@ static void test_good(void **state)
         assert_string_equal(config.environment, good[i].environment);
         mu_cluster_free(config.cluster);
     }
+}
+
+/* What a session connects to is taken as it stands; it fits the longest address. */
+static void test_session_master(void **state)
+{
+    static const char format[] = "{\"session_master\":\"%s\"}";
+    mu_tf_config config = {.session_master = "x"};
+    mu_error error = {0};
+    char longest[300] = "grpc://";
+    char json[400];
+
+    (void)state;
+    assert_int_equal(mu_tf_config_parse("{}", 2, &error, &config), 0);
+    assert_string_equal(config.session_master, "");
+    for (size_t i = strlen(longest); i < sizeof config.session_master - 1; i++)
+        longest[i] = 'a';
+    (void)snprintf(json, sizeof json, format, longest);
+    assert_int_equal(mu_tf_config_parse(json, strlen(json), &error, &config), 0);
+    assert_string_equal(config.session_master, longest);
+    longest[strlen(longest)] = 'a';
+    (void)snprintf(json, sizeof json, format, longest);
+    assert_int_equal(mu_tf_config_parse(json, strlen(json), &error, &config),
+                     -MU_EINVALID);
+    assert_non_null(strstr(error.message, "session_master: expected a text of at most"));
 }
 
 static const struct {
@@ -222,9 +248,15 @@ static const struct {
      -MU_ERANGE,
      {"TF_CONFIG: task.index: index 0", "\"ps\" with its 2 tasks", "expected 4, 9"}},
     {"second evaluator",
-     TASK("\"evaluator\"", "1"),
+     "{\"cluster\":{\"evaluator\":[\"e:1\"]},"
+     "\"task\":{\"type\":\"evaluator\",\"index\":1}}",
      -MU_ERANGE,
-     {"TF_CONFIG: task.index: index 1", "\"evaluator\"", "expected 0"}},
+     {"TF_CONFIG: task.index: index 1", "\"evaluator\" with its 1 task;",
+      "expected 0"}},
+    {"session_master null",
+     "{\"session_master\":null}",
+     -MU_EINVALID,
+     {"TF_CONFIG: session_master: expected a text, got null"}},
 
     {"rpc_layer null",
      "{\"rpc_layer\":null}",
@@ -289,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
+        cmocka_unit_test(test_session_master),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_cut_short),
     };

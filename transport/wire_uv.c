@@ -59,6 +59,7 @@ static void end_burst(struct mu__wire_uv *wire)
     if (!wire->news || wire->closing)
         return;
     wire->news = false;
+    uv_update_time(wire->loop);     /* as in world_uv.c: the turn is after what came */
     wire->events.burst_end(wire->owner);
 }
 

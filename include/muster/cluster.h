@@ -64,14 +64,15 @@ typedef struct mu_tf_config {
     int task_index;         /* -1 when the text has no task */
     char rpc_layer[16];     /* "" when absent */
     char environment[16];   /* "" when absent */
+    char session_master[288];   /* what to connect to, as it stands; "" when absent */
 } mu_tf_config;
 
 /* Parse the text of TF_CONFIG (all keys: cluster, task.type, task.index, rpc_layer,
- * environment; unknown keys are ignored). Index and sparse keys may be numbers or text.
- * The task must fit the cluster: a known type, an index that exists (any where there is
- * no cluster). The evaluator and the client need not be in the cluster. A type without
- * index is accepted where only one index is possible: its job has one task, or it is an
- * evaluator outside of the cluster (index 0).
+ * environment, session_master; unknown keys are ignored). Index and sparse keys may be
+ * numbers or text. The task must fit the cluster: a known type, an index that exists (any
+ * where there is no cluster). The evaluator and the client need not be in the cluster,
+ * and may then have any index. A type without index is accepted where only one index is
+ * likely: its job has one task, or it is an evaluator outside of the cluster (index 0).
  *
  * Errors name the key, the value and what was expected; codes as of mu_cluster_parse()
  * and mu_cluster_validate(). *ret_config is written on success only. */
@@ -79,9 +80,9 @@ MU_EXPORT int mu_tf_config_parse(const char *json, size_t size, mu_error *ret_er
                                  mu_tf_config *ret_config);
 
 /* Check the whole: at most one chief (index 0) and one evaluator, no job without tasks
- * when `type` belongs to it, `type` and `index` exist. An evaluator (index 0) and a
- * client (any index) are fine when the cluster has no job of that type. `type` NULL
- * checks the cluster alone.
+ * when `type` belongs to it, `type` and `index` exist. An evaluator and a client, of any
+ * index, are fine when the cluster has no job of that type. `type` NULL checks the
+ * cluster alone.
  *
  * Returns -MU_EINVALID (unknown type, two chiefs or evaluators), -MU_ENOTFOUND (no task
  * of this type), -MU_ERANGE (an index that its job does not have). */
@@ -103,6 +104,71 @@ MU_EXPORT int mu_cluster_task_at(const mu_cluster *cluster, size_t i,
 
 /* 1 for the chief and the evaluator, and for worker 0 where there is no chief. */
 MU_EXPORT int mu_cluster_is_chief(const mu_cluster *cluster, const char *type, int index);
+
+/* ---- Who leads, and who counts ----
+ *
+ * Rules that programs of several tasks agree on without talking. Those that can fail say
+ * why in ret_error: the cluster or the task does not fit (as mu_cluster_validate), or the
+ * task's type has no part in what is asked (-MU_EINVALID). */
+
+enum { MU_CLUSTER_TASK_BYTES = 64 }; /* room for a task's name, "/job:worker/task:1" */
+
+/* Who leads the chief and the workers: the chief, or where there is none worker 0 (of a
+ * sparse job the lowest). "" for an empty spec, and when `type` is "evaluator", which
+ * works alone; `type` NULL asks for nobody in particular. -MU_EINVALID when a cluster has
+ * neither chief nor worker. ret_task has MU_CLUSTER_TASK_BYTES. */
+MU_EXPORT int mu_cluster_collective_leader(const mu_cluster *cluster, const char *type,
+                                           mu_error *ret_error, char *ret_task);
+
+/* Who hosts a coordination service by TensorFlow's rule: ps 0, else chief 0, else
+ * worker 0; "" for an empty spec. */
+MU_EXPORT int mu_cluster_coordination_leader(const mu_cluster *cluster,
+                                             mu_error *ret_error, char *ret_task);
+
+/* And by ours, when the option service_hosts says nothing: the chief, which has the
+ * supervisor anyway, else ps 0, else worker 0. */
+MU_EXPORT int mu_cluster_service_host(const mu_cluster *cluster, mu_error *ret_error,
+                                      char *ret_task);
+
+/* How many work together with a task of this type: chief and workers; for the evaluator
+ * the evaluators (1 when it is outside of the cluster). -MU_EINVALID for other types. */
+MU_EXPORT int mu_cluster_worker_count(const mu_cluster *cluster, const char *type,
+                                      mu_error *ret_error, size_t *ret_count);
+
+/* The number of a task among those: the chief has 0, a worker its index plus the number
+ * of chiefs, the evaluator its index. -MU_EINVALID for other types. */
+MU_EXPORT int mu_cluster_id_in_cluster(const mu_cluster *cluster, const char *type,
+                                       int index, mu_error *ret_error, int *ret_id);
+
+/* mu_cluster_task_count of one type: 0 for a type that is not known, -MU_EINVALID only
+ * when none is given (NULL or ""). */
+MU_EXPORT int mu_cluster_job_count(const mu_cluster *cluster, const char *type,
+                                   mu_error *ret_error, size_t *ret_count);
+
+/* mu_cluster_is_chief of a task that must fit the cluster. */
+MU_EXPORT int mu_cluster_check_chief(const mu_cluster *cluster, const char *type,
+                                     int index, mu_error *ret_error, int *ret_chief);
+
+/* ---- The spec as a whole ---- */
+
+/* 1 when no task is in it. */
+MU_EXPORT int mu_cluster_is_empty(const mu_cluster *cluster);
+
+/* 1 when both have the same tasks at the same addresses. A job without tasks is as good
+ * as none, and an address is the same in each of its spellings. */
+MU_EXPORT int mu_cluster_equal(const mu_cluster *a, const mu_cluster *b);
+
+/* The i-th type that has tasks, in the order of the alphabet; NULL past the end. */
+MU_EXPORT const char *mu_cluster_job_at(const mu_cluster *cluster, size_t i);
+
+/* The largest index of a type plus one: mu_cluster_address() of the indices below it is
+ * the job as a list, with NULL for the gaps of a sparse one. 0 without tasks. */
+MU_EXPORT int mu_cluster_job_end(const mu_cluster *cluster, const char *type);
+
+/* The cluster that a task of this type is part of when it trains: for the evaluator the
+ * evaluators alone, for all others (and NULL) everything but those. The caller owns it;
+ * NULL when out of memory. */
+MU_EXPORT mu_cluster *mu_cluster_split(const mu_cluster *cluster, const char *type);
 
 /* The spec as JSON (dense jobs as lists, sparse ones as objects). The caller frees the
  * text with free(); NULL when out of memory. */

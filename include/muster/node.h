@@ -76,6 +76,34 @@ typedef struct mu_node_options {
     unsigned journal_sync;      /* 1: the journal survives a power cut, too; default 0 */
     unsigned heartbeat_ms;      /* default 1000 */
     unsigned silence_ms;        /* a peer not heard for so long is lost; default 5000 */
+    const char *service_hosts;  /* a set of tasks, "chief:0" or "ps:0-1": who may host the
+                                   coordination service (coordination.h), the same on
+                                   all nodes; "none": there is no service. Default NULL:
+                                   chief 0, or else ps 0, or else worker 0 of the
+                                   cluster */
+    const char *store;          /* host: where the service keeps what must outlive its
+                                   host: "memory", the default, for nothing,
+                                   "journal:PATH" for a file, or "etcd:URL,URL", which
+                                   several hosts may share */
+    unsigned store_sync;        /* host: 1, the default: what the service says was kept
+                                   survives a power cut, too */
+    const char *coordinated_jobs; /* task types with commas between, whose tasks are those
+                                   that barriers and registering wait for; the same on
+                                   all nodes; default "chief,worker,ps" */
+    const char *recoverable;    /* host: task types with commas between: when a task of
+                                   theirs fails, the others are not in error; "all", the
+                                   default, or "none" */
+    unsigned suspect_ms;        /* host: a task that it has not heard for so long is
+                                   suspect; default 5000 */
+    unsigned dead_ms;           /* and for so long, has failed; default 10000 */
+    unsigned reconnect_ms;      /* host: so has one whose link is down for so long;
+                                   default 1000 */
+    unsigned stuck_ms;          /* host: and one that does not call mu_agent_progress for
+                                   so long; default 0: never */
+    unsigned leave_ms;          /* host: tasks that are not recoverable leave together, or
+                                   after so long; default 0: each when it likes */
+    unsigned lease_ms;          /* host: one of several that is not heard for so long is
+                                   replaced; default 5000 */
     mu_log_fn log;              /* default NULL: text on standard error */
     void *log_user;
     int log_level;              /* default MU_LOG_INFO */
@@ -88,7 +116,7 @@ MU_EXPORT void mu_node_options_init(mu_node_options *options);
  * start_delay_ms, server_failures and so on; docs/environment.md has the table. An empty
  * variable counts as absent. One that is no whole number, or out of its range, gives
  * -MU_EINVALID, naming it, its text and what was expected; `options` is then as before.
- * Texts (cluster_name, journal) point into the environment. */
+ * Texts (cluster_name, journal, store and so on) point into the environment. */
 MU_EXPORT int mu_node_options_environment(mu_node_options *options, mu_error *ret_error);
 
 /* The exit code by which a cluster manager knows that the chief wants to be restarted: if

@@ -52,6 +52,13 @@ static const struct {
     {"MUSTER_JOURNAL_SYNC", "1", AT(journal_sync), 1},
     {"MUSTER_HEARTBEAT_MS", "20", AT(heartbeat_ms), 20},
     {"MUSTER_SILENCE_MS", "040", AT(silence_ms), 40},
+    {"MUSTER_STORE_SYNC", "0", AT(store_sync), 0},
+    {"MUSTER_SUSPECT_MS", "21", AT(suspect_ms), 21},
+    {"MUSTER_DEAD_MS", "22", AT(dead_ms), 22},
+    {"MUSTER_RECONNECT_MS", "0", AT(reconnect_ms), 0},
+    {"MUSTER_STUCK_MS", "23", AT(stuck_ms), 23},
+    {"MUSTER_LEAVE_MS", "24", AT(leave_ms), 24},
+    {"MUSTER_LEASE_MS", "100", AT(lease_ms), 100},
     {"TF_COORDINATOR_SCHEDULE_START_DELAY", "3", AT(start_delay_ms), 3000},
     {"TF_COORDINATOR_SCHEDULE_START_DELAY_MAX", "86400", AT(start_delay_max_ms),
      86400000},
@@ -100,6 +107,19 @@ static void test_bytes_and_texts(void **state)
     assert_int_equal(options.queue_bytes_max, UINT64_C(68719476736));
     assert_string_equal(options.journal, "/var/lib/chief.journal");
     assert_string_equal(options.cluster_name, "blue");
+    assert_null(options.service_hosts);
+    assert_string_equal(options.store, "memory");
+    assert_string_equal(options.coordinated_jobs, "chief,worker,ps");
+    assert_string_equal(options.recoverable, "all");
+    (void)setenv("MUSTER_SERVICE_HOSTS", "ps:0-1", 1);
+    (void)setenv("MUSTER_STORE", "journal:/var/lib/store", 1);
+    (void)setenv("MUSTER_COORDINATED_JOBS", "worker", 1);
+    (void)setenv("MUSTER_RECOVERABLE", "worker,ps", 1);
+    assert_int_equal(mu_node_options_environment(&options, NULL), 0);
+    assert_string_equal(options.service_hosts, "ps:0-1");
+    assert_string_equal(options.store, "journal:/var/lib/store");
+    assert_string_equal(options.coordinated_jobs, "worker");
+    assert_string_equal(options.recoverable, "worker,ps");
 }
 
 static void test_who_wins(void **state)
@@ -140,6 +160,9 @@ static const struct {
     {"MUSTER_QUEUE_BYTES_MAX", "99999999999999999999",
      "a whole number of 1 to 1125899906842624"},
     {"MUSTER_MEASURE", "yes", "a whole number of 0 to 1"},
+    {"MUSTER_STORE_SYNC", "2", "a whole number of 0 to 1"},
+    {"MUSTER_DEAD_MS", "19", "a whole number of 20 to 86400000"},
+    {"MUSTER_LEASE_MS", "soon", "a whole number of 100 to 3600000"},
     {"MUSTER_RESTART_EXIT_CODE", "256", "a whole number of 0 to 255"},
     {"TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE", "-1", "a whole number of 0 to 255"},
     {"TF_COORDINATOR_SCHEDULE_START_DELAY", "-1",

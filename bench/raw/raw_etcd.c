@@ -1,0 +1,289 @@
+/* What etcd does on this machine: puts of 64 bytes, synced to the disk, by one client
+ * over its gRPC interface. What HTTP/2 needs is spoken here by hand: requests are
+ * bytes that hardly differ, and of the answers only their ends count.
+ *
+ *     raw_etcd [outstanding=1] [seconds=3]
+ */
+#include "raw.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+enum {
+    OUTSTANDING_MAX = 256,
+    VALUE_BYTES = 64,
+    KEY_BYTES = 8,
+    MESSAGE_BYTES = 5 + 2 + KEY_BYTES + 2 + VALUE_BYTES,
+    START_MS = 10000,
+    FRAME_HEAD = 9,
+    FRAME_MAX = 1 << 14,
+    WINDOW_FIRST = 65535,       /* of data that may be sent, before any update */
+
+    FRAME_DATA = 0,
+    FRAME_HEADERS = 1,
+    FRAME_RESET = 3,
+    FRAME_SETTINGS = 4,
+    FRAME_PING = 6,
+    FRAME_GOAWAY = 7,
+    FRAME_WINDOW = 8,
+    FLAG_END_STREAM = 1,        /* the same bit: FLAG_ACK */
+    FLAG_END_HEADERS = 4
+};
+
+/* One connection. */
+struct client {
+    int fd;
+    uint32_t stream;            /* the next one, odd */
+    unsigned under_way;
+    int64_t window;
+    size_t out_size;
+    unsigned char out[OUTSTANDING_MAX * 512];
+};
+
+static struct client client;
+static char folder[] = "/tmp/muster-etcd-XXXXXX";
+static pid_t etcd;
+
+static unsigned free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    raw_check(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
+                  getsockname(fd, (struct sockaddr *)&at, &size) == 0,
+              "a free port");
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+static void end_etcd(void)
+{
+    char command[64];
+
+    if (etcd > 0) {
+        kill(etcd, SIGKILL);
+        waitpid(etcd, NULL, 0);
+        etcd = 0;
+    }
+    (void)snprintf(command, sizeof command, "rm -r %s", folder);
+    if (system(command) != 0)
+        fprintf(stderr, "%s is left behind\n", folder);
+}
+
+static void begin_etcd(unsigned port, unsigned peer_port)
+{
+    char url[64];
+    char peer[64];
+    char cluster[80];
+
+    raw_check(mkdtemp(folder) != NULL, "a folder");
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
+    (void)snprintf(peer, sizeof peer, "http://127.0.0.1:%u", peer_port);
+    (void)snprintf(cluster, sizeof cluster, "default=%s", peer);
+    etcd = fork();
+    raw_check(etcd >= 0, "fork");
+    if (etcd == 0) {
+        alarm(RAW_SECONDS_MAX);
+        raw_check(freopen("/dev/null", "w", stderr) != NULL, "quiet");
+        execlp("etcd", "etcd", "--data-dir", folder, "--listen-client-urls", url,
+               "--advertise-client-urls", url, "--listen-peer-urls", peer,
+               "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
+               (char *)NULL);
+        _exit(1);
+    }
+    (void)atexit(end_etcd);
+}
+
+/* ---- HTTP/2 ---- */
+
+static void put_frame(unsigned type, unsigned flags, uint32_t stream, const void *body,
+                      size_t size)
+{
+    unsigned char *at = client.out + client.out_size;
+
+    raw_check(client.out_size + FRAME_HEAD + size <= sizeof client.out, "room to send");
+    at[0] = (unsigned char)(size >> 16);
+    at[1] = (unsigned char)(size >> 8);
+    at[2] = (unsigned char)size;
+    at[3] = (unsigned char)type;
+    at[4] = (unsigned char)flags;
+    for (int i = 0; i < 4; i++)
+        at[5 + i] = (unsigned char)(stream >> (24 - 8 * i));
+    if (size > 0)
+        memcpy(at + FRAME_HEAD, body, size);
+    client.out_size += FRAME_HEAD + size;
+}
+
+static void flush(void)
+{
+    raw_write_all(client.fd, client.out, client.out_size);
+    client.out_size = 0;
+}
+
+/* A header that is not to be put into any table: "literal without indexing". */
+static size_t put_header(unsigned char *at, const char *name, const char *value)
+{
+    size_t name_size = strlen(name);
+    size_t value_size = strlen(value);
+
+    at[0] = 0;
+    at[1] = (unsigned char)name_size;
+    memcpy(at + 2, name, name_size);
+    at[2 + name_size] = (unsigned char)value_size;
+    memcpy(at + 3 + name_size, value, value_size);
+    return 3 + name_size + value_size;
+}
+
+static size_t put_headers(unsigned char *at)
+{
+    static const char *const headers[][2] = {
+        {":method", "POST"},
+        {":scheme", "http"},
+        {":path", "/etcdserverpb.KV/Put"},
+        {":authority", "localhost"},
+        {"content-type", "application/grpc"},
+        {"te", "trailers"},
+    };
+    size_t size = 0;
+
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        size += put_header(at + size, headers[i][0], headers[i][1]);
+    return size;
+}
+
+/* A gRPC message: not compressed, its length, and the two fields of a PutRequest. */
+static void send_put(void)
+{
+    unsigned char headers[256];
+    unsigned char body[MESSAGE_BYTES] = {0, 0, 0, 0, MESSAGE_BYTES - 5, 0x0a, KEY_BYTES};
+    char key[KEY_BYTES + 1];
+
+    (void)snprintf(key, sizeof key, "key%05u", client.stream / 2 % 100000);
+    memcpy(body + 7, key, KEY_BYTES);
+    body[7 + KEY_BYTES] = 0x12;
+    body[8 + KEY_BYTES] = VALUE_BYTES;
+    memset(body + 9 + KEY_BYTES, 'v', VALUE_BYTES);
+    put_frame(FRAME_HEADERS, FLAG_END_HEADERS, client.stream, headers,
+              put_headers(headers));
+    put_frame(FRAME_DATA, FLAG_END_STREAM, client.stream, body, sizeof body);
+    client.stream += 2;
+    client.under_way++;
+    client.window -= MESSAGE_BYTES;
+}
+
+static uint32_t number_at(const unsigned char *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Returns 1 for the end of an answer. What was taken in is given back as window. */
+static unsigned take_frame(unsigned type, unsigned flags, uint32_t stream,
+                           const unsigned char *body, uint32_t size)
+{
+    unsigned char window[4] = {0, 0, (unsigned char)(size >> 8), (unsigned char)size};
+
+    if (type == FRAME_SETTINGS && (flags & FLAG_END_STREAM) == 0)
+        put_frame(FRAME_SETTINGS, FLAG_END_STREAM, 0, NULL, 0);
+    else if (type == FRAME_PING && (flags & FLAG_END_STREAM) == 0)
+        put_frame(FRAME_PING, FLAG_END_STREAM, 0, body, size);
+    else if (type == FRAME_WINDOW && stream == 0)
+        client.window += number_at(body) & 0x7fffffff;
+    else if (type == FRAME_DATA && size > 0)
+        put_frame(FRAME_WINDOW, 0, 0, window, sizeof window);
+    raw_check(type != FRAME_RESET && type != FRAME_GOAWAY, "a put");
+    return type == FRAME_HEADERS && (flags & FLAG_END_STREAM) != 0;
+}
+
+/* Read what is there: how many answers were whole. */
+static unsigned take_frames(void)
+{
+    static unsigned char in[4 * FRAME_MAX];
+    static size_t in_size;
+    ssize_t n = read(client.fd, in + in_size, sizeof in - in_size);
+    unsigned answers = 0;
+    size_t at = 0;
+
+    raw_check(n > 0, "the connection");
+    in_size += (size_t)n;
+    while (in_size - at >= FRAME_HEAD) {
+        uint32_t size = number_at(in + at) >> 8;
+
+        raw_check(size <= FRAME_MAX, "a frame");
+        if (in_size - at < FRAME_HEAD + size)
+            break;
+        answers += take_frame(in[at + 3], in[at + 4], number_at(in + at + 5),
+                              in + at + FRAME_HEAD, size);
+        at += FRAME_HEAD + size;
+    }
+    memmove(in, in + at, in_size - at);
+    in_size -= at;
+    return answers;
+}
+
+/* Until etcd listens. */
+static void connect_client(unsigned port)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct timespec moment = {.tv_nsec = 50000000};
+    uint64_t limit_ns = bench_now_ns() + (uint64_t)START_MS * 1000000;
+    int one = 1;
+
+    client.fd = socket(AF_INET, SOCK_STREAM, 0);
+    while (connect(client.fd, (struct sockaddr *)&at, sizeof at) != 0) {
+        raw_check(bench_now_ns() < limit_ns, "etcd does not answer: its start");
+        close(client.fd);
+        (void)nanosleep(&moment, NULL);
+        client.fd = socket(AF_INET, SOCK_STREAM, 0);
+    }
+    (void)setsockopt(client.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    client.stream = 1;
+    client.window = WINDOW_FIRST;
+    raw_write_all(client.fd, preface, sizeof preface - 1);
+    put_frame(FRAME_SETTINGS, 0, 0, NULL, 0);
+}
+
+/* How many puts were answered; each that is has another one follow. */
+static uint64_t put_for(unsigned outstanding, uint64_t end_ns)
+{
+    uint64_t count = 0;
+
+    while (bench_now_ns() < end_ns) {
+        unsigned answers;
+
+        while (client.under_way < outstanding && client.window >= MESSAGE_BYTES)
+            send_put();
+        flush();
+        answers = take_frames();
+        count += answers;
+        client.under_way -= answers;
+    }
+    return count;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[] = {"outstanding", "seconds", NULL};
+    unsigned outstanding = raw_arg_number(argc, argv, "outstanding", 1, 1,
+                                          OUTSTANDING_MAX);
+    unsigned seconds = raw_arg_number(argc, argv, "seconds", (unsigned)bench_size(1, 3),
+                                      1, 30);
+    unsigned port = free_port();
+    uint64_t begin_ns;
+    uint64_t count;
+
+    raw_args_check(argc, argv, names);
+    begin_etcd(port, free_port());
+    connect_client(port);
+    (void)put_for(1, bench_now_ns() + 500000000);
+    begin_ns = bench_now_ns();
+    count = put_for(outstanding, begin_ns + (uint64_t)seconds * 1000000000);
+    printf("{\"bench\":\"raw_etcd\",\"metric\":\"put\",\"outstanding\":%u,"
+           "\"value\":%.0f,\"unit\":\"1/s\"}\n",
+           outstanding, bench_rate(count, begin_ns, bench_now_ns()));
+    return 0;
+}

@@ -1,0 +1,155 @@
+#include "node/hosting.h"
+
+#include "actors/messages.h"
+#include "node/devices.h"
+#include "node/stores.h"
+#include "runtime/storage_uv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int check_times(const mu_node_options *o, mu_error *error)
+{
+    if (o->suspect_ms < o->dead_ms)
+        return 0;
+    return mu_error_set(error, -MU_EINVALID,
+                        "option suspect_ms is %u, expected less than dead_ms, which is "
+                        "%u",
+                        o->suspect_ms, o->dead_ms);
+}
+
+static int find_store(struct mu__hosting *hosting, const mu_node_options *o,
+                      mu_error *error)
+{
+    size_t count = mu__service_hosts_count(hosting->hosts);
+    mu_error inner;
+    int rv;
+
+    hosting->store = strdup(o->store == NULL ? "memory" : o->store);
+    if (hosting->store == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    rv = mu__store_find(mu__stores, hosting->store, &inner, &hosting->kind,
+                        &hosting->place);
+    if (rv != 0)
+        return mu_error_set(error, rv, "option store: %s", inner.message);
+    if (!hosting->is_host || hosting->kind->shared || count < 2)
+        return 0;
+    return mu_error_set(error, -MU_EINVALID,
+                        "option store is \"%.80s\", which only one host can have, and "
+                        "service_hosts has %zu: expected one host, or a store that "
+                        "several may share",
+                        hosting->store, count);
+}
+
+static int read_texts(struct mu__hosting *hosting, const mu_node_options *o,
+                      mu_error *error)
+{
+    int rv = mu__service_hosts(o->cluster, o->service_hosts, error, &hosting->hosts);
+
+    if (rv == 0)
+        rv = mu__service_tasks(o->cluster,
+                               o->coordinated_jobs == NULL ? "chief,worker,ps"
+                                                           : o->coordinated_jobs,
+                               error, &hosting->tasks);
+    if (rv == 0)
+        rv = mu__service_recoverable(o->recoverable == NULL ? "all" : o->recoverable,
+                                     error, hosting->recoverable);
+    if (rv != 0)
+        return rv;
+    hosting->is_host = mu__service_is_host(hosting->hosts, o->task_type, o->task_index);
+    hosting->sync = o->store_sync != 0;
+    return find_store(hosting, o, error);
+}
+
+int mu__hosting_init(struct mu__hosting *hosting, const mu_node_options *options,
+                     mu_error *ret_error)
+{
+    int rv = check_times(options, ret_error);
+
+    *hosting = (struct mu__hosting){0};
+    if (rv == 0)
+        rv = read_texts(hosting, options, ret_error);
+    if (rv == 0 && hosting->hosts[0] != '\0') {
+        hosting->devices = mu__devices_read("");
+        if (hosting->devices == NULL)
+            rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    if (rv != 0)
+        mu__hosting_done(hosting);
+    return rv;
+}
+
+void mu__hosting_done(struct mu__hosting *hosting)
+{
+    free(hosting->hosts);
+    free(hosting->tasks);
+    free(hosting->store);
+    mu_value_free(hosting->devices);
+    *hosting = (struct mu__hosting){0};
+}
+
+int mu__hosting_open_file(struct mu__hosting *hosting, mu_error *ret_error)
+{
+    if (!hosting->is_host || hosting->kind != &mu__store_journal)
+        return 0;
+    return mu__storage_uv_open(hosting->place, hosting->sync, ret_error,
+                               &hosting->storage);
+}
+
+void mu__hosting_close_file(struct mu__hosting *hosting)
+{
+    mu__storage_uv_close(hosting->storage);
+    hosting->storage = NULL;
+}
+
+int mu__hosting_open_http(struct mu__hosting *hosting, uv_loop_t *loop,
+                          int (*post)(void *owner, struct mu__msg *msg), void *owner,
+                          mu_error *ret_error)
+{
+    const struct mu__http_curl_config config = {
+        .loop = loop,
+        .done_kind = MU__HTTP_DONE,
+        .post = post,
+        .owner = owner,
+    };
+    int rv;
+
+    if (!hosting->is_host || !hosting->kind->shared)
+        return 0;
+    rv = mu__http_curl_open(&config, &hosting->http);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "no HTTP for the store: %s",
+                                      mu_strerror(rv));
+}
+
+bool mu__hosting_close_http(struct mu__hosting *hosting, void (*closed)(void *arg),
+                            void *arg)
+{
+    struct mu__http_curl *http = hosting->http;
+
+    hosting->http = NULL;
+    if (http == NULL)
+        return false;
+    mu__http_curl_close(http, closed, arg);
+    return true;
+}
+
+void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options *options,
+                        struct mu__member_config *config)
+{
+    config->hosts = hosting->hosts;
+    config->devices = hosting->devices;
+    config->coordination = (struct mu__coordination_config){
+        .store = hosting->kind,
+        .store_place = hosting->place,
+        .storage = hosting->storage,
+        .http = hosting->http == NULL ? NULL : mu__http_curl_door(hosting->http),
+        .tasks = hosting->tasks,
+        .recoverable = hosting->recoverable,
+        .suspect_ms = options->suspect_ms,
+        .dead_ms = options->dead_ms,
+        .reconnect_ms = options->reconnect_ms,
+        .stuck_ms = options->stuck_ms,
+        .leave_ms = options->leave_ms,
+        .lease_ms = options->lease_ms,
+    };
+}

@@ -1,0 +1,201 @@
+#include "node/member_service.h"
+
+#include "actors/messages.h"
+#include "actors/task_set.h"
+#include "resolver/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The canonical text of a set, which is done with then. */
+static int finish(struct mu__task_set *set, const char *option, mu_error *error,
+                  char **ret_text)
+{
+    char *text = mu__task_set_text(set);
+
+    mu__task_set_done(set);
+    if (text == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    if (strlen(text) > MU__TASKS_TEXT_MAX) {
+        int rv = mu_error_set(error, -MU_EINVALID,
+                              "option %s: a set of tasks has at most %d bytes as text, "
+                              "and this one has %zu: its indices have too many gaps",
+                              option, MU__TASKS_TEXT_MAX, strlen(text));
+
+        free(text);
+        return rv;
+    }
+    *ret_text = text;
+    return 0;
+}
+
+/* ---- hosts ---- */
+
+static int add_default(const mu_cluster *cluster, struct mu__task_set *set)
+{
+    static const char *const types[] = {"chief", "ps", "worker"};
+
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (mu_cluster_address(cluster, types[i], 0) != NULL)
+            return mu__task_set_add(set, types[i], 0);
+    return 0;
+}
+
+static int check_hosts(const mu_cluster *cluster, const struct mu__task_set *set,
+                       mu_error *error)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct mu__task_range *range = &set->ranges[i];
+
+        for (uint32_t index = range->first; index <= range->last; index++)
+            if (mu_cluster_address(cluster, range->type, (int)index) == NULL)
+                return mu_error_set(error, -MU_EINVALID,
+                                    "option service_hosts names %s:%u, and the cluster "
+                                    "has no such task",
+                                    range->type, (unsigned)index);
+    }
+    return 0;
+}
+
+static int read_hosts(const mu_cluster *cluster, const char *text, mu_error *error,
+                      struct mu__task_set *ret_set)
+{
+    mu_error inner;
+    int rv = mu__task_set_parse(mu__view_str(text), &inner, ret_set);
+
+    if (rv != 0)
+        return mu_error_set(error, rv, "option service_hosts: %s", inner.message);
+    if (ret_set->count == 0)
+        return mu_error_set(error, -MU_EINVALID,
+                            "option service_hosts is \"%.40s\", expected a set of tasks, "
+                            "as chief:0 or ps:0-1, or none",
+                            text);
+    return check_hosts(cluster, ret_set, error);
+}
+
+int mu__service_hosts(const mu_cluster *cluster, const char *text, mu_error *ret_error,
+                      char **ret_hosts)
+{
+    struct mu__task_set set = {0};
+    int rv = 0;
+
+    if (text == NULL)
+        rv = add_default(cluster, &set);
+    else if (strcmp(text, "none") != 0)
+        rv = read_hosts(cluster, text, ret_error, &set);
+    if (rv != 0) {
+        mu__task_set_done(&set);
+        return rv == -MU_ENOMEM ? mu_error_set(ret_error, rv, "out of memory") : rv;
+    }
+    return finish(&set, "service_hosts", ret_error, ret_hosts);
+}
+
+bool mu__service_is_host(const char *hosts, const char *type, int index)
+{
+    struct mu__task_set set = {0};
+    bool is_host = mu__task_set_parse(mu__view_str(hosts), NULL, &set) == 0 &&
+                   mu__task_set_has(&set, type, (uint32_t)index);
+
+    mu__task_set_done(&set);
+    return is_host;
+}
+
+size_t mu__service_hosts_count(const char *hosts)
+{
+    struct mu__task_set set = {0};
+    size_t count = 0;
+
+    if (mu__task_set_parse(mu__view_str(hosts), NULL, &set) == 0)
+        count = (size_t)mu__task_set_count(&set);
+    mu__task_set_done(&set);
+    return count;
+}
+
+/* ---- types ---- */
+
+/* One type; spaces around it do not count. */
+static int read_type(const char *option, const char *at, size_t length, mu_error *error,
+                     int *ret_type)
+{
+    char name[32];
+    mu_error inner;
+    int rv;
+
+    while (length > 0 && *at == ' ') {
+        at++;
+        length--;
+    }
+    while (length > 0 && at[length - 1] == ' ')
+        length--;
+    (void)snprintf(name, sizeof name, "%.*s", (int)(length < 31 ? length : 31), at);
+    rv = mu__task_type_find(name, &inner, ret_type);
+    return rv == 0 ? 0 : mu_error_set(error, rv, "option %s: %s", option, inner.message);
+}
+
+/* A bit for each type. */
+static int read_types(const char *option, const char *text, mu_error *error,
+                      unsigned *ret_types)
+{
+    unsigned types = 0;
+
+    while (text != NULL) {
+        size_t length = strcspn(text, ",");
+        int type = 0;
+        int rv = read_type(option, text, length, error, &type);
+
+        if (rv != 0)
+            return rv;
+        types |= 1U << type;
+        text = text[length] == ',' ? text + length + 1 : NULL;
+    }
+    *ret_types = types;
+    return 0;
+}
+
+int mu__service_tasks(const mu_cluster *cluster, const char *jobs, mu_error *ret_error,
+                      char **ret_tasks)
+{
+    struct mu__task_set set = {0};
+    unsigned types = 0;
+    const char *type;
+    const char *address;
+    int index;
+    int rv = read_types("coordinated_jobs", jobs, ret_error, &types);
+
+    if (rv != 0)
+        return rv;
+    for (size_t i = 0;
+         rv == 0 && mu_cluster_task_at(cluster, i, &type, &index, &address) == 0; i++) {
+        int number = 0;
+
+        (void)mu__task_type_find(type, NULL, &number);
+        if ((types & 1U << number) != 0)
+            rv = mu__task_set_add(&set, type, (uint32_t)index);
+    }
+    if (rv != 0) {
+        mu__task_set_done(&set);
+        return mu_error_set(ret_error, rv, "out of memory");
+    }
+    return finish(&set, "coordinated_jobs", ret_error, ret_tasks);
+}
+
+int mu__service_recoverable(const char *text, mu_error *ret_error, char *out)
+{
+    unsigned types = 0;
+    size_t used = 0;
+    int rv;
+
+    if (strcmp(text, "all") == 0 || strcmp(text, "none") == 0) {
+        (void)snprintf(out, MU__SERVICE_TYPES_BYTES, "%s", text);
+        return 0;
+    }
+    rv = read_types("recoverable", text, ret_error, &types);
+    if (rv != 0)
+        return rv;
+    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++)
+        if ((types & 1U << type) != 0)
+            used += (size_t)snprintf(out + used, MU__SERVICE_TYPES_BYTES - used, "%s%s",
+                                     used == 0 ? "" : ",", mu__task_type_name(type));
+    return 0;
+}

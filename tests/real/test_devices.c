@@ -1,0 +1,197 @@
+/* What a machine has, read from folders that look like /proc and /sys. */
+#include "node/devices.h"
+
+#include "tests/real/cli.h"
+
+#include <sys/stat.h>
+
+static char root[64];
+
+static void make_folders(const char *path)
+{
+    char at[256];
+
+    (void)snprintf(at, sizeof at, "%s", path);
+    for (char *slash = strchr(at + 1, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(at, 0700);
+        *slash = '/';
+    }
+}
+
+static void put(const char *path, const char *text)
+{
+    char whole[256];
+    FILE *file;
+
+    (void)snprintf(whole, sizeof whole, "%s%s", root, path);
+    make_folders(whole);
+    file = fopen(whole, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_root(void **state)
+{
+    (void)state;
+    cli_folder(root, sizeof root);
+    return 0;
+}
+
+static int remove_root(void **state)
+{
+    char command[128];
+
+    (void)state;
+    (void)snprintf(command, sizeof command, "rm -r '%s'", root);
+    return system(command);
+}
+
+static void expect_gpus(const mu_value *devices, const char *const *names,
+                        const int64_t *bytes)
+{
+    const mu_value *gpus = mu_value_find(devices, "gpus");
+    size_t count = 0;
+
+    while (names[count] != NULL)
+        count++;
+    assert_non_null(gpus);
+    assert_int_equal(mu_value_count(gpus), count);
+    for (size_t i = 0; i < count; i++) {
+        const mu_value *gpu = mu_value_at(gpus, i);
+        const char *name = NULL;
+        int64_t number = -1;
+        size_t size;
+
+        (void)mu_value_get_string(mu_value_find(gpu, "name"), &name, &size);
+        (void)mu_value_get_int(mu_value_find(gpu, "memory_bytes"), &number);
+        assert_string_equal(name, names[i]);
+        assert_int_equal(number, bytes[i]);
+    }
+}
+
+static void put_card(const char *name, const char *vendor, const char *device,
+                     const char *node)
+{
+    char path[160];
+
+    (void)snprintf(path, sizeof path, "/sys/class/drm/%s/device/vendor", name);
+    put(path, vendor);
+    (void)snprintf(path, sizeof path, "/sys/class/drm/%s/device/device", name);
+    put(path, device);
+    (void)snprintf(path, sizeof path, "/sys/class/drm/%s/device/drm/%s/dev", name, node);
+    put(path, "226:0\n");
+}
+
+static void test_no_gpus(void **state)
+{
+    mu_value *devices;
+    int64_t number = 0;
+
+    (void)state;
+    put("/proc/meminfo", "MemFree: 1 kB\nMemTotal:       16303428 kB\nMemTotals: 2 kB\n");
+    devices = mu__devices_read(root);
+    assert_non_null(devices);
+    expect_gpus(devices, (const char *const[]){NULL}, NULL);
+    (void)mu_value_get_int(mu_value_find(devices, "memory_bytes"), &number);
+    assert_int_equal(number, INT64_C(16303428) * 1024);
+    (void)mu_value_get_int(mu_value_find(devices, "cores"), &number);
+    assert_true(number >= 1);
+    assert_non_null(mu_value_find(devices, "host"));
+    mu_value_free(devices);
+}
+
+static void test_cards(void **state)
+{
+    mu_value *devices;
+
+    (void)state;
+    put_card("card0", "0x1a03\n", "0x2000\n", "card0");     /* shows pictures alone */
+    put_card("card1", "0x1002\n", "0x738c\n", "renderD128");
+    put("/sys/class/drm/card1/device/mem_info_vram_total", "34342961152\n");
+    put("/sys/class/drm/card1/device/product_name", "AMD Instinct\x01 MI100 \n");
+    put_card("card2", "0x8086\n", "0x56c0\n", "renderD129");
+    put_card("card3", "0x10de\n", "0x20b0\n", "renderD130");
+    put_card("card4", "0xbeef\n", "0x0001\n", "renderD131");
+    put("/sys/class/drm/card1-DP-1/status", "connected\n");
+    put("/sys/class/drm/renderD128/dev", "226:128\n");
+    devices = mu__devices_read(root);
+    expect_gpus(devices,
+                (const char *const[]){"AMD AMD Instinct? MI100", "Intel 0x56c0",
+                                      "NVIDIA 0x20b0", "0xbeef 0x0001", NULL},
+                (const int64_t[]){INT64_C(34342961152), 0, 0, 0});
+    mu_value_free(devices);
+}
+
+/* Those of NVIDIA's driver are not counted twice. */
+static void test_nvidia(void **state)
+{
+    mu_value *devices;
+
+    (void)state;
+    put("/proc/driver/nvidia/gpus/0000:07:00.0/information",
+        "Model: \t\t NVIDIA A100-SXM4-40GB\nIRQ:   \t\t 301\n");
+    put("/proc/driver/nvidia/gpus/0000:0a:00.0/information", "IRQ: 7\n");
+    put_card("card0", "0x10de\n", "0x20b0\n", "renderD128");
+    put_card("card1", "0x8086\n", "0x56c0\n", "renderD129");
+    devices = mu__devices_read(root);
+    expect_gpus(devices,
+                (const char *const[]){"NVIDIA A100-SXM4-40GB", "NVIDIA", "Intel 0x56c0",
+                                      NULL},
+                (const int64_t[]){0, 0, 0});
+    mu_value_free(devices);
+}
+
+static void test_memory_texts(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } rows[] = {
+        {"MemTotal: 2 kB\n", 2048},
+        {"MemTotal:\t2 kB", 2048},
+        {"", 0},
+        {"MemTotal", 0},
+        {"MemTotal:", 0},
+        {"MemTotal: many kB\n", 0},
+        {"MemFree: 2 kB\nMemTotal:3 kB\n", 3072},
+        {" MemTotal: 2 kB\n", 0},
+        {"MemTotal: 18446744073709551615 kB\n", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (mu__devices_memory(rows[i].text) != rows[i].bytes)
+            fail_msg("row %zu", i);
+}
+
+/* Whatever this machine is, it has a name, a core and some memory. */
+static void test_this_machine(void **state)
+{
+    mu_value *devices = mu__devices_read("");
+    const char *host = "";
+    int64_t bytes = 0;
+    size_t size;
+
+    (void)state;
+    (void)mu_value_get_string(mu_value_find(devices, "host"), &host, &size);
+    (void)mu_value_get_int(mu_value_find(devices, "memory_bytes"), &bytes);
+    assert_true(host[0] != '\0');
+    assert_true(bytes > 0);
+    mu_value_free(devices);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_no_gpus, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_cards, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_nvidia, make_root, remove_root),
+        cmocka_unit_test(test_memory_texts),
+        cmocka_unit_test(test_this_machine),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
