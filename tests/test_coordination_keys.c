@@ -5,13 +5,14 @@
 
 enum { ONCE = 0, OVER = MU__PUT_OVERWRITE, COMPARE = MU__PUT_COMPARE };
 
-/* ---- What agents ask ---- */
+/* ---- What agents ask, who have all answers of before ---- */
 
 static uint64_t put_sized(struct service_agent *agent, const char *key, const void *value,
                           size_t size, uint32_t flags, uint64_t revision)
 {
-    TELL(agent, KEY_PUT, key_put, .token = ++agent->token, .key = mu__view_str(key),
-         .value = {value, (uint32_t)size}, .flags = flags, .revision = revision);
+    TELL(agent, KEY_PUT, key_put, .token = ++agent->token, .done = agent->token,
+         .key = mu__view_str(key), .value = {value, (uint32_t)size}, .flags = flags,
+         .revision = revision);
     return agent->token;
 }
 
@@ -31,13 +32,13 @@ static uint64_t get(struct service_agent *agent, const char *key, bool wait)
 static uint64_t increment(struct service_agent *agent, const char *key, int64_t by)
 {
     TELL(agent, KEY_INCREMENT, key_increment, .token = ++agent->token,
-         .key = mu__view_str(key), .by = by);
+         .done = agent->token, .key = mu__view_str(key), .by = by);
     return agent->token;
 }
 
 static uint64_t delete(struct service_agent *agent, const char *key)
 {
-    TELL(agent, KEY_DELETE, key_delete, .token = ++agent->token,
+    TELL(agent, KEY_DELETE, key_delete, .token = ++agent->token, .done = agent->token,
          .key = mu__view_str(key));
     return agent->token;
 }
