@@ -548,7 +548,11 @@ static void test_group_commit(void **state)
 
 /* ---- Large batches ---- */
 
-enum { LARGE_KEYS = 700 };
+#ifdef MUSTER_TINY
+enum { LARGE_KEYS = 400, LARGE_MS = 720 };
+#else
+enum { LARGE_KEYS = 400, LARGE_MS = 60 };    /* which it takes in all, about */
+#endif
 
 /* Every key has the batch's number. */
 static void write_large(struct contract_holder *h, uint64_t number, unsigned keys)
@@ -598,7 +602,7 @@ static void test_large_batch_is_whole(void **state)
     unsigned seen[3] = {0};
 
     (void)state;
-    for (uint64_t ms = 0; ms < 120; ms++) {
+    for (uint64_t ms = 0; ms < LARGE_MS; ms += LARGE_MS / 30) {
         struct contract_state *s = contract_store_open(&fixture, ms);
         struct contract_holder *h;
         uint64_t committed;
@@ -609,7 +613,7 @@ static void test_large_batch_is_whole(void **state)
         write_large(h, 1, LARGE_KEYS);
         contract_commit(h, 1);
         contract_wait_safe(h, 1);
-        contract_run_ms(s, 300);
+        contract_run_ms(s, 1000);
         assert_int_equal(large_number(s), 1);
         write_large(h, 2, LARGE_KEYS);
         contract_commit(h, 2);
@@ -632,7 +636,7 @@ static void test_large_batch_is_whole(void **state)
 static void test_large_batch_with_losses(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= 40; seed++) {
         struct contract_state *s = contract_store_open(&fixture, seed);
         struct contract_holder *h;
         uint64_t committed;
@@ -717,7 +721,7 @@ static void test_many_pages(void **state)
     write_large(h, 1, LARGE_KEYS);
     contract_commit(h, 1);
     contract_wait_safe(h, 1);
-    contract_run_ms(s, 500);
+    contract_run_ms(s, 1000);
     contract_kill(h);
     h = contract_begin(s, 0);
     assert_int_equal(h->records, LARGE_KEYS * 9 / 10 + 1);

@@ -142,11 +142,18 @@ static void add_bytes(cJSON *object, const char *name, const struct bytes *bytes
 /* The first whose key is `key` or behind it. */
 static size_t find(const struct etcd_data *data, const struct bytes *key)
 {
-    size_t at = 0;
+    size_t from = 0;
+    size_t to = data->entries_count;
 
-    while (at < data->entries_count && compare(&data->entries[at].key, key) < 0)
-        at++;
-    return at;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (compare(&data->entries[middle].key, key) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
 }
 
 static struct entry *get(const struct etcd_data *data, const struct bytes *key)
