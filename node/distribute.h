@@ -146,6 +146,10 @@ int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error);
 /* Serve until the job is done. */
 int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error);
 
+/* The leading task waits until all who join are there to hear of the end; at the limit of
+ * the options it says in the log who is not. */
+void mu__tasks_await_joining(struct mu__distribution *run);
+
 /* The leading task's word that it is, with the code that it came to. A cluster without a
  * chief hears it by the service. */
 int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t limit_ms,

@@ -164,7 +164,7 @@ static void on_answer(void *user, const mu_kv_answer *answer)
 static int listen_to(struct mu__distribution *run, const char *key, int about,
                      mu_error *ret_error)
 {
-    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = key};
+    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = key, .limit_ms = -1};
     struct request *request = malloc(sizeof *request);
     int rv;
 
@@ -659,6 +659,22 @@ int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error)
     if (ret_error != NULL && job.code != 0)
         *ret_error = job;
     return rv != 0 ? rv : job.code;
+}
+
+void mu__tasks_await_joining(struct mu__distribution *run)
+{
+    char *tasks = mu__plan_joining(&run->plan, run->spec.cluster, run->spec.task_type,
+                                   run->spec.task_index);
+    mu_value *states = NULL;
+    mu_error error = {0};
+
+    if (tasks != NULL && tasks[0] != '\0' && has_service(run->node) &&
+        mu_tasks_wait(run->node, tasks, run->options.end_limit_ms, &error, &states) != 0)
+        mu__distribution_say(run, MU_LOG_WARN,
+                             "somebody does not hear that the job is done: %s",
+                             error.message);
+    mu_value_free(states);
+    free(tasks);
 }
 
 /* Nobody but this task is connected any more. */
