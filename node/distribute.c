@@ -364,10 +364,10 @@ static int end_job(struct mu__distribution *run, const mu_error *why, mu_error *
 {
     bool has_chief = mu_cluster_task_count(run->spec.cluster, "chief") > 0;
 
-    if (!run->plan.leads || (run->options.node != NULL && has_chief))
+    if (!run->plan.leads)
         return 0;
     mu__tasks_await_joining(run);
-    if (run->options.keep_server)
+    if (run->options.keep_server || (run->options.node != NULL && has_chief))
         return 0;
     return mu__tasks_end(run->node, has_chief, why, run->options.end_limit_ms, error);
 }
