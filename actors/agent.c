@@ -68,7 +68,8 @@ mu_error mu__agent_error_of(uint32_t code, struct mu__view message, struct mu__v
     mu__view_copy(message, error.message, sizeof error.message);
     mu__view_copy(task, error.task, sizeof error.task);
     if (error.message[0] == '\0')
-        (void)snprintf(error.message, sizeof error.message, "%s", mu_strerror(error.code));
+        (void)snprintf(error.message, sizeof error.message, "%s",
+                       mu_strerror(error.code));
     return error;
 }
 
@@ -106,6 +107,7 @@ void mu__agent_withdraw(struct mu__ctx *ctx, struct agent *a, const mu_error *er
     a->store = 0;
     a->refusal[0] = '\0';
     mu__agent_barriers_forget(a);
+    mu__agent_preempt_forget(a);
     end_session(a);
     mu__agent_fail_all(ctx, a, &kept, false);
 }

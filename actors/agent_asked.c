@@ -265,7 +265,8 @@ static void fail_no_memory(struct mu__ctx *ctx, struct agent *a, struct mu__aske
 {
     mu_error error = {0};
 
-    (void)mu_error_set(&error, -MU_ENOMEM, "the agent has no memory for what it is asked");
+    (void)mu_error_set(&error, -MU_ENOMEM,
+                       "the agent has no memory for what it is asked");
     asked->kind->fail(ctx, a, asked, &error);
 }
 

@@ -175,8 +175,9 @@ static int refuse_thread(const struct mu__agent_barrier *barrier,
                             "this task is at barrier \"%.100s\" already", barrier->name);
     if (barrier->threads != threads)
         return mu_error_set(error, -MU_EINVALID,
-                            "barrier \"%.100s\": %u threads of this task are to meet, and "
-                            "this one says %u", barrier->name, barrier->threads, threads);
+                            "barrier \"%.100s\": %u threads of this task are to meet, "
+                            "and this one says %u", barrier->name, barrier->threads,
+                            threads);
     if (strcmp(barrier->tasks, tasks) != 0)
         return mu_error_set(error, -MU_EINVALID,
                             "barrier \"%.100s\": the first thread said tasks \"%.100s\", "
@@ -277,8 +278,8 @@ void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     barrier = barrier_of(asked);
-    if (!body->stays)
-        barrier->generation++;
+    /* Not always one more: who was restarted has joined a later one. */
+    barrier->generation = body->generation + (body->stays ? 0 : 1);
     error = mu__agent_error_of(body->code, body->message, body->task, body->error_kind);
     end_barrier(ctx, a, barrier, body->code == 0 ? NULL : &error);
 }

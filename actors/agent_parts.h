@@ -113,6 +113,7 @@ struct mu__agent_barrier {
 struct agent_preempt {
     uint64_t rounds;            /* that have begun here */
     uint64_t number;            /* of the last, as the service counts */
+    uint64_t store;             /* of the service that asked */
     uint64_t due_ms;            /* when the agent gives it up by itself */
     uint64_t since_ms;
     mu_preemption last;
@@ -138,14 +139,14 @@ struct agent {
     uint64_t register_ms;       /* when that was */
     struct mu__packed devices;
     struct mu__buf *devices_buf;
-    char refusal[AGENT_WORDS_MAX];  /* why it was not registered; "": it was not refused */
+    char refusal[AGENT_WORDS_MAX];  /* why it was not registered; "": nobody refused */
 
     struct agent_host *host;    /* that is followed; NULL: nobody leads */
     uint64_t host_epoch;        /* with which it is followed */
     uint64_t host_store;
     struct agent_host *linked;  /* all that are up */
     uint32_t linked_count;
-    uint64_t lost_ms;           /* when the last link to a host went down; 0: none was up */
+    uint64_t lost_ms;           /* when the last link to a host went down; 0: none did */
     char lost[AGENT_WORDS_MAX];
     char lost_task[64];
     char trouble[AGENT_WORDS_MAX];
@@ -341,6 +342,9 @@ void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg 
 
 /* A session has begun: a round that goes on is told its step again. */
 void mu__agent_preempt_session(struct mu__ctx *ctx, struct agent *a);
+
+/* The task takes part in no round any more. Whoever waits for one is told otherwise. */
+void mu__agent_preempt_forget(struct agent *a);
 
 /* A round that takes too long is given up. */
 void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a);

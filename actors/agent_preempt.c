@@ -146,6 +146,7 @@ static void begin_round(struct mu__ctx *ctx, struct agent *a,
     uint64_t now_ms = mu__now_ms(ctx);
 
     p->rounds++;
+    p->store = a->host_store;
     p->since_ms = now_ms;
     p->due_ms = now_ms + AGENT_ROUND_MS;
     p->last = (mu_preemption){
@@ -160,6 +161,14 @@ static void begin_round(struct mu__ctx *ctx, struct agent *a,
             p->last.reason);
 }
 
+/* A round that was agreed on here already, when the service does not know whether this
+ * task has heard of it. */
+static bool is_over(const struct agent *a, uint64_t round)
+{
+    return a->preempt.last.agreed != 0 && a->preempt.number == round &&
+           a->preempt.store == a->host_store;
+}
+
 /* The same round asked again, by the same service or another one, is not a new one. */
 void mu__agent_on_preempt_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -169,6 +178,10 @@ void mu__agent_on_preempt_ask(struct mu__ctx *ctx, void *state, struct mu__msg *
 
     if (a->host == NULL || msg->from.node != a->host->node)
         return;
+    if (is_over(a, body->round)) {
+        say_step(ctx, a);
+        return;
+    }
     a->preempt.number = body->round;
     if (!is_agreeing(a))
         begin_round(ctx, a, body);
@@ -218,6 +231,12 @@ void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a)
     (void)mu_error_set(&error, -MU_EDEADLINE,
                        "the coordination service did not say where to stop: %s", words);
     end_round(ctx, a, &error);
+}
+
+void mu__agent_preempt_forget(struct agent *a)
+{
+    if (is_agreeing(a))
+        set_gate(a, MU__GATE_OPEN);
 }
 
 /* ---- calls ---- */

@@ -201,7 +201,7 @@ static bool took_part(const struct mu__barrier *barrier,
 
 /* The outcome of a generation, if this arrival is to be told it: it took part in it, has
  * not come to a later one since, and is no later incarnation of who did. Of the very
- * last, that one hears, too. */
+ * last, that one hears, too, unless it begins anew. */
 static const struct mu__barrier_outcome *
 known_outcome(const struct mu__barrier *barrier, const struct mu__barrier_seat *seat,
               const struct mu__barrier_arrival *arrival, uint64_t generation)
@@ -214,7 +214,9 @@ known_outcome(const struct mu__barrier *barrier, const struct mu__barrier_seat *
         return outcome;
     if (seat->incarnation == arrival->incarnation)
         return generation < seat->generation ? NULL : outcome;
-    return generation + 1 == barrier->generation && !barrier->running ? outcome : NULL;
+    if (arrival->anew || barrier->running || generation + 1 != barrier->generation)
+        return NULL;
+    return outcome;
 }
 
 /* ---- arriving ---- */
@@ -284,7 +286,7 @@ enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
         enum mu__arrived arrived =
             arrive_late(barrier, seat, arrival, generation, ret_outcome);
 
-        if (arrived != MU__ARRIVED_SLOW || !arrival->recoverable)
+        if (arrived != MU__ARRIVED_SLOW || (!arrival->recoverable && !arrival->anew))
             return arrived;
         generation = barrier->generation;
     }

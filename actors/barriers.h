@@ -68,7 +68,7 @@ struct mu__barrier {
     uint32_t seats_count;
     uint32_t seats_size;
     struct mu__map by_slot;     /* slot + 1 -> place among the seats + 1 */
-    uint32_t wanted;            /* how many take part in the generation that began last, */
+    uint32_t wanted;            /* how many take part in the last that began, */
     uint32_t arrived;           /* and how many of them are here */
     uint32_t first;             /* the slot of the first that came to it */
     char *set;                  /* canonical; NULL: not known */
@@ -101,6 +101,8 @@ struct mu__barrier_arrival {
     const char *set;        /* canonical; the task is in it */
     uint32_t slot;
     bool recoverable;
+    bool anew;              /* a later incarnation does not go on where this one was: a
+                               client's processes have nothing to do with each other */
     uint64_t incarnation;   /* not 0 */
     uint64_t token;
 };

@@ -11,7 +11,7 @@
 enum {
     TICK_BUSY_MS = 50,      /* while the store is read or has not answered yet */
     TICK_IDLE_MS = 1000,
-    TICK_LATE_MS = 100,     /* a tick that is later: this host was paused, or overloaded */
+    TICK_LATE_MS = 100,     /* a later tick: this host was paused, or overloaded */
     LATER_MAX = 1 << 18     /* messages that wait for the store; more are dropped, as when
                                there is no memory */
 };

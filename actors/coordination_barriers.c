@@ -567,9 +567,11 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     a.arrival.slot = task->slot;
     a.arrival.recoverable = task->recoverable;
+    a.arrival.anew = strcmp(task->type, "client") == 0;
     a.arrival.incarnation = task->incarnation;
     if (!is_name(body->name) || body->generation > NUMBER_MAX) {
-        refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, and "
+        refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, "
+                                            "and "
                "a generation below 2^62 are expected");
         return;
     }
@@ -719,6 +721,11 @@ void mu__coord_barriers_done(struct coordination *c)
     free(barriers->all);
     free(barriers);
     c->barriers = NULL;
+}
+
+const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c)
+{
+    return &c->barriers->table;
 }
 
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,

@@ -1,9 +1,11 @@
 /* What the parts of the coordination service share.
  *
  *   coordination.c            handlers, the store, what is said when; the tick
- *   coordination_tasks.c      registering, heartbeats, states, errors, resets, leaving
+ *   coordination_tasks.c      registering, heartbeats, failures, resets
+ *   coordination_leave.c      leaving, alone or together
  *   coordination_questions.c  questions about tasks (but for those alive), and all that
  *                             waits for tasks
+ *   coordination_states.c     what is told about tasks
  *   coordination_keys.c       key-values: changes, leases
  *   coordination_reads.c      key-values: gets, lists, watches
  *   coordination_barriers.c   barriers, tasks alive
@@ -67,6 +69,11 @@ struct coordination {
     struct coord_preempt *preempt;
 
     struct coord_tasks *tasks;
+    struct {
+        uint32_t leavers;       /* tasks that leave together */
+        uint32_t leaving;       /* how many of them wait for the others */
+        uint64_t due_ms;        /* for so long; valid while some do */
+    } leave;
     struct coord_questions *questions;
     struct mu__map peers;       /* node + 1 -> struct coord_peer, of all that are up; this
                                    node, which has an agent, too, is one */
@@ -130,14 +137,14 @@ bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t c
 
 /* ---- coordination_tasks.c ---- */
 
-/* Each part has init, and done, which also undoes an init that failed or was not called. */
+/* Each part has init, and done, which also undoes an init that failed or was not
+ * called. */
 int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_tasks_done(struct coordination *c);
 void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_reset(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
                              const struct mu__node_up *news);
 void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -158,9 +165,6 @@ void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c);
 struct mu__roster_task *mu__coord_asker(struct mu__ctx *ctx, struct coordination *c,
                                         uint32_t node, uint64_t token);
 
-/* Its own limit of leaving with others is over. */
-void mu__coord_leave_expired(struct coordination *c, struct mu__roster_task *task);
-
 /* The task fails: it is in ERROR with that error, which the other parts are told, and all
  * other tasks when it shares its fate; and its own agent, unless that knows or will. */
 enum coord_failure {
@@ -173,11 +177,31 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
                     struct mu__roster_task *task, const mu_error *error,
                     enum coord_failure how);
 
+/* The same, in words that follow its name. And: it goes without a failure. */
+void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__roster_task *task, int code, const char *what);
+void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
+                          struct mu__roster_task *task);
+
 /* Whether its failures are those of all others, too. */
 static inline bool mu__coord_shares_fate(const struct mu__roster_task *task)
 {
     return task->coordinated && !task->recoverable;
 }
+
+/* ---- coordination_leave.c ---- */
+
+void mu__coord_leave_init(struct coordination *c);
+void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* It does not wait for others any more; or only if it has asked to. */
+void mu__coord_leave_drop(struct coordination *c, struct mu__roster_task *task);
+void mu__coord_leave_note(struct coordination *c, struct mu__roster_task *task);
+
+/* Something has happened to it, without which tasks cannot leave together. */
+void mu__coord_leave_spoil(struct mu__ctx *ctx, struct coordination *c,
+                           const struct mu__roster_task *task, const char *what);
 
 /* ---- coordination_questions.c ---- */
 
@@ -224,6 +248,12 @@ void mu__coord_questions_forget(struct coordination *c);
 /* Answer everything that waits. */
 void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
                               const mu_error *error);
+
+/* STATES, DEVICES (of those that are connected), or WAIT, which is both, of the tasks of
+ * a set; NULL: of all that are known. The caller's; NULL: out of memory. In
+ * coordination_states.c. */
+mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
+                           const struct mu__task_set *set, enum mu__tasks_what what);
 
 /* The state of a task has changed, after it was connected or not. */
 void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,
@@ -299,6 +329,10 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c);
+
+/* What it is made of, for tests. */
+struct mu__barriers;
+const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c);
 
 /* TASKS_GET with MU__TASKS_ALIVE. */
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,

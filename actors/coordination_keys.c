@@ -15,7 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_BYTES = 20 };     /* "-9223372036854775808" */
+enum { NUMBER_BYTES = 20, EPOCH_SHIFT = 24 };   /* "-9223372036854775808" */
+
+/* Deleted whenever a store is rewritten: the record has the revision, which may be higher
+ * than that of all keys that are left. */
+#define KEY_REVISION MU__KEYS_OWN "/revision"
 
 /* ---- Errors ---- */
 
@@ -50,8 +54,10 @@ struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordina
     if (task != NULL && task->incarnation != 0)
         return task;
     task = mu__roster_at_node(c->roster, node);
+    /* Not with its own code: what is unavailable is asked again. */
     if (task != NULL && task->state == MU__TASK_FAILED)
-        *ret_error = task->error;
+        (void)mu_error_set(ret_error, -MU_EABORTED, "this task is in error: %s",
+                           task->error.message);
     else
         (void)mu_error_set(ret_error, -MU_EPRECONDITION, "this task is not registered at "
                            "%s", c->config.task);
@@ -93,18 +99,28 @@ static void keep_change(struct mu__ctx *ctx, struct coordination *c,
         (void)write_change(ctx, c, entry, deleted);
 }
 
+/* Never one that there was before, also where the last changes were deletions, which a
+ * shared store forgets with their keys: its epochs grow with each batch that is written,
+ * and no batch has 2^24 changes. */
+static uint64_t next_revision(const struct coordination *c)
+{
+    uint64_t least = c->config.store->shared ? c->epoch << EPOCH_SHIFT : 0;
+
+    return (c->revision > least ? c->revision : least) + 1;
+}
+
 /* Put what the entry says under the next revision. */
 static int put(struct mu__ctx *ctx, struct coordination *c, struct mu__key_value *entry,
                mu_error *ret_error)
 {
     int rv;
 
-    entry->revision = c->revision + 1;
+    entry->revision = next_revision(c);
     entry->backing = NULL;
     rv = mu__key_values_put(c->keys->kv, entry, ret_error);
     if (rv != 0)
         return rv;
-    c->revision++;
+    c->revision = entry->revision;
     note_records(c);
     keep_change(ctx, c, entry, false);
     mu__coord_reads_changed(ctx, c, entry);
@@ -116,12 +132,13 @@ static void delete(struct mu__ctx *ctx, struct coordination *c,
                    const struct mu__key_value *entry)
 {
     char copy[MU__KEY_MAX];
-    struct mu__key_value gone = {.revision = ++c->revision,
+    struct mu__key_value gone = {.revision = next_revision(c),
                                  .key = {copy, entry->key.size}};
 
     assert(entry->key.size <= sizeof copy);
     memcpy(copy, entry->key.data, entry->key.size);
     (void)mu__key_values_remove(c->keys->kv, entry->key);
+    c->revision = gone.revision;
     note_records(c);
     keep_change(ctx, c, &gone, true);
     mu__coord_reads_deleted(ctx, c, gone.key, gone.revision);
@@ -519,6 +536,8 @@ static int visit_result(struct coordination *c, const struct mu__store_result *b
     if (agent == NULL)
         return -MU_ENOMEM;
     mu__asked_done(agent, body->done);
+    if (body->revision > c->revision)
+        c->revision = body->revision;
     if (mu__asked_look(agent, body->token, &known) == MU__ASKED_NEW) {
         rv = mu__asked_reserve(agent, NULL);
         if (rv == 0)
@@ -577,7 +596,8 @@ int mu__coord_keys_rewrite(struct mu__ctx *ctx, struct coordination *c)
     struct mu__key_values *kv = c->keys->kv;
     struct mu__key_value entry;
     bool more = mu__key_values_next(kv, mu__view_str(""), false, &entry);
-    int rv = 0;
+    int rv = write_change(ctx, c, &(struct mu__key_value){
+        .revision = c->revision, .key = mu__view_str(KEY_REVISION)}, true);
 
     while (more && rv == 0) {
         rv = write_change(ctx, c, &entry, false);

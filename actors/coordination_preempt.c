@@ -86,8 +86,8 @@ static void write_record(struct mu__ctx *ctx, struct coordination *c)
                     p->grace_ms, p->by, p->token, p->task, p->reason);
     rv = mu__coord_keys_put_own(ctx, c, KEY, text, (size_t)size);
     if (rv != 0)
-        mu__log(ctx, MU__LOG_ERROR, "round %" PRIu64 " of preemption cannot be stored: %s",
-                p->round, mu_strerror(rv));
+        mu__log(ctx, MU__LOG_ERROR, "round %" PRIu64 " of preemption cannot be stored: "
+                "%s", p->round, mu_strerror(rv));
 }
 
 static bool read_record(struct coord_preempt *p, struct mu__view value)
@@ -358,7 +358,8 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
                        const struct mu__roster_task *task, uint64_t token)
 {
     struct coord_preempt *p = c->preempt;
-    struct notice *notice = p->notices_count < NOTICES_MAX ? malloc(sizeof *notice) : NULL;
+    struct notice *notice =
+        p->notices_count < NOTICES_MAX ? malloc(sizeof *notice) : NULL;
     mu_error error;
 
     if (notice == NULL) {

@@ -865,13 +865,24 @@ static void drop_held(struct coord_reads *r, uint32_t node, uint64_t token)
     r->held_end = link;
 }
 
+/* One for each watch, and not too many. */
+static unsigned pages_due(const struct coord_reads *r)
+{
+    unsigned count = 0;
+
+    for (const struct coord_wait *wait = r->pages;
+         wait != NULL && count < COORD_SNAPSHOT_PAGES; wait = wait->page_next)
+        count++;
+    return count;
+}
+
 void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_reads *r = c->keys->reads;
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     release_held(ctx, c);
-    for (unsigned i = 0; i < COORD_SNAPSHOT_PAGES && r->pages != NULL; i++)
+    for (unsigned pages = pages_due(r); pages > 0 && r->pages != NULL; pages--)
         next_page(ctx, c);
     if (r->pages != NULL)
         mu__coord_wake_at(ctx, c, now_ms + 1);

@@ -12,29 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMED_MAX = 5 };     /* tasks that are named in a message */
-
 struct coord_tasks {
     mu_error told;              /* what the connected tasks were told last: another one's
                                    failure */
     uint64_t told_count;
     uint32_t fresh;             /* tasks that registered since then, at most */
-    uint32_t leavers;           /* tasks that leave together */
-    uint32_t leaving;           /* how many of them wait for the others */
-    uint64_t leave_due_ms;      /* valid while some are */
 };
-
-static bool shares_leave(const struct coordination *c, const struct mu__roster_task *task)
-{
-    return c->config.leave_ms > 0 && mu__coord_shares_fate(task);
-}
-
-static void set_leaving(struct coordination *c, struct mu__roster_task *task,
-                        bool leaving)
-{
-    c->tasks->leaving = c->tasks->leaving + leaving - task->leaving;
-    task->leaving = leaving;
-}
 
 static bool is_connected(const struct mu__roster_task *task)
 {
@@ -61,7 +44,8 @@ static void say_error(struct mu__ctx *ctx, struct coordination *c, uint32_t node
     mu__coord_say(ctx, c, node, msg);
 }
 
-static void tell(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_task *task)
+static void tell(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task)
 {
     task->told = true;
     say_error(ctx, c, task->node, &c->tasks->told, false);
@@ -85,8 +69,6 @@ static void tell_all(struct mu__ctx *ctx, struct coordination *c, const mu_error
 }
 
 /* ---- Changes of state ---- */
-
-static void fail_leave(struct mu__ctx *ctx, struct coordination *c, const char *why);
 
 /* Its state is another one now; whoever waits for it hears of that. */
 static void moved(struct mu__ctx *ctx, struct coordination *c,
@@ -117,18 +99,6 @@ static void tell_parts_gone(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_preempt_task_gone(ctx, c, task);
 }
 
-/* The barrier at shutdown cannot pass without it. */
-static void spoil_leave(struct mu__ctx *ctx, struct coordination *c,
-                        const struct mu__roster_task *task, const char *what)
-{
-    char why[160];
-
-    if (c->tasks->leaving == 0 || !shares_leave(c, task))
-        return;
-    (void)snprintf(why, sizeof why, "%s %s", task->name, what);
-    fail_leave(ctx, c, why);
-}
-
 void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
                     struct mu__roster_task *task, const mu_error *error,
                     enum coord_failure how)
@@ -137,7 +107,7 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
     mu_error answer = *error;
     bool was_connected = is_connected(task);
 
-    set_leaving(c, task, false);
+    mu__coord_leave_drop(c, task);
     task->own_word = how == COORD_FAILED_OWN;
     move(ctx, c, task, MU__TASK_FAILED, &failure);
     task->lost = how == COORD_FAILED_LOST && task->recoverable;
@@ -151,11 +121,11 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
         say_error(ctx, c, task->node, &failure, true);
     if (mu__coord_shares_fate(task))
         tell_all(ctx, c, &failure);
-    spoil_leave(ctx, c, task, "has failed");
+    mu__coord_leave_spoil(ctx, c, task, "has failed");
 }
 
-static void fail_with(struct mu__ctx *ctx, struct coordination *c,
-                      struct mu__roster_task *task, int code, const char *what)
+void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__roster_task *task, int code, const char *what)
 {
     mu_error error;
 
@@ -175,15 +145,15 @@ static void lose(struct mu__ctx *ctx, struct coordination *c,
 }
 
 /* It goes without a failure. */
-static void disconnect(struct mu__ctx *ctx, struct coordination *c,
-                       struct mu__roster_task *task)
+void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
+                          struct mu__roster_task *task)
 {
     bool was_connected = is_connected(task);
     mu_error error;
 
     (void)mu_error_set(&error, -MU_EPRECONDITION, "%s is not registered any more",
                        task->name);
-    set_leaving(c, task, false);
+    mu__coord_leave_drop(c, task);
     mu__coord_questions_answer(ctx, c, task, -1, &error);
     move(ctx, c, task, MU__TASK_DISCONNECTED, NULL);
     if (was_connected)
@@ -210,10 +180,10 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
                            "%s has registered with another incarnation, which takes the "
                            "place of this one", task->name);
         mu__coord_questions_answer(ctx, c, task, COORD_ASKS_REGISTER, &replaced);
-        disconnect(ctx, c, task);
+        mu__coord_disconnect(ctx, c, task);
         return 0;
     }
-    fail_with(ctx, c, task, -MU_EUNAVAILABLE, "was restarted");
+    mu__coord_fail_with(ctx, c, task, -MU_EUNAVAILABLE, "was restarted");
     if (task->recoverable)
         return 0;
     return mu_error_set(ret_error, -MU_EABORTED,
@@ -425,7 +395,7 @@ static void fail_stuck(struct mu__ctx *ctx, struct coordination *c,
     (void)snprintf(what, sizeof what,
                    "is stuck: its node lives, its program has not got on for %" PRIu32
                    " ms (progress %" PRIu64 ")", c->config.stuck_ms, task->progress);
-    fail_with(ctx, c, task, -MU_EDEADLINE, what);
+    mu__coord_fail_with(ctx, c, task, -MU_EDEADLINE, what);
 }
 
 /* 0, or why a heartbeat does not count. One that crosses its task's leaving does. */
@@ -521,11 +491,11 @@ static int reset(struct mu__ctx *ctx, struct coordination *c,
     if (is_connected(task) && task->incarnation != peer->incarnation)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "%s is registered with another incarnation", task->name);
-    set_leaving(c, task, false);
+    mu__coord_leave_drop(c, task);
     (void)mu_error_set(&error, -MU_EABORTED, "%s was reset", task->name);
     mu__coord_questions_answer(ctx, c, task, -1, &error);
-    disconnect(ctx, c, task);
-    spoil_leave(ctx, c, task, "was reset");
+    mu__coord_disconnect(ctx, c, task);
+    mu__coord_leave_spoil(ctx, c, task, "was reset");
     return 0;
 }
 
@@ -540,133 +510,6 @@ void mu__coord_on_reset(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     (void)reset(ctx, c, peer, &error);
     mu__coord_answer(ctx, c, peer->node, body->token, &error);
-}
-
-/* ---- Leaving ---- */
-
-static bool is_missing_leaver(void *user, const struct mu__roster_task *task)
-{
-    return shares_leave(user, task) && !task->leaving;
-}
-
-/* It is leaving as long as a question of it waits for that. */
-static void note_leaving(struct coordination *c, struct mu__roster_task *task)
-{
-    set_leaving(c, task, mu__coord_question_waits(c, task, COORD_ASKS_LEAVE));
-}
-
-void mu__coord_leave_expired(struct coordination *c, struct mu__roster_task *task)
-{
-    note_leaving(c, task);
-}
-
-/* All that wait leave, and are told `error`; NULL: 0. */
-static void end_leave(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
-{
-    for (uint32_t i = 0; i < c->roster->count; i++) {
-        struct mu__roster_task *task = c->roster->tasks[i];
-
-        if (!task->leaving)
-            continue;
-        set_leaving(c, task, false);
-        mu__coord_questions_answer(ctx, c, task, COORD_ASKS_LEAVE, error);
-        disconnect(ctx, c, task);
-    }
-}
-
-static void fail_leave(struct mu__ctx *ctx, struct coordination *c, const char *why)
-{
-    char missing[320];
-    mu_error error;
-
-    (void)mu__roster_words(c->roster, mu__coord_clock(ctx, c), is_missing_leaver, c,
-                           NAMED_MAX, missing, sizeof missing);
-    (void)mu_error_set(&error, -MU_EINTERNAL,
-                       "tasks could not leave together: %s; %" PRIu32 " of %" PRIu32
-                       " were leaving, missing: %s", why, c->tasks->leaving,
-                       c->tasks->leavers, missing);
-    end_leave(ctx, c, &error);
-}
-
-/* Those that did not come are in error. */
-static void end_leave_late(struct mu__ctx *ctx, struct coordination *c)
-{
-    char why[64];
-
-    (void)snprintf(why, sizeof why, "%" PRIu32 " ms are over", c->config.leave_ms);
-    fail_leave(ctx, c, why);
-    for (uint32_t i = 0; i < c->roster->count; i++)
-        if (is_connected(c->roster->tasks[i]) && shares_leave(c, c->roster->tasks[i]))
-            fail_with(ctx, c, c->roster->tasks[i], -MU_EINTERNAL,
-                      "did not leave with the others");
-}
-
-static const struct mu__roster_task *in_error(const struct coordination *c)
-{
-    for (uint32_t i = 0; i < c->roster->count; i++)
-        if (shares_leave(c, c->roster->tasks[i]) &&
-            c->roster->tasks[i]->state == MU__TASK_FAILED)
-            return c->roster->tasks[i];
-    return NULL;
-}
-
-static void leave_together(struct mu__ctx *ctx, struct coordination *c,
-                           struct mu__roster_task *task,
-                           const struct mu__task_leave *body)
-{
-    const struct mu__roster_task *failed =
-        c->tasks->leaving == 0 ? in_error(c) : NULL;
-
-    if (c->tasks->leaving == 0)
-        c->tasks->leave_due_ms = mu__coord_clock(ctx, c) + c->config.leave_ms;
-    mu__coord_question_ask(ctx, c, task, &(struct coord_ask){
-        .kind = COORD_ASKS_LEAVE,
-        .node = task->node,
-        .token = body->token,
-        .limit_ms = body->limit_ms,
-    });
-    note_leaving(c, task);
-    if (!task->leaving)
-        return;
-    if (failed != NULL)
-        spoil_leave(ctx, c, failed, "is in error");
-    else if (c->tasks->leaving == c->tasks->leavers)
-        end_leave(ctx, c, NULL);
-    else
-        mu__coord_wake_at(ctx, c, c->tasks->leave_due_ms);
-}
-
-/* One that is in error leaves all the same, and hears of it. */
-static void leave_in_error(struct mu__ctx *ctx, struct coordination *c,
-                           struct mu__roster_task *task, uint64_t token)
-{
-    mu_error error;
-
-    (void)mu_error_set(&error, -MU_EPRECONDITION, "%s leaves in error: %s", task->name,
-                       task->error.message);
-    mu__coord_answer(ctx, c, task->node, token, &error);
-    disconnect(ctx, c, task);
-}
-
-void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    struct coordination *c = state;
-    const struct mu__task_leave *body = mu__body(msg);
-    struct mu__roster_task *task = mu__roster_at_node(c->roster, msg->from.node);
-
-    if (task != NULL && task->state == MU__TASK_FAILED) {
-        leave_in_error(ctx, c, task, body->token);
-        return;
-    }
-    task = mu__coord_asker(ctx, c, msg->from.node, body->token);
-    if (task == NULL)
-        return;
-    if (shares_leave(c, task)) {
-        leave_together(ctx, c, task, body);
-        return;
-    }
-    mu__coord_answer(ctx, c, msg->from.node, body->token, NULL);
-    disconnect(ctx, c, task);
 }
 
 /* ---- Links ---- */
@@ -697,7 +540,7 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
     if (task == NULL)
         return;
     mu__coord_questions_drop(c, task, node);
-    note_leaving(c, task);
+    mu__coord_leave_note(c, task);
     if (!task->up || task->node != node)
         return;
     mu__roster_link_down(c->roster, task, now_ms);
@@ -766,12 +609,7 @@ static void judge_silence(struct mu__ctx *ctx, struct coordination *c)
 void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c)
 {
     judge_silence(ctx, c);
-    if (c->tasks->leaving == 0)
-        return;
-    if (c->tasks->leave_due_ms <= mu__coord_clock(ctx, c))
-        end_leave_late(ctx, c);
-    else
-        mu__coord_wake_at(ctx, c, c->tasks->leave_due_ms);
+    mu__coord_leave_tick(ctx, c);
 }
 
 /* ---- Life ---- */
@@ -789,8 +627,7 @@ int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c)
     mu__task_set_done(&set);
     if (c->tasks == NULL || c->roster == NULL)
         return -MU_ENOMEM;
-    for (uint32_t i = 0; i < c->roster->count; i++)
-        c->tasks->leavers += shares_leave(c, c->roster->tasks[i]);
+    mu__coord_leave_init(c);
     return 0;
 }
 
@@ -808,7 +645,7 @@ static void forget(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_questions_forget(c);
     mu__roster_clear(c->roster, mu__coord_clock(ctx, c));
     for (uint32_t i = 0; i < c->roster->count; i++)
-        set_leaving(c, c->roster->tasks[i], false);
+        mu__coord_leave_drop(c, c->roster->tasks[i]);
     c->tasks->fresh = 0;
 }
 

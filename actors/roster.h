@@ -48,13 +48,13 @@ struct mu__roster_task {
     bool up;                    /* a link to it is, or it is on the service's own node */
     uint32_t node;              /* the link to it, valid while it is up; 0 is this node */
     uint64_t heard_ms;          /* by mu__coord_clock, as all times here */
-    uint64_t down_ms;           /* since when its link is down; valid while it is not up */
+    uint64_t down_ms;           /* since when its link is down; valid while not up */
     uint64_t since_ms;          /* of its state */
     uint64_t version;           /* of the roster when its state changed last */
     uint64_t progress;
     uint64_t progress_ms;       /* when that moved */
-    bool lost;                  /* FAILED for silence or a broken link, and recoverable: it
-                                   was not told, and registers again */
+    bool lost;                  /* FAILED for silence or a broken link, and recoverable:
+                                   it was not told, and registers again */
     bool leaving;               /* waits for others to leave with it */
     bool told;                  /* of another one's failure, since it registered */
     uint64_t told_count;        /* of such failures when it registered */

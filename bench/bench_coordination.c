@@ -5,6 +5,7 @@
  * hand, with nothing behind them. */
 #include "cluster.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -26,6 +27,7 @@ struct flow {
     char value[VALUE_BYTES];
     uint64_t left;              /* to begin; on the loop once it has begun */
     uint64_t unanswered;
+    uint64_t revision;          /* of the last answer */
     pthread_mutex_t lock;
     pthread_cond_t done;
     bool over;
@@ -39,6 +41,10 @@ static void answered(void *user, const mu_kv_answer *answer)
 
     if (answer->code != 0)
         cluster_die("request", answer->error->message);
+    if (flow->ask.operation == MU_KV_PUT && flow->revision != 0 &&
+        answer->revision != flow->revision + 1)
+        cluster_die("put", "not each once, in order");
+    flow->revision = answer->revision;
     if (flow->left > 0)
         begin_next(flow);
     if (--flow->unanswered > 0)
@@ -95,6 +101,7 @@ static double run_flow(mu_node *node, int operation, uint64_t outstanding, uint6
 
     if (flow == NULL)
         cluster_die("flow", "out of memory");
+    assert(count >= outstanding);
     flow_init(flow, node, operation);
     flow->left = count - outstanding;
     flow->unanswered = count;
@@ -363,7 +370,8 @@ static unsigned count_addresses(const char *json)
     return count;
 }
 
-/* A worker takes part in the barriers; the chief hosts the keys, and waits for its end. */
+/* A worker takes part in the barriers; the chief hosts the keys, and waits for its
+ * end. */
 static int play_task(char **argv)
 {
     mu_node *node = open_task(argv[4], argv[2], atoi(argv[3]));

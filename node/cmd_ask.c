@@ -2,6 +2,7 @@
 
 #include "node/cmd.h"
 #include "node/cmd_spec.h"
+#include "node/node.h"
 #include "node/route.h"
 #include "resolver/cluster.h"
 
@@ -130,6 +131,24 @@ static mu_node_options options_of(struct cmd_ask *ask, const char *route)
     return options;
 }
 
+/* Who is there is not known before it answers, so it is in no cluster. */
+static int open_any(struct cmd_ask *ask, mu_node_options *options, mu_error *error)
+{
+    const struct mu__node_extra extra = {
+        .dials_any = ask->address,
+        .hosts = ask->hosts_any,
+    };
+    mu_cluster *none = mu_cluster_new();
+    int rv;
+
+    if (none == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    options->cluster = none;
+    rv = mu__node_open(options, &extra, error, &ask->node);
+    mu_cluster_free(none);
+    return rv;
+}
+
 static int ask_as_client(struct cmd_ask *ask, cmd_find_fn find, cmd_question_fn question,
                          mu_error *error)
 {
@@ -141,7 +160,8 @@ static int ask_as_client(struct cmd_ask *ask, cmd_find_fn find, cmd_question_fn 
         return CMD_USAGE;
     mu__route(ask->address, route);
     options = options_of(ask, route);
-    rv = mu_node_open(&options, error, &ask->node);
+    rv = ask->hosts_any != NULL ? open_any(ask, &options, error)
+                                : mu_node_open(&options, error, &ask->node);
     if (rv != 0)
         return rv == -MU_EINVALID ? CMD_USAGE : CMD_ADDRESS;
     rv = question(ask, error);

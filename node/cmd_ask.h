@@ -15,13 +15,15 @@ struct cmd_ask {
     mu_cluster *asked;      /* those who are asked: the chief alone, say */
     char *hosts;            /* of the service, where it is asked; NULL: it is not */
     const char *address;    /* of the first of them */
+    const char *hosts_any;  /* the service is asked at `address`, by whichever of this set
+                               is there; NULL: `asked` says who is */
     int own_index;
     mu_node *node;
     void *user;             /* of cmd_ask_of */
 };
 
-/* Whom to ask: fills in asked, hosts and address, and may own_index; else the usage is
- * wrong. */
+/* Whom to ask: fills in asked, hosts and address, and may own_index and hosts_any; else
+ * the usage is wrong. */
 typedef int (*cmd_find_fn)(struct cmd_ask *ask, mu_error *error);
 
 /* Returns the exit code, with words in `error` when that is not CMD_FINE; "" there: there

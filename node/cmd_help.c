@@ -59,8 +59,8 @@ const struct cmd_verb cmd_verbs[] = {
      "KEY"},
     {"kv put", CMD_KV_PUT, cmd_kv_put, "give a key a value",
      "Prints the key's new revision. VALUE \"-\" reads standard input, up to 1 MiB; one\n"
-     "that begins like a flag stands behind \"--\". With --insert or --compare nothing is\n"
-     "changed, and the exit code is 1, unless the key is as they say.\n",
+     "that begins like a flag stands behind \"--\". With --insert or --compare nothing\n"
+     "is changed, and the exit code is 1, unless the key is as they say.\n",
      "  muster kv put config/rate 0.1 --address tcp://127.0.0.1:4000\n"
      "  muster kv put model/weights - --insert --cluster @cluster.json <weights.bin\n",
      "KEY VALUE"},

@@ -305,8 +305,9 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_ADDRESS] = {
         .name = "address", .variable = "MUSTER_CHIEF", .kind = CMD_TEXT,
         .verbs = ASKERS, .word = "URL",
-        .help = "the chief's address, \"tcp://host:port\", or that of the first of "
-                "--service-hosts; without it --cluster or TF_CONFIG says it",
+        .help = "the chief's address, \"tcp://host:port\"; or, for verbs that ask the "
+                "coordination service, its host's; without it --cluster or TF_CONFIG "
+                "says it",
     },
     [CMD_FLAG_WAIT] = {
         .name = "wait", .variable = "MUSTER_WAIT", .kind = CMD_SWITCH,

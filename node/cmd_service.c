@@ -15,6 +15,9 @@
 
 enum { LEAVE_LIMIT_MS = 500 };
 
+/* All that may host the service. */
+static const char anybody[] = "chief:0,evaluator:0,ps:0-999999,worker:0-999999";
+
 bool cmd_wants_json(const struct cmd_ask *ask)
 {
     return cmd_number(ask->options, CMD_FLAG_OUTPUT) == 1;
@@ -34,26 +37,36 @@ int64_t cmd_patience(const struct cmd_ask *ask)
 
 /* ---- whom to ask ---- */
 
-/* The task at --address: the first of the hosts, or the chief. */
+static int max(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* The task at --address: the first of the hosts, or whoever is there; then warnings say
+ * why it does not want us. */
 static int find_by_address(struct cmd_ask *ask, const char *hosts, mu_error *error)
 {
     struct mu__task_set set = {0};
-    char type[16] = "chief";
     char host[32];
-    int index = 0;
-    int rv = hosts == NULL
-                 ? 0
-                 : mu__task_set_parse(mu__view_str(hosts), error, &set);
+    int rv;
 
-    if (rv == 0 && set.count > 0) {
-        (void)snprintf(type, sizeof type, "%s", set.ranges[0].type);
-        index = (int)set.ranges[0].first;
+    if (hosts == NULL) {
+        ask->hosts_any = anybody;
+        ask->log.level = max(ask->log.level, MU_LOG_WARN);
+        return cmd_ask_at(ask, "chief", 0, error);
+    }
+    rv = mu__task_set_parse(mu__view_str(hosts), error, &set);
+    if (rv == 0 && set.count == 0)
+        rv = mu_error_set(error, -MU_EINVALID, "expected a task in --service-hosts");
+    if (rv == 0)
+        rv = cmd_ask_at(ask, set.ranges[0].type, (int)set.ranges[0].first, error);
+    if (rv == 0) {
+        (void)snprintf(host, sizeof host, "%s:%u", set.ranges[0].type,
+                       (unsigned)set.ranges[0].first);
+        rv = mu__service_hosts(ask->asked, host, error, &ask->hosts);
     }
     mu__task_set_done(&set);
-    if (rv == 0)
-        rv = cmd_ask_at(ask, type, index, error);
-    (void)snprintf(host, sizeof host, "%s:%d", type, index);
-    return rv == 0 ? mu__service_hosts(ask->asked, host, error, &ask->hosts) : rv;
+    return rv;
 }
 
 static int add_hosts(struct cmd_ask *ask, mu_error *error)
@@ -177,6 +190,10 @@ static int ask_registered(struct cmd_ask *ask, mu_error *error)
     int rv = mu_agent_register(ask->node, 0, cmd_limit(ask), error);
     int code;
 
+    if (rv == -MU_EDEADLINE && ask->hosts_any != NULL)
+        (void)mu_error_set(error, rv,
+                           "no coordination service was reached at %s within %lld ms",
+                           ask->address, (long long)cmd_limit(ask));
     if (rv != 0)
         return cmd_ask_code(rv);
     code = service->question(ask, error);

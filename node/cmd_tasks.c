@@ -8,9 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_own(const struct cmd_ask *ask, const mu_value *task)
+/* Not worth a line: this process, and clients as it, that have been and gone. */
+static bool is_hidden(const struct cmd_ask *ask, const mu_value *task)
 {
-    return strcmp(cmd_map_text(task, "task"), mu_node_task(ask->node)) == 0;
+    if (strcmp(cmd_map_text(task, "task"), mu_node_task(ask->node)) == 0)
+        return true;
+    return cmd_text(ask->options, CMD_FLAG_TASKS) == NULL &&
+           strcmp(cmd_map_text(task, "type"), "client") == 0 &&
+           strcmp(cmd_map_text(task, "state"), "disconnected") == 0;
 }
 
 static bool is_connected(const mu_value *task)
@@ -70,14 +75,14 @@ static void print_table(const struct cmd_ask *ask, const mu_value *tasks)
 
     cmd_table_init(&table, "TASK|STATE|FOR|HEARD|INCARNATION|COORDINATED");
     for (size_t i = 0; i < mu_value_count(tasks); i++)
-        if (!is_own(ask, mu_value_at(tasks, i)))
+        if (!is_hidden(ask, mu_value_at(tasks, i)))
             task_row(&table, mu_value_at(tasks, i));
     cmd_table_print(&table, "tasks");
     cmd_table_done(&table);
     for (size_t i = 0; i < mu_value_count(tasks); i++) {
         const mu_value *task = mu_value_at(tasks, i);
 
-        if (error_text(task)[0] == '\0' || is_own(ask, task))
+        if (error_text(task)[0] == '\0' || is_hidden(ask, task))
             continue;
         (void)printf("%s  %s: %s\n", any ? "" : "\nerrors\n", cmd_map_text(task, "task"),
                      error_text(task));
@@ -90,7 +95,7 @@ static int print_json(const struct cmd_ask *ask, const mu_value *tasks)
     cJSON *list = cJSON_CreateArray();
 
     for (size_t i = 0; i < mu_value_count(tasks); i++)
-        if (!is_own(ask, mu_value_at(tasks, i)))
+        if (!is_hidden(ask, mu_value_at(tasks, i)))
             (void)cJSON_AddItemToArray(list, cmd_json_value(mu_value_at(tasks, i)));
     return cmd_json_print(list);
 }
@@ -135,7 +140,7 @@ static int print_changes(const struct cmd_ask *ask, const mu_value *before,
         const mu_value *task = mu_value_at(tasks, i);
         const mu_value *old = find_task(before, cmd_map_text(task, "task"));
 
-        if (is_own(ask, task) ||
+        if (is_hidden(ask, task) ||
             (old != NULL && is_same(old, task, "state") &&
              is_same(old, task, "incarnation")))
             continue;

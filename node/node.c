@@ -378,6 +378,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
 
     mu__hosting_config(&node->hosting, o, &config);
     if (extra != NULL) {
+        config.hosts = extra->hosts != NULL ? extra->hosts : config.hosts;
         config.only = extra->only;
         config.only_why = extra->only_why;
         config.dials_any = extra->dials_any;

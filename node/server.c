@@ -175,6 +175,8 @@ int mu__server_wait_open(const mu_node_options *options, mu_error *ret_error,
     waiting.task_type = MU__LINK_UNKNOWN;
     waiting.task_index = 0;
     waiting.journal = NULL;
+    waiting.service_hosts = "none";
+    waiting.store = NULL;
     rv = mu__node_open(&waiting, &extra, ret_error, ret_node);
     mu_cluster_free(none);
     return rv;
@@ -617,6 +619,7 @@ static int open_offering(const mu_server_offer *offer, const char *url,
     options.cluster_name = offer->cluster_name;
     options.task_type = MU__OFFER_TYPE;
     options.task_index = random_index();
+    options.service_hosts = "none";
     options.bind_address = offer->bind_address != NULL ? offer->bind_address
                            : route[0] == '\0'          ? NULL
                                                        : route;

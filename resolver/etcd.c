@@ -484,7 +484,7 @@ int mu__etcd_txn_ranged(const struct mu__etcd_answer *answer, size_t at,
     return read_entries(range, ret_error, ret_entries);
 }
 
-int mu__etcd_next(struct mu__etcd_entries *entries, mu_error *ret_error,
+int mu__etcd_next_entry(struct mu__etcd_entries *entries, mu_error *ret_error,
                   struct mu__etcd_entry *ret_entry)
 {
     cJSON *item = entries->next;

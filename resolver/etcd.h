@@ -114,7 +114,7 @@ int mu__etcd_txn_ranged(const struct mu__etcd_answer *answer, size_t at,
 
 /* Take the next entry: 1, or 0 when there is none. Views point into the answer. Each
  * entry can be taken once. */
-int mu__etcd_next(struct mu__etcd_entries *entries, mu_error *ret_error,
+int mu__etcd_next_entry(struct mu__etcd_entries *entries, mu_error *ret_error,
                   struct mu__etcd_entry *ret_entry);
 
 #endif

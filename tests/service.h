@@ -677,7 +677,8 @@ static inline const struct service_said *service_answer(const struct service_age
 }
 
 /* Take an answer out: it will not be in service_text. */
-static inline void service_take(struct service_agent *agent, uint16_t kind, uint64_t token)
+static inline void service_take(struct service_agent *agent, uint16_t kind,
+                                uint64_t token)
 {
     for (struct service_said **link = &agent->said; *link != NULL;
          link = &(*link)->next) {

@@ -221,8 +221,8 @@ static void test_limit_of_a_change(void **state)
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
         "key \"a\" was not changed within 400 ms: /job:chief/task:0, which hosts the "
-        "service, is not connected since 385 ms: its connection broke: closed by the peer; it "
-        "may have been applied");
+        "service, is not connected since 385 ms: its connection broke: closed by the "
+        "peer; it may have been applied");
     cluster_start(cluster->chief);
     end(cluster);
 }
@@ -449,8 +449,8 @@ static void test_too_few_threads(void **state)
     run_for(cluster, 100);
     calls[1] = meet(cluster->workers[0], "b", NULL, 3, 9000);
     expect_failed(calls[1], -MU_EDEADLINE,
-                  "barrier \"b\": 2 of 3 threads of this task arrived, the others did not "
-                  "come within 300 ms");
+                  "barrier \"b\": 2 of 3 threads of this task arrived, the others did "
+                  "not come within 300 ms");
     assert_int_equal(calls[1]->done_ms, 500);
     assert_int_equal(calls[0]->done_ms, 500);
     assert_false(other->done);
@@ -509,6 +509,398 @@ static void test_barrier_cancel(void **state)
     end(cluster);
 }
 
+/* ---- A store that outlives its host ---- */
+
+static void is_gone(struct mu__storage *base)
+{
+    sim_storage_crash((struct sim_storage *)base);
+}
+
+static struct cluster *begin_journal(struct sim_storage **ret_storage)
+{
+    struct cluster *cluster = cluster_new(1, &(struct cluster_options){
+        .hosts = "chief:0",
+        .workers = 2,
+        .coordination = {.store = &mu__store_journal},
+    });
+
+    *ret_storage = sim_storage_new("store", 5);
+    cluster->chief->store =
+        (struct cluster_journal){&(*ret_storage)->base, NULL, is_gone};
+    started(cluster);
+    return cluster;
+}
+
+static void end_journal(struct cluster *cluster, struct sim_storage *storage)
+{
+    end(cluster);
+    sim_storage_free(storage);
+}
+
+/* Each time the host dies while the answers are on their way, or before it was asked:
+ * whatever was applied is not applied again. */
+static void test_applied_once(void **state)
+{
+    (void)state;
+    for (unsigned after_ms = 0; after_ms <= 25; after_ms += 5) {
+        struct sim_storage *storage;
+        struct cluster *cluster = begin_journal(&storage);
+        struct cluster_call *calls[6];
+
+        for (unsigned i = 0; i < 6; i++)
+            calls[i] = key_call(cluster->workers[i % 2], MU_KV_INCREMENT, "n", -1);
+        run_for(cluster, after_ms);
+        assert_int_equal(sim_restart(cluster->chief->node), 0);
+        for (unsigned i = 0; i < 6; i++)
+            assert_int_equal(cluster_wait(calls[i]), 0);
+        run_for(cluster, 1000);
+        expect_key(cluster->chief, "n", "6");
+        assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_CONNECTED);
+        end_journal(cluster, storage);
+    }
+}
+
+/* ---- Watches ---- */
+
+static struct mu__agent_watch *watch(struct cluster_task *task, const char *key,
+                                     bool below)
+{
+    struct mu__agent_watch *opened = mu__agent_watch_new();
+    struct cluster_call *call =
+        cluster_agent(task, CALL(.call = {.operation = MU__AGENT_WATCH, .limit_ms = 1000},
+                                 .name = key, .below = below, .watch = opened));
+
+    assert_non_null(opened);
+    assert_int_equal(cluster_wait(call), 0);
+    return opened;
+}
+
+static struct cluster_call *next(struct cluster_task *task, struct mu__agent_watch *of,
+                                 int64_t limit_ms)
+{
+    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_WATCH_NEXT,
+                                             .limit_ms = limit_ms}, .watch = of));
+}
+
+/* "SET a 1", "DELETED a", "CURRENT". */
+static void expect_event(struct cluster_task *task, struct mu__agent_watch *of,
+                         const char *text)
+{
+    static const char *const names[] = {"SET", "DELETED", "CURRENT"};
+    struct cluster_call *call = next(task, of, 1000);
+    mu_kv_event *event = &call->of.agent.event;
+    char told[128];
+
+    if (cluster_wait(call) != 0)
+        fail_msg("%s: %s", text, call->of.call.error.message);
+    (void)snprintf(told, sizeof told, "%s%s%s%s%s", names[event->type],
+                   event->key == NULL ? "" : " ", event->key == NULL ? "" : event->key,
+                   event->item.value == NULL ? "" : " ",
+                   event->item.value == NULL ? "" : event->item.value);
+    assert_string_equal(told, text);
+    free(event->item.value);
+    free(event->key);
+}
+
+static void close_watch(struct cluster_task *task, struct mu__agent_watch *of)
+{
+    expect_done(cluster_agent(task, CALL(.call = {.operation = MU__AGENT_WATCH_CLOSE},
+                                         .watch = of)), 0, 0);
+    mu__agent_watch_unref(of);
+}
+
+static void test_watch(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2);
+    struct cluster_task *worker = cluster->workers[0];
+    struct mu__agent_watch *of;
+    struct cluster_call *call;
+
+    (void)state;
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "1", 0, -1)), 0);
+    of = watch(worker, "d", true);
+    expect_event(worker, of, "SET d/a 1");
+    expect_event(worker, of, "CURRENT");
+    expect_failed(next(worker, of, 100), -MU_EDEADLINE,
+                  "what is watched as \"d\" did not change within 100 ms");
+    call = next(worker, of, -1);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/b", "2", 0, -1)), 0);
+    expect_done(call, 0, 10);
+    free(call->of.agent.event.item.value);
+    free(call->of.agent.event.key);
+
+    /* Changes of one key are one; the first that changed comes first. */
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/b", "3", MU_KV_OVERWRITE, -1)),
+                     0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "4", MU_KV_OVERWRITE, -1)),
+                     0);
+    assert_int_equal(cluster_wait(key_call(cluster->chief, MU_KV_DELETE, "d/b", -1)), 0);
+    run_for(cluster, 50);
+    expect_event(worker, of, "DELETED d/b");
+    expect_event(worker, of, "SET d/a 4");
+    call = next(worker, of, -1);
+    run_for(cluster, 20);
+    close_watch(worker, of);
+    expect_failed(call, -MU_ECLOSED, "the watch is closed");
+    end(cluster);
+}
+
+/* What was deleted, changed, added, and left alone while the watcher was cut off. */
+static void test_watch_goes_on(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2);
+    struct cluster_task *worker = cluster->workers[0];
+    struct mu__agent_watch *of;
+
+    (void)state;
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "1", 0, -1)), 0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/b", "2", 0, -1)), 0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/c", "3", 0, -1)), 0);
+    of = watch(worker, "d", true);
+    expect_event(worker, of, "SET d/a 1");
+    expect_event(worker, of, "SET d/b 2");
+    expect_event(worker, of, "SET d/c 3");
+    expect_event(worker, of, "CURRENT");
+
+    sim_cut(cluster->sim, cluster->chief->node, worker->node);
+    run_for(cluster, 5);
+    assert_int_equal(cluster_wait(key_call(cluster->chief, MU_KV_DELETE, "d/a", -1)), 0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/c", "4", MU_KV_OVERWRITE, -1)),
+                     0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/e", "5", 0, -1)), 0);
+    sim_heal(cluster->sim);
+    expect_event(worker, of, "SET d/c 4");
+    expect_event(worker, of, "SET d/e 5");
+    expect_event(worker, of, "DELETED d/a");
+    expect_failed(next(worker, of, 100), -MU_EDEADLINE,
+                  "what is watched as \"d\" did not change within 100 ms");
+    close_watch(worker, of);
+    end(cluster);
+}
+
+/* More keys than are remembered: the watch says so once and begins anew. */
+static void test_watch_overflow(void **state)
+{
+    enum { MANY = (1 << 16) + 200 };
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_task *worker = cluster->workers[0];
+    struct mu__agent_watch *of;
+    struct cluster_call *call;
+    char key[16];
+
+    (void)state;
+    NEEDS_LONG_TURNS(cluster);
+    of = watch(worker, "d", true);
+    expect_event(worker, of, "CURRENT");
+    for (unsigned i = 0; i < MANY; i++) {
+        (void)snprintf(key, sizeof key, "d/%u", i);
+        call = put(cluster->chief, key, "", 0, -1);
+        if (i % 1000 == 0)
+            assert_int_equal(cluster_wait(call), 0);
+    }
+    assert_int_equal(cluster_wait(call), 0);
+    run_for(cluster, 100);
+    expect_failed(next(worker, of, 1000), -MU_EEXHAUSTED,
+                  "more than 65536 keys of \"d\" had changed and were not read: the "
+                  "watch begins anew");
+    assert_int_equal(cluster_wait(key_call(cluster->chief, MU_KV_DELETE, "d", -1)), 0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/x", "1", 0, -1)), 0);
+    run_for(cluster, 100);
+    close_watch(worker, of);
+    of = watch(worker, "d", true);
+    expect_event(worker, of, "SET d/x 1");
+    close_watch(worker, of);
+    end(cluster);
+}
+
+/* ---- Preemption ---- */
+
+static struct cluster_call *reach(struct cluster_task *task, uint64_t step)
+{
+    atomic_store(&task->member.agent.step, step + 1);
+    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_REACHED,
+                                             .limit_ms = -1}, .version = step));
+}
+
+static bool stops_at(struct cluster_task *task, uint64_t step)
+{
+    struct cluster_call *call = reach(task, step);
+
+    assert_int_equal(cluster_wait(call), 0);
+    return call->of.agent.number != 0;
+}
+
+static struct cluster_call *wait_round(struct cluster_task *task, uint64_t round,
+                                       bool agreed)
+{
+    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_PREEMPTION,
+                                             .limit_ms = 1000},
+                                    .version = round, .number = agreed));
+}
+
+/* The largest step that anybody has reached is 7: all stop at 8, and only there. */
+static void test_preemption(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2, .servers = 1);
+    struct cluster_call *call;
+
+    (void)state;
+    assert_false(stops_at(cluster->workers[0], 3));
+    assert_false(stops_at(cluster->workers[1], 7));
+    assert_false(stops_at(cluster->chief, 5));
+    call = cluster_agent(cluster->workers[0],
+                         CALL(.call = {.operation = MU__AGENT_NOTICE, .limit_ms = 1000},
+                              .name = "maintenance", .version = 5000));
+    assert_int_equal(cluster_wait(call), 0);
+    call = wait_round(cluster->servers[0], 0, true);
+    assert_int_equal(cluster_wait(call), 0);
+    assert_string_equal(call->of.agent.preemption.task, "/job:worker/task:0");
+    assert_string_equal(call->of.agent.preemption.reason, "maintenance");
+    assert_int_equal(call->of.agent.preemption.step, 8);
+    assert_int_equal(call->of.agent.preemption.round, 1);
+    run_for(cluster, 20);
+    assert_false(stops_at(cluster->workers[0], 7));
+    assert_true(stops_at(cluster->workers[0], 8));
+    assert_true(stops_at(cluster->workers[1], 8));
+    assert_false(stops_at(cluster->chief, 9));
+    assert_int_equal(atomic_load(&cluster->chief->member.agent.stop), 8);
+    assert_int_equal(cluster_wait(wait_round(cluster->chief, 1, false)), -MU_EDEADLINE);
+
+    /* Another round, later. */
+    assert_false(stops_at(cluster->workers[1], 20));
+    call = cluster_agent(cluster->chief,
+                         CALL(.call = {.operation = MU__AGENT_NOTICE, .limit_ms = 1000},
+                              .name = "", .version = 5000));
+    assert_int_equal(cluster_wait(call), 0);
+    assert_int_equal(cluster_wait(wait_round(cluster->workers[1], 1, true)), 0);
+    assert_true(stops_at(cluster->workers[1], 21));
+    end(cluster);
+}
+
+/* A step that is begun while the tasks agree waits, and is the one to stop at when it is
+ * one more than the largest. */
+static void test_preemption_waits(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *call;
+
+    (void)state;
+    assert_false(stops_at(cluster->workers[0], 4));
+    (void)cluster_agent(cluster->chief,
+                        CALL(.call = {.operation = MU__AGENT_NOTICE, .limit_ms = 1000},
+                             .name = ""));
+    run_for(cluster, 15);
+    call = reach(cluster->workers[0], 5);
+    run_for(cluster, 1);
+    assert_false(call->done);
+    expect_done(call, 0, 14);
+    assert_int_equal(call->of.agent.number, 1);
+    end(cluster);
+}
+
+/* ---- Several hosts, and what nobody should say ---- */
+
+/* Of two that say that they lead, the one with the higher epoch is followed. */
+static void test_highest_epoch(void **state)
+{
+    struct cluster *cluster =
+        begin(&(struct cluster_options){.hosts = "chief:0,worker:1", .workers = 2});
+    const struct mu__service_here here = {.leads = true, .epoch = 9, .store = 77};
+    const char *trace;
+
+    (void)state;
+    assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_CONNECTED);
+    forge(cluster->workers[1], (mu__pid){MU__NODE_SELF, MU__COORDINATION}, MU__AGENT,
+          MU__SERVICE_HERE, &here, sizeof here);
+    run_for(cluster, 50);
+    trace = sim_trace(cluster->sim);
+    assert_non_null(strstr(trace, "registered with /job:worker/task:1"));
+    assert_null(strstr(trace, "registered with /job:chief/task:0"));
+    end(cluster);
+}
+
+/* From the host, under tokens of other questions, and of none; and from others. */
+static void test_wrong_answers(void **state)
+{
+    static const uint16_t kinds[] = {
+        MU__TASKS_ANSWER, MU__BARRIER_PASSED, MU__KEY_LISTED, MU__KEY_EVENT};
+    struct cluster *cluster = SERVICE(.workers = 1);
+    const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
+    const mu__pid stranger = {99, MU__COORDINATION};
+    struct cluster_call *get = key_call(cluster->chief, MU_KV_GET, "a", -1);
+    struct cluster_call *barrier = meet(cluster->chief, "b", NULL, 1, -1);
+    const struct mu__preempt_stop stop = {.round = 1, .step = 4};
+    const struct mu__preempt_ask round = {.round = 1};
+    const struct mu__task_error error = {.code = MU_EINTERNAL};
+    struct {
+        uint64_t token;
+        uint64_t rest[16];
+    } body = {0};
+
+    (void)state;
+    run_for(cluster, 20);
+    for (body.token = 0; body.token < 32; body.token++) {
+        const struct mu__key_done done = {.token = body.token};
+
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+            if (kinds[i] != MU__BARRIER_PASSED)
+                forge(cluster->chief, service, MU__AGENT, kinds[i], &body, sizeof body);
+        forge(cluster->chief, stranger, MU__AGENT, MU__BARRIER_PASSED, &body,
+              sizeof body);
+        forge(cluster->chief, stranger, MU__AGENT, MU__KEY_DONE, &done, sizeof done);
+    }
+    forge(cluster->chief, service, MU__AGENT, MU__PREEMPT_STOP, &stop, sizeof stop);
+    forge(cluster->chief, stranger, MU__AGENT, MU__PREEMPT_ASK, &round, sizeof round);
+    forge(cluster->chief, stranger, MU__AGENT, MU__TASK_ERROR, &error, sizeof error);
+    forge(cluster->chief, stranger, MU__AGENT, MU__SERVICE_HERE, &body, sizeof body);
+    run_for(cluster, 100);
+    assert_false(get->done);
+    assert_false(barrier->done);
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_CONNECTED);
+    assert_int_equal(atomic_load(&cluster->chief->member.agent.gate), MU__GATE_OPEN);
+    assert_int_equal(cluster_wait(put(cluster->workers[0], "a", "1", 0, -1)), 0);
+    assert_int_equal(cluster_wait(meet(cluster->workers[0], "b", NULL, 1, -1)), 0);
+    assert_int_equal(cluster_wait(get), 0);
+    assert_int_equal(cluster_wait(barrier), 0);
+    end(cluster);
+}
+
+/* What takes more than may be on its way is sent bit by bit; and there is a most. */
+static void test_bounds(void **state)
+{
+    enum { LARGE = 1 << 20, MANY = 40 };
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *calls[MANY];
+    struct cluster_call *refused = NULL;
+    char *value = calloc(1, LARGE + 1);
+    unsigned count = 0;
+
+    (void)state;
+    NEEDS_LONG_TURNS(cluster);
+    assert_non_null(value);
+    memset(value, 'x', LARGE);
+    for (unsigned i = 0; i < MANY; i++)
+        calls[i] = put(cluster->workers[0], "large", value, MU_KV_OVERWRITE, -1);
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_int_equal(cluster_wait(calls[i]), 0);
+        assert_int_equal(calls[i]->of.key.revision, i + 1);
+    }
+    while (refused == NULL) {
+        struct cluster_call *call = key_call(cluster->chief, MU_KV_GET, "never", 60000);
+
+        if (call->done)
+            refused = call;
+        else
+            count++;
+    }
+    assert_int_equal(count, MU__KEY_REQUESTS_MAX);
+    assert_int_equal(refused->of.call.code, -MU_EAGAIN);
+    run_for(cluster, 61000);
+    assert_int_equal(cluster_wait(put(cluster->chief, "a", "1", 0, -1)), 0);
+    free(value);
+    end(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +922,15 @@ int main(void)
         cmocka_unit_test(test_too_few_threads),
         cmocka_unit_test(test_barrier_alone),
         cmocka_unit_test(test_barrier_cancel),
+        cmocka_unit_test(test_applied_once),
+        cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_watch_goes_on),
+        cmocka_unit_test(test_watch_overflow),
+        cmocka_unit_test(test_preemption),
+        cmocka_unit_test(test_preemption_waits),
+        cmocka_unit_test(test_highest_epoch),
+        cmocka_unit_test(test_wrong_answers),
+        cmocka_unit_test(test_bounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,7 @@ struct game {
     uint32_t slots[SLOTS];
     uint32_t count;         /* slots that take part */
     bool recoverable;
+    bool anew;
     uint64_t now_ms;
     uint64_t incarnation;
 };
@@ -67,6 +68,7 @@ static const char *arrived(struct game *game, uint32_t slot, const char *set,
         .set = set,
         .slot = slot,
         .recoverable = game->recoverable,
+        .anew = game->anew,
         .incarnation = game->players[slot].incarnation,
         .token = game->players[slot].token,
     };
@@ -90,7 +92,9 @@ static const char *arrived(struct game *game, uint32_t slot, const char *set,
         return outcome->code == 0 ? "a" : "ax";
     if (how == MU__ARRIVED_WAITS)
         return replaced != 0 ? "r" : "w";
-    return how == MU__ARRIVED_SLOW ? "slow" : how == MU__ARRIVED_QUICK ? "quick" : "other";
+    if (how == MU__ARRIVED_DIFFERENT)
+        return "other";
+    return how == MU__ARRIVED_SLOW ? "slow" : "quick";
 }
 
 static uint64_t number_behind(const char **at, char mark, uint64_t otherwise)
@@ -149,7 +153,8 @@ static const char *step(struct game *game, const char **at)
     if (**at == 'C') {
         slot = (uint32_t)((*at)[1] - '0');
         *at += 2;
-        return mu__barrier_may_cancel(running(game), slot, game->players[slot].incarnation,
+        return mu__barrier_may_cancel(running(game), slot,
+                                      game->players[slot].incarnation,
                                       number_behind(at, '@', 0))
                    ? "y"
                    : "n";
@@ -157,7 +162,7 @@ static const char *step(struct game *game, const char **at)
     return step_arrive(game, at);
 }
 
-static void play(struct game *game, const char *row)
+static void expect_play(struct game *game, const char *row)
 {
     for (const char *at = row; *at != '\0';) {
         const char *begin = at;
@@ -191,7 +196,8 @@ static void test_rows(void **state)
         {"again after success", 2, false, "0:w 1:ok 0@0:a 1@0:a 0:w 0@0:slow"},
         {"asked again after success", 2, false, "0:w 1:ok 1=@0:a 0:w 1=@0:a"},
         {"late after failure", 2, false, "0:w X:x 1@0:ax 0@0:ax"},
-        {"later after failures", 2, false, "0@0:w X:x 0@1:w X:x 0@2:w 1@0:ax 1@1:ax 1@2:ok"},
+        {"later after failures", 2, false, "0@0:w X:x 0@1:w X:x 0@2:w 1@0:ax 1@1:ax "
+                                           "1@2:ok"},
         {"too quick", 2, false, "0:w 1:ok 0@3:quick 0@1:w 1@2:quick"},
         {"too slow", 2, false, "0:w 1:ok 0:w 1:ok 0@0:slow 0@2:w 1@0:slow"},
         {"restarted", 2, false, "0:w 1:ok 0:w 1:ok 1'@0:slow 1@1:a"},
@@ -211,13 +217,14 @@ static void test_rows(void **state)
         {"restarted after the first", 2, true, "0:w 1:ok 1'@0:a 1@1:w 0@1:ok"},
         {"cancel", 2, false, "0:w C0@0:y C0@1:n C1@0:n X:x C0@0:n"},
         {"cancel by who is gone", 2, true, "0:w -0:y C0@0:n"},
-        {"cancel by who joined", 2, true, "0:w 1:ok 0:w 1:ok 1'@0:w C1@0:y C1@2:y C1@1:n"},
+        {"cancel by who joined", 2, true, "0:w 1:ok 0:w 1:ok 1'@0:w C1@0:y C1@2:y "
+                                          "C1@1:n"},
         {"beyond what is remembered", 2, false,
-         "0@0:w X:x 0@1:w X:x 0@2:w X:x 0@3:w X:x 0@4:w X:x 0@5:w X:x 0@6:w X:x 0@7:w X:x "
-         "1@0:ax 0@8:w X:x 1@0:slow 1@1:ax"},
+         "0@0:w X:x 0@1:w X:x 0@2:w X:x 0@3:w X:x 0@4:w X:x 0@5:w X:x 0@6:w X:x 0@7:w "
+         "X:x 1@0:ax 0@8:w X:x 1@0:slow 1@1:ax"},
         {"beyond it and recoverable", 2, true,
-         "0@0:w X:x 0@1:w X:x 0@2:w X:x 0@3:w X:x 0@4:w X:x 0@5:w X:x 0@6:w X:x 0@7:w X:x "
-         "0@8:w X:x 1@0:w 0@9:ok"},
+         "0@0:w X:x 0@1:w X:x 0@2:w X:x 0@3:w X:x 0@4:w X:x 0@5:w X:x 0@6:w X:x 0@7:w "
+         "X:x 0@8:w X:x 1@0:w 0@9:ok"},
         {"an unknown name begins anywhere", 2, false, "0@7:w 1@7:ok 0@7:a 0@6:slow"},
     };
 
@@ -226,7 +233,7 @@ static void test_rows(void **state)
         struct game game;
 
         game_begin(&game, rows[i].count, rows[i].recoverable);
-        play(&game, rows[i].steps);
+        expect_play(&game, rows[i].steps);
         mu__barriers_done(&game.barriers);
     }
 }
@@ -239,16 +246,31 @@ static void test_changing_sets(void **state)
 
     (void)state;
     game_begin(&game, 2, true);
-    play(&game, "0:w 1:ok");
+    expect_play(&game, "0:w 1:ok");
     game.count = 3;
-    play(&game, "0@1:w 2@0:w 1@1:ok 2@1:a 2@2:w");
+    expect_play(&game, "0@1:w 2@0:w 1@1:ok 2@1:a 2@2:w");
     mu__barriers_done(&game.barriers);
 
     game_begin(&game, 2, false);
-    play(&game, "0:w 1:ok");
+    expect_play(&game, "0:w 1:ok");
     game.count = 3;
-    play(&game, "0@1:w 2@0:slow");
+    expect_play(&game, "0@1:w 2@0:slow");
     mu__barriers_done(&game.barriers);
+}
+
+/* Processes of a client have nothing to do with each other: the next one's first arrival
+ * is for the next generation. The same one is told what it has missed, as others. */
+static void test_begins_anew(void **state)
+{
+    (void)state;
+    for (int recoverable = 0; recoverable < 2; recoverable++) {
+        struct game game;
+
+        game_begin(&game, 2, recoverable == 1);
+        game.anew = true;
+        expect_play(&game, "0:w 1:ok 1=@0:a 1'@0:w 0'@0:ok 0=@0:a 0'@0:w 0'@0:w 1'@0:ok");
+        mu__barriers_done(&game.barriers);
+    }
 }
 
 /* What a former host ended is told to everybody; who has arrived here since has heard of
@@ -257,7 +279,9 @@ static void test_text(void **state)
 {
     char text[MU__BARRIER_TEXT_MAX];
     char again[MU__BARRIER_TEXT_MAX];
-    mu_error error = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT, .task = "/job:ps/task:3",
+    mu_error error = {.code = -MU_EDEADLINE,
+                      .kind = MU_ERROR_LIMIT,
+                      .task = "/job:ps/task:3",
                       .message = "words\nwith 3 lines\n"};
     struct mu__barriers other = {.seats = 0};
     struct game game;
@@ -265,9 +289,9 @@ static void test_text(void **state)
 
     (void)state;
     game_begin(&game, 2, false);
-    play(&game, "0:w 1:ok 0:w");
+    expect_play(&game, "0:w 1:ok 0:w");
     (void)mu__barriers_end(&game.barriers, running(&game), &error, 0);
-    play(&game, "0@2:w 1@2:ok");
+    expect_play(&game, "0@2:w 1@2:ok");
     size = mu__barrier_write(running(&game), text);
     assert_string_equal(text, "2 0 0 - 0 \n"
                               "1 4 5 /job:ps/task:3 19 words\nwith 3 lines\n\n"
@@ -281,7 +305,7 @@ static void test_text(void **state)
     assert_string_equal(again, text);
     assert_string_equal(mu__barrier_outcome(running(&game), 1)->words, error.message);
     assert_null(mu__barrier_outcome(running(&game), 3));
-    play(&game, "0@0:a 0@1:ax 0@3:w 1@2:a 0#@2:slow 1@3:ok 1@2:slow 0@4:w");
+    expect_play(&game, "0@0:a 0@1:ax 0@3:w 1@2:a 0#@2:slow 1@3:ok 1@2:slow 0@4:w");
     mu__barriers_done(&game.barriers);
 }
 
@@ -357,12 +381,13 @@ static void test_names_bound(void **state)
     }
     assert_int_equal(go_through(&barriers, "one more", 1, 1000 + MU__BARRIER_KEEP_MS - 1,
                                 &error), -MU_EEXHAUSTED);
-    (void)snprintf(text, sizeof text, "0 barriers run and %u were over", MU__BARRIERS_MAX);
+    (void)snprintf(text, sizeof text, "0 barriers run and %u were "
+                                      "over", MU__BARRIERS_MAX);
     assert_non_null(strstr(error.message, text));
     assert_int_equal(dropped_count, 0);
     /* The one that is over longest goes, when it was long enough. */
-    assert_int_equal(go_through(&barriers, "one more", 1, 1000 + MU__BARRIER_KEEP_MS, NULL),
-                     0);
+    assert_int_equal(
+        go_through(&barriers, "one more", 1, 1000 + MU__BARRIER_KEEP_MS, NULL), 0);
     assert_int_equal(dropped_count, 1);
     assert_string_equal(dropped_last, "b0");
     assert_null(mu__barriers_find(&barriers, mu__view_str("b0")));
@@ -577,6 +602,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),        cmocka_unit_test(test_changing_sets),
+        cmocka_unit_test(test_begins_anew),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_names_bound), cmocka_unit_test(test_seats_bound),
         cmocka_unit_test(test_model),

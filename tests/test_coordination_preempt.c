@@ -1,6 +1,6 @@
-/* Rounds of preemption, in virtual time: who is asked, where all stop, and what becomes of
- * a round whose tasks or host go. The host answers at once; tasks are suspect after 300 ms
- * of silence and dead after 900, or after 600 with a broken link. */
+/* Rounds of preemption, in virtual time: who is asked, where all stop, and what becomes
+ * of a round whose tasks or host go. The host answers at once; tasks are suspect after
+ * 300 ms of silence and dead after 900, or after 600 with a broken link. */
 #include "tests/service.h"
 
 enum { MINUTE_MS = 60 * 1000 };

@@ -33,10 +33,14 @@ static void expect_tasks(const struct service_agent *agent, uint64_t token,
 {
     mu_value *content = service_content(agent, token);
     char text[512] = "";
+    size_t used = 0;
 
     for (size_t i = 0; i < mu_value_count(content); i++) {
-        (void)strcat(text, i > 0 ? " " : "");
-        (void)strcat(text, text_of(mu_value_at(content, i), "task") + strlen("/job:"));
+        const char *task = text_of(mu_value_at(content, i), "task") + strlen("/job:");
+
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                 i > 0 ? " " : "", task);
+        assert_true(used < sizeof text);
     }
     assert_string_equal(text, names);
     mu_value_free(content);
@@ -115,14 +119,14 @@ static void test_which_tasks(void **state)
     expect_tasks(w12, get(w12, MU__TASKS_STATES, "worker:12,chief:0"),
                  "chief/task:0 worker/task:12");
     expect_error(w0, get(w0, MU__TASKS_STATES, "worker:1-2"), -MU_ENOTFOUND,
-                 "/job:worker/task:2 is not known: it is not one of the coordinated jobs, "
-                 "and has not registered");
+                 "/job:worker/task:2 is not known: it is not one of the coordinated "
+                 "jobs, and has not registered");
     expect_error(w0, get(w0, MU__TASKS_WAIT, "worker:0-999999"), -MU_ENOTFOUND,
-                 "/job:worker/task:2 is not known: it is not one of the coordinated jobs, "
-                 "and has not registered");
+                 "/job:worker/task:2 is not known: it is not one of the coordinated "
+                 "jobs, and has not registered");
     expect_error(evaluator, get(evaluator, MU__TASKS_WATCH, "ps:0"), -MU_ENOTFOUND,
-                 "/job:ps/task:0 is not known: it is not one of the coordinated jobs, and "
-                 "has not registered");
+                 "/job:ps/task:0 is not known: it is not one of the coordinated jobs, "
+                 "and has not registered");
     assert_int_equal(service_tasks_answer(w0, get(w0, MU__TASKS_STATES, "boss:0"))->code,
                      MU_EINVALID);
     assert_int_equal(service_tasks_answer(w0, get(w0, MU__TASKS_WAIT, "worker:"))->code,
@@ -188,15 +192,16 @@ static void test_wait(void **state)
     struct service_agent *w0 = service_agent(s, "worker", 0);
     struct service_agent *evaluator = service_task(s, "evaluator", 0);
     uint64_t all = get(evaluator, MU__TASKS_WAIT, "");
-    uint64_t one;
+    const mu_value *devices;
     mu_value *content;
+    uint64_t one;
 
     (void)state;
     register_with(w0, "a");
     one = get(w0, MU__TASKS_WAIT, "worker:0");
     content = service_content(w0, one);
-    assert_string_equal(text_of(mu_value_find(mu_value_at(content, 0), "devices"), "host"),
-                        "a");
+    devices = mu_value_find(mu_value_at(content, 0), "devices");
+    assert_string_equal(text_of(devices, "host"), "a");
     mu_value_free(content);
     service_run_until(s, 100);
     (void)service_task(s, "worker", 1);
@@ -230,8 +235,8 @@ static void test_wait_late(void **state)
     service_run_until(s, 5700);
     expect_error(w0, token, -MU_EDEADLINE,
                  "1 of 4 tasks are connected after 4200 ms; missing: /job:chief/task:0 "
-                 "(never registered), /job:ps/task:0 (has left, last heard 4,700 ms ago), "
-                 "/job:worker/task:1 (in error, last heard 4,700 ms ago)");
+                 "(never registered), /job:ps/task:0 (has left, last heard 4,700 ms "
+                 "ago), /job:worker/task:1 (in error, last heard 4,700 ms ago)");
     expect_error(w0, narrow, -MU_EDEADLINE,
                  "1 of 2 tasks are connected after 3700 ms; missing: /job:worker/task:1 "
                  "(in error, last heard 4,700 ms ago)");
@@ -251,7 +256,8 @@ static void test_wait_link(void **state)
     service_link_up(w0, 0);
     TELL(w0, TASKS_GET, tasks_get, .token = token, .what = MU__TASKS_WAIT);
     (void)service_task(s, "worker", 1);
-    assert_int_equal(w0->counts[MU__TASKS_ANSWER], 2);  /* the first: of its registration */
+    /* The other one is that of its registration. */
+    assert_int_equal(w0->counts[MU__TASKS_ANSWER], 2);
     expect_tasks(w0, token, "worker/task:0 worker/task:1");
     service_end(s);
 }
@@ -325,8 +331,8 @@ static void test_watch_late(void **state)
     token = watch(w0, "worker:0-1", version_of(w0, token), 500);
     service_run_until(s, 500);
     expect_error(w0, token, -MU_EDEADLINE,
-                 "no state of 2 tasks has changed for 500 ms: their version is 4294967297 "
-                 "still");
+                 "no state of 2 tasks has changed for 500 ms: their version is "
+                 "4294967297 still");
     service_end(s);
 }
 

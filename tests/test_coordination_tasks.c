@@ -1,6 +1,6 @@
 /* The coordination service and its tasks, in virtual time: registering, heartbeats,
- * failures, resets, leaving. A host answers at once; limits of tasks are 300 ms of silence
- * until suspicion, 900 until death, 600 with a broken link. */
+ * failures, resets, leaving. A host answers at once; limits of tasks are 300 ms of
+ * silence until suspicion, 900 until death, 600 with a broken link. */
 #include "tests/service.h"
 
 /* What one task sees of another: "connected". */
@@ -128,8 +128,8 @@ static void test_devices_refused(void **state)
     w0->token = 2;
     TELL(w0, TASK_REGISTER, task_register, .token = 2, .devices = {"\xc1", NULL, 1, 0});
     expect_error(w0, 2, -MU_EINVALID,
-                 "devices of /job:worker/task:0: value, byte 0: expected a value, found a "
-                 "byte that is not msgpack");
+                 "devices of /job:worker/task:0: value, byte 0: expected a value, found "
+                 "a byte that is not msgpack");
     expect_error(w0, service_tasks_get(w0, MU__TASKS_STATES, "", 0, 0), -MU_EPRECONDITION,
                  "/job:worker/task:0 is not registered at /job:chief/task:0");
     mu__buf_unref(buf);
@@ -268,8 +268,8 @@ static void test_register_barrier_replaced(void **state)
 
     (void)state;
     expect_error(older, waits, -MU_EEXISTS,
-                 "/job:worker/task:0 has registered with another incarnation, which takes "
-                 "the place of this one");
+                 "/job:worker/task:0 has registered with another incarnation, which "
+                 "takes the place of this one");
     expect_waits(newer, passes);
     w1 = service_agent(s, "worker", 1);
     expect_ok(w1, service_register(w1, true, 5000));
@@ -405,7 +405,8 @@ static void test_link(void **state)
                         "[  900] chief/task:0 coordination: /job:worker/task:0: suspect: "
                         "its link is down: connection reset\n"
                         "[ 1500] chief/task:0 coordination: /job:worker/task:0: error: "
-                        "/job:worker/task:0 is lost: its link has been down for 600 ms\n");
+                        "/job:worker/task:0 is lost: its link has been down for 600 "
+                        "ms\n");
     service_link_up(w0, 0);
     expect_ok(w0, service_register(w0, false, 0));
     service_end(s);
@@ -446,8 +447,8 @@ static void test_host_paused(void **state)
     sim_pause(s->hosts[0].node, 10000);
     service_run_until(s, 10200);
     assert_string_equal(sim_trace(s->sim),
-                        "[10200] chief/task:0 coordination: this host was paused for 9800 "
-                        "ms: no task's limit counts them\n");
+                        "[10200] chief/task:0 coordination: this host was paused for "
+                        "9800 ms: no task's limit counts them\n");
     w1->beats = true;
     service_run_until(s, 10300);
     expect_state(w1, "worker:0", "suspect");
@@ -476,9 +477,9 @@ static void test_stuck(void **state)
         if (w0->counts[MU__TASK_ERROR] > 0)
             w0->beats = false;
     }
-    expect_said(w0, "[ 2100] task_error code=4 message=\"/job:worker/task:0 is stuck: its "
-                    "node lives, its program has not got on for 2000 ms (progress 5)\" "
-                    "task=\"/job:worker/task:0\" own=yes\n"
+    expect_said(w0, "[ 2100] task_error code=4 message=\"/job:worker/task:0 is stuck: "
+                    "its node lives, its program has not got on for 2000 ms (progress "
+                    "5)\" task=\"/job:worker/task:0\" own=yes\n"
                     "[ 2100] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
                     "stuck: its node lives, its program has not got on for 2000 ms "
                     "(progress 5)\"\n");
@@ -500,9 +501,9 @@ static void test_stuck_by_agent(void **state)
     TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 1999);
     expect_said(w0, "");
     TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 2000);
-    expect_said(w0, "[    0] task_error code=4 message=\"/job:worker/task:0 is stuck: its "
-                    "node lives, its program has not got on for 2000 ms (progress 1)\" "
-                    "task=\"/job:worker/task:0\" own=yes\n"
+    expect_said(w0, "[    0] task_error code=4 message=\"/job:worker/task:0 is stuck: "
+                    "its node lives, its program has not got on for 2000 ms (progress "
+                    "1)\" task=\"/job:worker/task:0\" own=yes\n"
                     "[    0] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
                     "stuck: its node lives, its program has not got on for 2000 ms "
                     "(progress 1)\"\n");
@@ -708,8 +709,8 @@ static void test_leave_late(void **state)
     expect_said(chief, "[ 1100] task_error code=13 message=\"/job:chief/task:0 did not "
                        "leave with the others\" task=\"/job:chief/task:0\" own=yes\n");
     expect_error(chief, service_leave(chief, 0), -MU_EPRECONDITION,
-                 "/job:chief/task:0 leaves in error: /job:chief/task:0 did not leave with "
-                 "the others");
+                 "/job:chief/task:0 leaves in error: /job:chief/task:0 did not leave "
+                 "with the others");
     service_end(s);
 }
 

@@ -60,11 +60,11 @@ static int stop_cluster(void **state)
 
 #define KV(cli, ...) cli_start(cli, NULL, "kv", __VA_ARGS__, "--address", address, NULL)
 
-#define expect_text(code, printed, ...)                                                     \
+#define expect_text(code, printed, ...)                                               \
     do {                                                                              \
         KV(&asked, __VA_ARGS__);                                                      \
         cli_expect_code(&asked, code);                                                \
-        assert_string_equal(asked.text, printed);                                      \
+        assert_string_equal(asked.text, printed);                                     \
     } while (0)
 
 #define expect_words(code, words, ...)                                                \
@@ -445,8 +445,10 @@ static void test_killed_host(void **state)
     begin((const char *const[]){"--service-hosts", "ps:0", "--store", store, "--restart",
                                 "ps=always", NULL});
     find_address(NULL, "ps/task:0");
-    (void)setenv("MUSTER_SERVICE_HOSTS", "ps:0", 1);
     put("kept", "1", revision);
+    expect_text(0, "1", "get", "kept", "--service-hosts", "ps:0");
+    expect_words(4, "/job:chief/task:0 at tcp://", "get", "kept", "--service-hosts",
+                 "chief:0", "--limit-ms", "200");
     KV(&other, "get", "later", "--wait");
     KV(&watcher, "watch", "kept", "--count", "1");
     (void)cli_expect(&watcher, NULL, "current\n");
@@ -462,7 +464,6 @@ static void test_killed_host(void **state)
     cli_expect_code(&watcher, 0);
     (void)cli_expect(&watcher, NULL, " \"2\"\n");
     (void)stop_cluster(state);
-    (void)unsetenv("MUSTER_SERVICE_HOSTS");
 }
 
 int main(void)

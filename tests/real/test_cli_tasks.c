@@ -180,7 +180,7 @@ static void test_tasks(void **state)
     begin(NULL);
     await_all();
     ASK(&asked, "tasks");
-    expect_end(0, "INCARNATION  COORDINATED");
+    expect_end(0, "INCARNATION       COORDINATED\n");
     assert_null(strstr(asked.text, "client"));
     check_tasks_json();
     ASK(&asked, "tasks", "--tasks", "worker:1");
@@ -294,6 +294,14 @@ static void test_barrier(void **state)
     expect_end(0, "\"barrier\":\t\"b\"");
     cli_expect_code(&other, 0);
     assert_string_equal(other.text, "b: all are there\n");
+    /* The same name again is another barrier, although these are other processes. */
+    ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1", "--limit-ms",
+        "500");
+    expect_end(4, "/job:client/task:0");
+    ASK(&other, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1");
+    ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:0");
+    expect_end(0, "b: all are there\n");
+    cli_expect_code(&other, 0);
     end();
 }
 
