@@ -2,6 +2,7 @@
  * calls, and all of it down again. */
 #include "node/distribute.h"
 #include "node/node.h"
+#include "node/server.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -342,17 +343,35 @@ static int start_server(struct mu__distribution *run, mu_error *error)
     return 0;
 }
 
+/* A node that was given gets what can still be given to it: its settings. Threads it has
+ * already. */
+static int use_node(struct mu__distribution *run, mu_error *error)
+{
+    const mu_session_config *config = &run->own.config;
+    int rv;
+
+    run->node = run->options.node;
+    rv = mu__server_settings(run->node, config);
+    if (rv != 0)
+        return mu_error_set(error, rv, "no memory for a node's settings");
+    if (config->inter_op_threads != 0)
+        mu__distribution_say(run, MU_LOG_INFO,
+                             "the strategy wants %u threads; a node that runs keeps "
+                             "what it was opened with",
+                             config->inter_op_threads);
+    return 0;
+}
+
 static int prepare(struct mu__distribution *run, mu_error *error)
 {
     int rv = 0;
 
-    if (run->options.node != NULL) {
-        run->node = run->options.node;
-    } else if (run->plan.serves) {
+    if (run->plan.serves)
         rv = configure_own(run, error);
-        if (rv == 0)
-            rv = start_server(run, error);
-    }
+    if (rv == 0 && run->options.node != NULL)
+        rv = use_node(run, error);
+    else if (rv == 0 && run->plan.serves)
+        rv = start_server(run, error);
     if (rv == 0 && run->plan.serves && !run->plan.client && !run->plan.joins)
         rv = mu__tasks_open(run, error);
     return rv;

@@ -665,19 +665,39 @@ int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error)
     return rv != 0 ? rv : job.code;
 }
 
+/* Until they are connected. A task of a job that is not coordinated, an evaluator say, is
+ * not even known before. */
+static int await_tasks(mu_node *node, const char *tasks, int64_t limit_ms,
+                       mu_error *ret_error)
+{
+    const uint64_t began_ns = uv_hrtime();
+    int64_t left_ms = limit_ms;
+    mu_value *states = NULL;
+    int rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
+
+    while (rv == -MU_ENOTFOUND && left_ms != 0) {
+        uv_sleep(PAUSE_MS);
+        if (limit_ms >= 0) {
+            left_ms = limit_ms - (int64_t)((uv_hrtime() - began_ns) / MS_NS);
+            left_ms = left_ms < 0 ? 0 : left_ms;
+        }
+        rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
+    }
+    mu_value_free(states);
+    return rv;
+}
+
 void mu__tasks_await_joining(struct mu__distribution *run)
 {
     char *tasks = mu__plan_joining(&run->plan, run->spec.cluster, run->spec.task_type,
                                    run->spec.task_index);
-    mu_value *states = NULL;
     mu_error error = {0};
 
     if (tasks != NULL && tasks[0] != '\0' && has_service(run->node) &&
-        mu_tasks_wait(run->node, tasks, run->options.end_limit_ms, &error, &states) != 0)
+        await_tasks(run->node, tasks, run->options.end_limit_ms, &error) != 0)
         mu__distribution_say(run, MU_LOG_WARN,
                              "somebody does not hear that the job is done: %s",
                              error.message);
-    mu_value_free(states);
     free(tasks);
 }
 
