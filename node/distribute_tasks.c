@@ -701,7 +701,8 @@ void mu__tasks_await_joining(struct mu__distribution *run)
     free(tasks);
 }
 
-/* Nobody but this task is connected any more, or the service was elsewhere and is gone. */
+/* Nobody but this task is connected any more, or the service was elsewhere and has
+ * gone. */
 static bool is_alone(mu_node *node)
 {
     const char *self = mu_node_task(node);

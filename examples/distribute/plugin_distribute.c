@@ -1,6 +1,6 @@
-/* One program for every mode: the tasks add up the numbers from 1 to --set numbers=N, each
- * its part, step by step, in a variable on the parameter servers. Alone, one call does
- * it all. */
+/* One program for every mode: the tasks add up the numbers from 1 to N (--set numbers=N),
+ * each its part, step by step, in a variable on the parameter servers. Where one call
+ * stands for all, it adds up the whole. */
 #include <muster.h>
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LIMIT_MS = 60000, LOOK_MS = 50 };
+enum { LOOK_MS = 50 };
 
 int mu_plugin_open(mu_node *node);
 
@@ -18,6 +18,7 @@ struct program {
     uint64_t numbers;
     uint64_t steps;
     uint64_t pause_ms;          /* that each step takes */
+    uint64_t limit_ms;          /* of each wait */
     const char *fails;          /* a task that fails in the middle; NULL: none */
 };
 
@@ -39,9 +40,17 @@ static void nap(uint64_t ms)
     (void)nanosleep(&time, NULL);
 }
 
+static const char *name_of(const mu_context *context)
+{
+    const char *task = mu_context_task(context);
+
+    return task[0] == '\0' ? "one call for all" : task;
+}
+
 /* ---- the variable ---- */
 
-static int open_sum(mu_context *context, mu_error *error, mu_variable **ret_sum)
+static int open_sum(const struct program *p, mu_context *context, mu_error *error,
+                    mu_variable **ret_sum)
 {
     const uint64_t dims[] = {1};
     const mu_variable_spec spec = {
@@ -54,11 +63,13 @@ static int open_sum(mu_context *context, mu_error *error, mu_variable **ret_sum)
     mu_node *node;
     int rv = mu_context_node(context, error, &node);
 
-    return rv != 0 ? rv : mu_variable_open(node, &spec, LIMIT_MS, error, ret_sum);
+    return rv != 0 ? rv
+                   : mu_variable_open(node, &spec, (int64_t)p->limit_ms, error, ret_sum);
 }
 
 /* One call for all of them takes the whole. */
-static int open_part(mu_context *context, mu_error *error, struct part *part)
+static int open_part(const struct program *p, mu_context *context, mu_error *error,
+                     struct part *part)
 {
     const mu_cluster *cluster = mu_context_cluster(context);
     const char *type = mu_context_task_type(context);
@@ -72,7 +83,7 @@ static int open_part(mu_context *context, mu_error *error, struct part *part)
                                   &id);
     part->id = (uint64_t)id;
     part->count = mu_context_num_workers(context);
-    return rv != 0 ? rv : open_sum(context, error, &part->sum);
+    return rv != 0 ? rv : open_sum(p, context, error, &part->sum);
 }
 
 /* ---- the worker function ---- */
@@ -102,26 +113,25 @@ static int do_step(const struct program *p, mu_context *context, struct part *pa
                             p->fails, step);
     part->own += sum;
     if (part->sum != NULL)
-        rv = mu_variable_add(part->sum, &sum, sizeof sum, LIMIT_MS, error);
+        rv = mu_variable_add(part->sum, &sum, sizeof sum, (int64_t)p->limit_ms, error);
     if (rv == 0 && mu_context_has_barrier(context))
-        rv = mu_context_wait_for_others(context, LIMIT_MS, error);
+        rv = mu_context_wait_for_others(context, (int64_t)p->limit_ms, error);
     return rv;
 }
 
 /* The chief says what all of them came to, the others what they added. */
-static int give_result(mu_context *context, struct part *part, mu_error *error)
+static int give_result(const struct program *p, mu_context *context,
+                       struct part *part, mu_error *error)
 {
     int64_t sum = part->own;
     int rv = 0;
 
     if (part->sum != NULL && mu_context_is_chief(context)) {
-        rv = mu_variable_read(part->sum, &sum, sizeof sum, LIMIT_MS, error);
+        rv = mu_variable_read(part->sum, &sum, sizeof sum, (int64_t)p->limit_ms, error);
         if (rv != 0)
             return rv;
     }
-    (void)printf("%s: %" PRId64 "\n",
-                 mu_context_task(context)[0] == '\0' ? "alone" : mu_context_task(context),
-                 sum);
+    (void)printf("%s: %" PRId64 "\n", name_of(context), sum);
     mu_context_return(context, mu_value_int(sum));
     return 0;
 }
@@ -131,12 +141,13 @@ static int work(mu_context *context, void *user)
     const struct program *p = user;
     struct part part;
     mu_error error;
-    int rv = open_part(context, &error, &part);
+    int rv = open_part(p, context, &error, &part);
 
+    (void)printf("%s begins\n", name_of(context));
     for (uint64_t step = 0; rv == 0 && step < p->steps; step++)
         rv = do_step(p, context, &part, step, &error);
     if (rv == 0)
-        rv = give_result(context, &part, &error);
+        rv = give_result(p, context, &part, &error);
     mu_variable_close(part.sum);
     return rv == 0 ? 0 : mu_context_fail_with(context, &error);
 }
@@ -146,17 +157,17 @@ static int work(mu_context *context, void *user)
 /* Looks at the sum until nobody adds to it any more. */
 static int eval(mu_context *context, void *user)
 {
+    const struct program *p = user;
     mu_variable *sum = NULL;
     int64_t last = 0;
     mu_error error;
     int rv;
 
-    (void)user;
     if (mu_context_task_type(context) == NULL)
         return 0;
-    rv = open_sum(context, &error, &sum);
+    rv = open_sum(p, context, &error, &sum);
     while (rv == 0 && !mu_context_cancelled(context)) {
-        rv = mu_variable_read(sum, &last, sizeof last, LIMIT_MS, &error);
+        rv = mu_variable_read(sum, &last, sizeof last, (int64_t)p->limit_ms, &error);
         nap(LOOK_MS);
     }
     mu_variable_close(sum);
@@ -206,16 +217,22 @@ static int read_strategy(const mu_node *node, const mu_strategy **ret_strategy)
 
 int mu_plugin_open(mu_node *node)
 {
-    static struct program program = {.numbers = 1000, .steps = 10};
+    static struct program program = {
+        .numbers = 1000,
+        .steps = 10,
+        .limit_ms = 60000,
+    };
     mu_distribute_options options;
 
     mu_distribute_options_init(&options);
     if (read_number(node, "numbers", 1, &program.numbers) != 0 ||
         read_number(node, "steps", 1, &program.steps) != 0 ||
         read_number(node, "pause_ms", 0, &program.pause_ms) != 0 ||
+        read_number(node, "limit_ms", 1, &program.limit_ms) != 0 ||
         read_strategy(node, &options.strategy) != 0)
         return -MU_EINVALID;
     program.fails = mu_node_setting(node, "fails");
+    options.end_limit_ms = (int64_t)program.limit_ms;
     options.worker = work;
     options.worker_user = &program;
     options.eval = eval;
