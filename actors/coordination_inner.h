@@ -1,9 +1,13 @@
 /* What the parts of the coordination service share.
  *
  *   coordination.c            handlers, the store, what is said when; the tick
- *   coordination_tasks.c      registering, heartbeats, states, errors, leaving, questions
- *                             about tasks (but for those alive)
- *   coordination_keys.c       key-values: changes, gets that wait, lists, watches, leases
+ *   coordination_tasks.c      registering, heartbeats, failures, resets
+ *   coordination_leave.c      leaving, alone or together
+ *   coordination_questions.c  questions about tasks (but for those alive), and all that
+ *                             waits for tasks
+ *   coordination_states.c     what is told about tasks
+ *   coordination_keys.c       key-values: changes, leases
+ *   coordination_reads.c      key-values: gets, lists, watches
  *   coordination_barriers.c   barriers, tasks alive
  *   coordination_preempt.c    preemption: notices and rounds
  *
@@ -21,6 +25,8 @@
 #include "actors/roster.h"
 #include "actors/task_set.h"
 
+struct coord_tasks;     /* of coordination_tasks.c */
+struct coord_questions; /* of coordination_questions.c */
 struct coord_keys;      /* of coordination_keys.c */
 struct coord_barriers;  /* of coordination_barriers.c */
 struct coord_preempt;   /* of coordination_preempt.c */
@@ -51,7 +57,9 @@ struct coordination {
     uint64_t records;           /* that a rewrite of the store would have */
 
     uint64_t tick_timer;
-    uint64_t ticked_ms;
+    uint64_t tick_due_ms;       /* by the world's clock */
+    uint64_t wanted_ms;         /* while it ticks: when the next tick is wanted */
+    bool ticking;
     uint64_t paused_ms;         /* by how much this host was too late in all, so that
                                    nobody is declared dead for it: see mu__coord_clock */
 
@@ -59,6 +67,27 @@ struct coordination {
     struct coord_keys *keys;
     struct coord_barriers *barriers;
     struct coord_preempt *preempt;
+
+    struct coord_tasks *tasks;
+    struct {
+        uint32_t leavers;       /* tasks that leave together */
+        uint32_t leaving;       /* how many of them wait for the others */
+        uint64_t due_ms;        /* for so long; valid while some do */
+    } leave;
+    struct coord_questions *questions;
+    struct mu__map peers;       /* node + 1 -> struct coord_peer, of all that are up; this
+                                   node, which has an agent, too, is one */
+    struct mu__ctx *calling;    /* while a function of the store runs */
+    uint32_t later_count;
+    bool broken;                /* a write failed: nothing may be said, `lost` follows */
+};
+
+/* Who is at the other end of a link that is up; or this node itself. */
+struct coord_peer {
+    uint32_t node;
+    char type[16];
+    uint32_t index;
+    uint64_t incarnation;
 };
 
 /* ---- coordination.c ---- */
@@ -67,6 +96,9 @@ struct coordination {
  * NULL is fine (no memory: the agent asks again when its limit allows). */
 void mu__coord_say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                    struct mu__msg *msg);
+
+/* The same at once: for what does not depend on the store. */
+void mu__coord_say_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg);
 
 /* Answer with TASKS_ANSWER; `error` NULL: 0. */
 void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -81,20 +113,38 @@ void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_
  * lead any more. */
 int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *record);
 
+/* The same, and the record stays the caller's. */
+int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
+                           const struct mu__msg *record);
+
 /* This host's time, without the time that it was itself paused for. What is measured
  * against limits of tasks is measured by it. */
 uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c);
 
+/* Tick (all mu__coord_..._tick) at `due_ms` of mu__coord_clock, or as soon as possible
+ * when that is past: exactly then, where a part waits for a limit. Otherwise ticks come
+ * once a second, and more often while the store is busy. It holds for the next tick
+ * only: a part that still waits says so again from within its own tick. */
+void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due_ms);
+
+/* NULL: no link to that node is up. */
+const struct coord_peer *mu__coord_peer(const struct coordination *c, uint32_t node);
+
+/* A buffer for a message's backing with copies of some views, which point into it then;
+ * false when out of memory. A message that has a backing keeps it: views are copied only
+ * into one that has none. */
+bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t count);
+
 /* ---- coordination_tasks.c ---- */
 
+/* Each part has init, and done, which also undoes an init that failed or was not
+ * called. */
 int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_tasks_done(struct coordination *c);
 void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_reset(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
                              const struct mu__node_up *news);
 void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -105,11 +155,109 @@ void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_tasks_lead(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_tasks_lost(struct mu__ctx *ctx, struct coordination *c);
 
+/* The service ends while it leads: questions that wait are answered, unless another host
+ * may take over and answer them. */
+void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c);
+
 /* The task at the other end of a link; NULL when that one has not registered here. What
  * its message asks is answered, when it has a token, with FAILED_PRECONDITION or with the
  * task's error, and NULL returned, unless it is CONNECTED. */
 struct mu__roster_task *mu__coord_asker(struct mu__ctx *ctx, struct coordination *c,
                                         uint32_t node, uint64_t token);
+
+/* The task fails: it is in ERROR with that error, which the other parts are told, and all
+ * other tasks when it shares its fate; and its own agent, unless that knows or will. */
+enum coord_failure {
+    COORD_FAILED,       /* its agent is told */
+    COORD_FAILED_OWN,   /* it said so itself */
+    COORD_FAILED_LOST   /* it is not there; a recoverable one may come back */
+};
+
+void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
+                    struct mu__roster_task *task, const mu_error *error,
+                    enum coord_failure how);
+
+/* The same, in words that follow its name. And: it goes without a failure. */
+void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__roster_task *task, int code, const char *what);
+void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
+                          struct mu__roster_task *task);
+
+/* Whether its failures are those of all others, too. */
+static inline bool mu__coord_shares_fate(const struct mu__roster_task *task)
+{
+    return task->coordinated && !task->recoverable;
+}
+
+/* ---- coordination_leave.c ---- */
+
+void mu__coord_leave_init(struct coordination *c);
+void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* It does not wait for others any more; or only if it has asked to. */
+void mu__coord_leave_drop(struct coordination *c, struct mu__roster_task *task);
+void mu__coord_leave_note(struct coordination *c, struct mu__roster_task *task);
+
+/* Something has happened to it, without which tasks cannot leave together. */
+void mu__coord_leave_spoil(struct mu__ctx *ctx, struct coordination *c,
+                           const struct mu__roster_task *task, const char *what);
+
+/* ---- coordination_questions.c ---- */
+
+enum coord_question_kind {
+    COORD_ASKS_REGISTER,    /* to register with all others */
+    COORD_ASKS_WAIT,
+    COORD_ASKS_WATCH,
+    COORD_ASKS_LEAVE        /* with all others */
+};
+
+struct coord_ask {
+    enum coord_question_kind kind;
+    uint32_t node;
+    uint64_t token;
+    uint64_t version;           /* WATCH: the one that is known */
+    uint64_t limit_ms;          /* from now; 0: none */
+    struct mu__view tasks;      /* a set; "": all */
+};
+
+int mu__coord_questions_init(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_questions_done(struct coordination *c);
+void mu__coord_questions_tick(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* A question that waits, of a task; with a token that it has asked already, it is that
+ * question. On failure it is answered with the reason. */
+void mu__coord_question_ask(struct mu__ctx *ctx, struct coordination *c,
+                            struct mu__roster_task *task, const struct coord_ask *ask);
+
+/* Whether a task waits with a question of a kind; answer all of those that it has of a
+ * kind, or (`kind` negative) all, with an error or 0. */
+bool mu__coord_question_waits(const struct coordination *c,
+                              const struct mu__roster_task *task,
+                              enum coord_question_kind kind);
+void mu__coord_questions_answer(struct mu__ctx *ctx, struct coordination *c,
+                                const struct mu__roster_task *task, int kind,
+                                const mu_error *error);
+
+/* Forget what a task asked over a link: it will be asked again. And everything. */
+void mu__coord_questions_drop(struct coordination *c, const struct mu__roster_task *task,
+                              uint32_t node);
+void mu__coord_questions_forget(struct coordination *c);
+
+/* Answer everything that waits. */
+void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
+                              const mu_error *error);
+
+/* STATES, DEVICES (of those that are connected), or WAIT, which is both, of the tasks of
+ * a set; NULL: of all that are known. The caller's; NULL: out of memory. In
+ * coordination_states.c. */
+mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
+                           const struct mu__task_set *set, enum mu__tasks_what what);
+
+/* The state of a task has changed, after it was connected or not. */
+void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,
+                                 const struct mu__roster_task *task, bool was_connected);
 
 /* ---- what the other parts are told about tasks, by coordination_tasks.c ---- */
 
@@ -123,12 +271,11 @@ void mu__coord_preempt_task_gone(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_preempt_task_here(struct mu__ctx *ctx, struct coordination *c,
                                  struct mu__roster_task *task);
 
-/* The incarnation has ended: its leases do, too. And: nothing comes from the node now. */
+/* The incarnation has ended: its leases do, too. And: nothing comes from the node now
+ * (barriers stay as they are: a task whose link is down is still there). */
 void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
                                uint64_t incarnation);
 void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node);
-void mu__coord_barriers_node_down(struct mu__ctx *ctx, struct coordination *c,
-                                  uint32_t node);
 
 /* ---- coordination_keys.c ---- */
 
@@ -164,6 +311,10 @@ bool mu__coord_keys_get_own(struct coordination *c, const char *key,
 int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
                               const char *key);
 
+/* The next key of all behind `from`, in their order; valid until one is changed. */
+bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from,
+                             struct mu__key_value *ret_entry);
+
 /* A key that starts a preemption round when a program puts it: coordination_preempt.c is
  * told. */
 #define MU__KEY_PREEMPTION "RECEIVED_PREEMPTION_NOTICE"
@@ -178,6 +329,10 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c);
+
+/* What it is made of, for tests. */
+struct mu__barriers;
+const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c);
 
 /* TASKS_GET with MU__TASKS_ALIVE. */
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,

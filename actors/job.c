@@ -1,6 +1,5 @@
-#include "actors/job.h"
+#include "actors/job_inner.h"
 
-#include "actors/messages.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -10,37 +9,53 @@
 /* What it hears. */
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
     {MU__JOB_DONE, on_job_done},
+    {MU__SERVER_STOP, mu__job_on_stop},
+    {MU__SERVER_STOPPED, on_stopped},
+    {MU__CLUSTER_OFFER, mu__job_on_offer},
+    {MU__DRAINED, mu__job_on_drained},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
     {MU__TIMER, on_timer},
 };
 
-/* What it remembers. */
-struct peer {
-    uint32_t node;
-    uint32_t index;
-    bool chief;
-    char type[16];
-};
+/* ---- peers ---- */
 
-struct job {
-    bool done;
-    bool ended_here;            /* by END: whoever comes later is told, too */
-    int code;
-    char message[MU__ERROR_TEXT_MAX + 1];
-    struct mu__call *waiting;   /* WAIT */
-    struct mu__call *ending;    /* END */
-    struct peer *peers;
-    uint32_t peers_count;
-    uint32_t peers_size;
-};
+void mu__job_name(char *out, size_t size, const char *type, uint32_t index)
+{
+    (void)snprintf(out, size, "/job:%s/task:%" PRIu32, type, index);
+}
+
+const struct job_peer *mu__job_peer(const struct job *job, const char *type,
+                                    uint32_t index)
+{
+    for (uint32_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i].index == index && strcmp(job->peers[i].type, type) == 0)
+            return &job->peers[i];
+    return NULL;
+}
+
+const struct job_peer *mu__job_peer_at(const struct job *job, uint32_t node)
+{
+    for (uint32_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i].node == node)
+            return &job->peers[i];
+    return NULL;
+}
+
+const struct job_peer *mu__job_chief(const struct job *job)
+{
+    return mu__job_peer(job, job->config.chief_type, job->config.chief_index);
+}
 
 /* ---- calls ---- */
 
@@ -67,6 +82,18 @@ static void complete_all(struct mu__ctx *ctx, struct mu__call **list, int code,
     }
 }
 
+void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__call *call,
+                      int code, const char *words)
+{
+    while (*list != call)
+        list = &(*list)->next;
+    *list = call->next;
+    mu__timer_cancel(ctx, call->timer);
+    if (code != 0)
+        (void)mu_error_set(&call->error, code, "%s", words);
+    mu__call_complete(call, code);
+}
+
 /* ---- the end ---- */
 
 static int tell(struct mu__ctx *ctx, const struct job *job, uint32_t node)
@@ -82,7 +109,7 @@ static int tell(struct mu__ctx *ctx, const struct job *job, uint32_t node)
     return mu__send(ctx, (mu__pid){node, MU__JOB}, msg);
 }
 
-static void finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__view words)
+void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__view words)
 {
     job->done = true;
     job->code = code;
@@ -98,8 +125,8 @@ static void finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__vi
 static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
     job->ended_here = true;
-    finish(ctx, job, call->job_code,
-           mu__view_str(call->message == NULL ? "" : call->message));
+    mu__job_finish(ctx, job, call->job_code,
+                   mu__view_str(call->message == NULL ? "" : call->message));
     for (uint32_t i = 0; i < job->peers_count; i++)
         (void)tell(ctx, job, job->peers[i].node);
     if (job->peers_count == 0)
@@ -108,116 +135,247 @@ static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *c
         mu__call_hold(ctx, &job->ending, &call->call);
 }
 
+static void wait_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
+{
+    if (job->done)
+        complete_wait(ctx, job, &call->call);
+    else
+        mu__call_hold(ctx, &job->waiting, &call->call);
+}
+
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct job *job = state;
+    static void (*const begin[])(struct mu__ctx *ctx, struct job *job,
+                                 struct mu__job_call *call) = {
+        [MU__JOB_WAIT] = wait_job,
+        [MU__JOB_END] = end_job,
+        [MU__JOB_STOP] = mu__job_ask_stop,
+        [MU__JOB_OFFER] = mu__job_make_offer,
+        [MU__JOB_TAKE] = mu__job_take,
+    };
     struct mu__call_msg *body = mu__body(msg);
     struct mu__job_call *call = body->call;
 
     call->call.timer = 0;
-    if (call->call.operation == MU__JOB_END)
-        end_job(ctx, job, call);
-    else if (job->done)
-        complete_wait(ctx, job, &call->call);
-    else
-        mu__call_hold(ctx, &job->waiting, &call->call);
+    begin[call->call.operation](ctx, state, call);
 }
 
 /* Only the chief's word counts. */
 static void on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
-    struct mu__job_done *body = mu__body(msg);
+    const struct mu__job_done *body = mu__body(msg);
+    const struct job_peer *chief = mu__job_chief(job);
 
-    for (uint32_t i = 0; i < job->peers_count; i++)
-        if (job->peers[i].node == msg->from.node && job->peers[i].chief && !job->done)
-            finish(ctx, job, -(int)body->code, body->message);
+    if (chief != NULL && chief->node == msg->from.node && !job->done)
+        mu__job_finish(ctx, job, -(int)body->code, body->message);
+}
+
+/* ---- answers ---- */
+
+void mu__job_answer(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
+                    const char *words)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__SERVER_STOPPED);
+
+    if (msg != NULL) {
+        struct mu__server_stopped *body = mu__body(msg);
+
+        body->token = token;
+        body->code = (uint32_t)-code;
+        body->message = mu__view_str(words);
+    }
+    (void)mu__send(ctx, to, msg);
+}
+
+static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__server_stopped *body = mu__body(msg);
+    char words[MU__ERROR_TEXT_MAX + 1];
+
+    if (mu__job_relay_answered(ctx, job, msg))
+        return;
+    for (struct mu__call *call = job->asking; call != NULL; call = call->next) {
+        struct mu__job_call *asked = (struct mu__job_call *)call;
+
+        if (asked->token != body->token || asked->node != msg->from.node)
+            continue;
+        mu__view_copy(body->message, words, sizeof words);
+        mu__job_complete(ctx, &job->asking, call, -(int)body->code, words);
+        return;
+    }
 }
 
 /* ---- node news ---- */
 
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static struct job_peer *new_peer(struct job *job)
 {
-    struct job *job = state;
-    struct mu__node_up *body = mu__body(msg);
-    struct peer *peer;
-
     if (job->peers_count == job->peers_size) {
         uint32_t size = job->peers_size == 0 ? 16 : job->peers_size * 2;
 
-        if (!mu__grow_array((void **)&job->peers, size, sizeof *job->peers)) {
-            mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
-            return;
-        }
+        if (!mu__grow_array((void **)&job->peers, size, sizeof *job->peers))
+            return NULL;
         job->peers_size = size;
     }
-    peer = &job->peers[job->peers_count++];
-    *peer = (struct peer){.node = body->node, .index = body->index,
-                          .chief = mu__view_is(body->type, "chief")};
+    return &job->peers[job->peers_count++];
+}
+
+static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__node_up *body = mu__body(msg);
+    struct job_peer *peer = new_peer(job);
+
+    if (peer == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
+        return;
+    }
+    *peer = (struct job_peer){.node = body->node, .index = body->index};
     mu__view_copy(body->type, peer->type, sizeof peer->type);
     if (job->ended_here)
         (void)tell(ctx, job, body->node);
+    mu__job_stop_node_up(ctx, job);
+    mu__job_offer_node_up(ctx, job, body->node);
+}
+
+static void forget_peer(struct job *job, uint32_t node)
+{
+    for (uint32_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i].node == node) {
+            job->peers[i] = job->peers[--job->peers_count];
+            return;
+        }
 }
 
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
-    struct mu__node_down *body = mu__body(msg);
+    const struct mu__node_down *body = mu__body(msg);
 
-    for (uint32_t i = 0; i < job->peers_count; i++)
-        if (job->peers[i].node == body->node) {
-            job->peers[i] = job->peers[--job->peers_count];
-            break;
-        }
+    forget_peer(job, body->node);
+    mu__view_copy(body->reason, job->trouble, sizeof job->trouble);
     if (job->peers_count == 0)
         complete_all(ctx, &job->ending, 0, "");
+    for (struct mu__call *call = job->asking; call != NULL; call = call->next) {
+        struct mu__job_call *asked = (struct mu__job_call *)call;
+
+        if (asked->node == body->node) {
+            asked->node = 0;
+            asked->was_lost = true;
+        }
+    }
+    mu__job_stop_node_down(ctx, job, body->node);
+}
+
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__node_trouble *body = mu__body(msg);
+
+    (void)ctx;
+    if (body->type.size == 0 || (body->index == job->config.chief_index &&
+                                 mu__view_is(body->type, job->config.chief_type)))
+        mu__view_copy(body->reason, job->trouble, sizeof job->trouble);
+}
+
+/* ---- limits ---- */
+
+static void wait_missing(const struct job *job, struct mu__job_call *call)
+{
+    int64_t limit_ms = call->call.limit_ms;
+    const char *colon = job->trouble[0] == '\0' ? "" : ": ";
+
+    if (mu__job_is_chief(job))
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "the job is not done after %" PRId64 " ms: this task, %s, has "
+                           "not ended it", limit_ms, job->config.task);
+    else if (mu__job_chief(job) != NULL)
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "the job is not done after %" PRId64 " ms: %s has not ended "
+                           "it", limit_ms, job->config.chief);
+    else
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "the job is not done after %" PRId64 " ms: %s is not "
+                           "connected%s%s", limit_ms, job->config.chief, colon,
+                           job->trouble);
+}
+
+static void end_missing(const struct job *job, struct mu__job_call *call)
+{
+    const struct job_peer *first = job->peers;
+
+    if (first != NULL && job->peers_count > 0)
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "%" PRIu32 " tasks have not hung up after %" PRId64
+                           " ms, first /job:%s/task:%" PRIu32,
+                           job->peers_count, call->call.limit_ms, first->type,
+                           first->index);
+}
+
+static void take_missing(const struct job *job, struct mu__job_call *call)
+{
+    (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                       "no client has offered a cluster spec to %s within %" PRId64 " ms",
+                       job->config.task, call->call.limit_ms);
+}
+
+static void asked_missing(const struct job *job, struct mu__job_call *call)
+{
+    if (call->call.operation == MU__JOB_STOP)
+        mu__job_stop_missing(job, call);
+    else
+        mu__job_offer_missing(job, call);
+}
+
+static bool expire(struct job *job, struct mu__call **list, uint64_t timer,
+                   void (*missing)(const struct job *job, struct mu__job_call *call))
+{
+    for (struct mu__call **at = list; *at != NULL; at = &(*at)->next) {
+        struct mu__call *call = *at;
+
+        if (call->timer != timer)
+            continue;
+        *at = call->next;
+        missing(job, (struct mu__job_call *)call);
+        mu__call_complete(call, -MU_EDEADLINE);
+        return true;
+    }
+    return false;
 }
 
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
-    struct mu__timer *body = mu__body(msg);
-    struct mu__call **lists[] = {&job->waiting, &job->ending};
-    const struct peer *first = job->peers;
+    const struct mu__timer *body = mu__body(msg);
+    uint64_t timer = body->timer;
 
-    for (size_t i = 0; i < 2; i++)
-        for (struct mu__call **at = lists[i]; *at != NULL; at = &(*at)->next) {
-            struct mu__call *call = *at;
-
-            if (call->timer != body->timer)
-                continue;
-            *at = call->next;
-            if (i == 0 || first == NULL || job->peers_count == 0)
-                mu__call_complete(call, mu_error_set(&call->error, -MU_EDEADLINE,
-                                                     "the job is not done after %" PRId64
-                                                     " ms", call->limit_ms));
-            else
-                mu__call_complete(call, mu_error_set(&call->error, -MU_EDEADLINE,
-                                                     "%" PRIu32 " tasks have not hung up "
-                                                     "after %" PRId64 " ms, first "
-                                                     "/job:%s/task:%" PRIu32,
-                                                     job->peers_count, call->limit_ms,
-                                                     first->type, first->index));
-            (void)ctx;
-            return;
-        }
+    if (!expire(job, &job->waiting, timer, wait_missing) &&
+        !expire(job, &job->ending, timer, end_missing) &&
+        !expire(job, &job->asking, timer, asked_missing) &&
+        !expire(job, &job->taking, timer, take_missing))
+        (void)mu__job_stop_timer(ctx, job, timer);
 }
 
 /* ---- life ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
-    (void)state;
-    (void)arg;
+    struct job *job = state;
+
+    job->config = *(const struct mu__job_config *)arg;
     return mu__watch_nodes(ctx);
 }
 
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct job *job = state;
+    struct mu__call **lists[] = {&job->waiting, &job->ending, &job->asking, &job->taking};
 
-    complete_all(ctx, &job->waiting, -MU_ECLOSED, "the node is being closed");
-    complete_all(ctx, &job->ending, -MU_ECLOSED, "the node is being closed");
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        complete_all(ctx, lists[i], -MU_ECLOSED, "the node is being closed");
+    mu__job_stop_done(job);
+    mu__job_offer_done(job);
     mu__free_array(job->peers);
 }
 

@@ -33,6 +33,9 @@ struct mu__key_values *mu__key_values_new(uint64_t secret, uint64_t keys_max,
                                           uint64_t bytes_max);
 void mu__key_values_free(struct mu__key_values *kv);
 
+/* Take out everything. */
+void mu__key_values_clear(struct mu__key_values *kv);
+
 /* Outer and repeated slashes go: "/a//b/" is "a/b". Writes at most MU__KEY_MAX bytes and
  * a zero behind them; -MU_EINVALID when what is left is too long, empty (and
  * `may_be_empty` is not set), or has a byte below 32; then with words, and `out` is
@@ -61,6 +64,9 @@ bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key);
  * once. False: none. */
 bool mu__key_values_next(const struct mu__key_values *kv, struct mu__view from,
                          bool behind, struct mu__key_value *ret_entry);
+
+/* The order of keys: negative when `a` comes first, 0 when they are the same. */
+int mu__key_compare(struct mu__view a, struct mu__view b);
 
 /* Whether `key` is below `directory`; everything is below "". */
 bool mu__key_is_below(struct mu__view key, struct mu__view directory);

@@ -467,14 +467,16 @@ enum mu__put_flag {
     F(S, REQUIRED, u64, generation, 0)
 
 /* Answers an arrival: 0, or the error that all participants get. `stays`: the arrival
- * alone was wrong, and its generation is not over by it. */
+ * alone was wrong, and its generation is not over by it. `generation`: the one that it
+ * counted for, so that the next is one more; or, with `stays`, the one that is next. */
 #define MU__BARRIER_PASSED_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
     F(S, OPTIONAL, u32, error_kind, 255)                                    \
-    F(S, OPTIONAL, flag, stays, 0)
+    F(S, OPTIONAL, flag, stays, 0)                                          \
+    F(S, OPTIONAL, u64, generation, 0)
 
 /* -- preemption -- */
 
@@ -509,7 +511,8 @@ enum mu__put_flag {
  *
  * Keys are as mu__key_normalize makes them. Everything here is answered by KEY_DONE, but
  * for lists and watches. What changes something is applied once for each token, however
- * often it is asked; all tokens of this task below `done` were answered. */
+ * often it is asked; all changes that this task asked under tokens below `done` were
+ * answered. */
 
 /* `flags`: enum mu__put_flag. With MU__PUT_COMPARE only if the key's revision is
  * `revision`, where 0 means that it is not there. */
@@ -619,10 +622,14 @@ enum mu__put_flag {
 
 /* -- servers -- */
 
-/* To the job actor: end this task, as if its job was done. Answered by SERVER_STOPPED. */
+/* To the job actor: end this task, as if its job was done. Answered by SERVER_STOPPED.
+ * With `task` the chief has that other one ended. A worker finishes what it has, for half
+ * of `limit_ms`; 0: for however long. */
 #define MU__SERVER_STOP_FIELDS(F, S)                                        \
     F(S, REQUIRED, u64, token, 0)                                           \
-    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
+    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)                         \
+    F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
+    F(S, OPTIONAL, u64, limit_ms, 0)
 
 #define MU__SERVER_STOPPED_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \
@@ -637,6 +644,10 @@ enum mu__put_flag {
     F(S, REQUIRED, str, type, 15)                                           \
     F(S, REQUIRED, u32, index, 0)                                           \
     F(S, OPTIONAL, value, config, 1 << 20)
+
+/* From the program to its own agent: a struct mu__key_request. */
+#define MU__KEY_ASK_FIELDS(F, S)                                            \
+    F(S, REQUIRED, ptr, request, 0)
 
 /* -- from the program's threads to their actors on the same node -- */
 #define MU__CALL_FIELDS(F, S)                                               \
@@ -721,7 +732,8 @@ enum mu__put_flag {
     M(91, HTTP_DONE, http_done, MU__HTTP_DONE_FIELDS, false)                \
     M(92, SERVER_STOP, server_stop, MU__SERVER_STOP_FIELDS, true)           \
     M(93, SERVER_STOPPED, server_stopped, MU__SERVER_STOPPED_FIELDS, true)  \
-    M(94, CLUSTER_OFFER, cluster_offer, MU__CLUSTER_OFFER_FIELDS, true)
+    M(94, CLUSTER_OFFER, cluster_offer, MU__CLUSTER_OFFER_FIELDS, true)     \
+    M(95, KEY_ASK, key_ask, MU__KEY_ASK_FIELDS, false)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,

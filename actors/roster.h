@@ -18,7 +18,22 @@
 
 #include "muster/value.h"
 
-enum mu__task_state { MU__TASK_DISCONNECTED, MU__TASK_CONNECTED, MU__TASK_ERROR };
+/* MU__TASK_FAILED is ERROR: MU__TASK_ERROR is a message. */
+enum mu__task_state { MU__TASK_DISCONNECTED, MU__TASK_CONNECTED, MU__TASK_FAILED };
+
+struct mu__roster_task;
+
+/* A list of tasks in order of a time; which of their links it goes by is the list's. */
+struct mu__roster_link {
+    struct mu__roster_task *next;
+    struct mu__roster_task *prev;
+    bool listed;
+};
+
+struct mu__roster_list {
+    struct mu__roster_task *first;
+    struct mu__roster_task *last;
+};
 
 struct mu__roster_task {
     char type[16];
@@ -30,16 +45,24 @@ struct mu__roster_task {
     bool seen;                  /* has ever registered */
     enum mu__task_state state;
     uint64_t incarnation;       /* of its last registration; 0: none */
-    uint32_t node;              /* the link to it now; 0: none is up */
+    bool up;                    /* a link to it is, or it is on the service's own node */
+    uint32_t node;              /* the link to it, valid while it is up; 0 is this node */
     uint64_t heard_ms;          /* by mu__coord_clock, as all times here */
-    uint64_t down_ms;           /* since when its link is down; valid while node is 0 */
+    uint64_t down_ms;           /* since when its link is down; valid while not up */
     uint64_t since_ms;          /* of its state */
     uint64_t version;           /* of the roster when its state changed last */
     uint64_t progress;
     uint64_t progress_ms;       /* when that moved */
+    bool lost;                  /* FAILED for silence or a broken link, and recoverable:
+                                   it was not told, and registers again */
+    bool leaving;               /* waits for others to leave with it */
+    bool told;                  /* of another one's failure, since it registered */
+    uint64_t told_count;        /* of such failures when it registered */
     mu_error error;             /* why it is in ERROR */
+    bool own_word;              /* it said so itself */
     mu_value *devices;          /* NULL: unknown */
 
+    struct mu__roster_link links[2];    /* in `heard` or `silent`; in `down` */
     uint32_t slot;              /* its place among the roster's tasks, for good */
     uint64_t visit;             /* for those who walk over sets */
 };
@@ -51,8 +74,13 @@ struct mu__roster {
     uint32_t coordinated;       /* how many of them are */
     uint32_t connected;         /* how many coordinated ones are CONNECTED */
     uint64_t version;
-    struct mu__map nodes;       /* node -> task */
-    struct mu__map names;       /* hash of type and index -> task, see roster.c */
+    struct mu__map nodes;       /* node + 1 -> task */
+    struct mu__map names;       /* type and index, see roster.c -> task */
+    struct mu__roster_list heard;   /* CONNECTED, not suspect; in order of heard_ms */
+    struct mu__roster_list silent;  /* CONNECTED, suspect; in order of heard_ms */
+    struct mu__roster_list down;    /* CONNECTED, without a link; in order of down_ms */
+    struct mu__task_set recoverable;    /* types, each with index 0 */
+    bool all_recoverable;
 };
 
 /* The coordinated ones are there from the begin, DISCONNECTED. NULL: out of memory. */
@@ -75,9 +103,22 @@ struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *ty
 void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
                      enum mu__task_state state, const mu_error *error, uint64_t now_ms);
 
-/* A link to it is up or (node 0) down. */
-int mu__roster_link(struct mu__roster *roster, struct mu__roster_task *task,
-                    uint32_t node, uint64_t now_ms);
+/* It was heard. One that was suspect and has a link is not so any more: true then. */
+bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,
+                      uint64_t now_ms);
+
+/* It has not been heard for a while, or its link is down. */
+void mu__roster_suspect(struct mu__roster *roster, struct mu__roster_task *task);
+
+/* A link to it is up; one that it had before is not its own any more. -MU_ENOMEM: nothing
+ * changed. And: it is down. */
+int mu__roster_link_up(struct mu__roster *roster, struct mu__roster_task *task,
+                       uint32_t node, uint64_t now_ms);
+void mu__roster_link_down(struct mu__roster *roster, struct mu__roster_task *task,
+                          uint64_t now_ms);
+
+/* Everybody is DISCONNECTED, was never seen and has no link. */
+void mu__roster_clear(struct mu__roster *roster, uint64_t now_ms);
 
 /* "disconnected", "connected", "suspect", "error". */
 const char *mu__roster_state_word(const struct mu__roster_task *task);

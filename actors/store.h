@@ -24,7 +24,7 @@ struct mu__store {
 
 /* Records are messages of the table: STORE_CHANGE and STORE_RESULT. What a former record
  * of the same key said is void, and so are results of an agent below the `done` of a
- * later one. */
+ * later one; its own may be below it, too: then there is no new one. */
 struct mu__store_upcalls {
     void *owner;
 

@@ -52,7 +52,6 @@ struct file {
     struct mu__msg *waiting;        /* records whose COMMIT has not come */
     struct mu__msg **waiting_end;
     uint64_t read_number;
-    bool read_commit;
 };
 
 static struct file *file_of(struct mu__store *base)
@@ -102,7 +101,6 @@ static int visit_commit(struct file *file)
 {
     int rv = 0;
 
-    file->read_commit = true;
     file->number = file->read_number;
     for (struct mu__msg *msg = file->waiting; msg != NULL && rv == 0; msg = msg->next)
         rv = file->up.visit(file->up.owner, msg);
@@ -132,15 +130,15 @@ static int read_all(struct mu__ctx *ctx, struct file *file, mu_error *error)
 
     file->records = 0;
     file->read_number = 0;
-    file->read_commit = false;
+    file->number = 0;
     file->waiting_end = &file->waiting;
     file->up.reading(file->up.owner);
     rv = mu__journal_open(file->storage, file->schema, file->pool, visit, file, error,
                           &cut, &file->journal);
     drop_waiting(file);
     if (rv == 0 && cut > 0)
-        mu__log(ctx, MU__LOG_WARN, "%s: %" PRIu64 " torn or damaged bytes at its end were "
-                "cut off", file->storage->name, cut);
+        mu__log(ctx, MU__LOG_WARN, "%s: %" PRIu64 " torn or damaged bytes at its end "
+                "were cut off", file->storage->name, cut);
     return rv;
 }
 
@@ -299,7 +297,7 @@ static int write_begin(struct file *file, struct mu__ctx *ctx, mu_error *error)
 {
     int rv;
 
-    if (!file->read_commit)
+    if (file->number == 0)
         file->number = mu__random(ctx);
     if (file->number == 0)
         file->number = 1;

@@ -85,16 +85,22 @@ void mu__node_refuse_calls(mu_node *node)
         (void)sched_yield();
 }
 
-/* Takes msg, whatever is returned. */
+/* Takes msg when it returns 0. */
 static int post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
+{
+    msg->from = (mu__pid){MU__NODE_SELF, 0};
+    msg->to = (mu__pid){MU__NODE_SELF, actor_number};
+    return mu__world_uv_post(node->world, msg);
+}
+
+int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
 {
     int rv;
 
-    msg->from = (mu__pid){MU__NODE_SELF, 0};
-    msg->to = (mu__pid){MU__NODE_SELF, actor_number};
-    rv = mu__world_uv_post(node->world, msg);
-    if (rv != 0)
-        mu__node_drop_msg(msg);
+    if (!begin_post(node))
+        return -MU_ECLOSED;
+    rv = post(node, actor_number, msg);
+    end_post(node);
     return rv;
 }
 
@@ -104,12 +110,9 @@ int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
 
     if (msg == NULL)
         return -MU_ENOMEM;
-    if (!begin_post(node)) {
+    rv = mu__node_try_post(node, actor_number, msg);
+    if (rv != 0)
         mu__node_drop_msg(msg);
-        return -MU_ECLOSED;
-    }
-    rv = post(node, actor_number, msg);
-    end_post(node);
     return rv;
 }
 
@@ -132,8 +135,10 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending
     }
     list_add(node, pending);
     rv = post(node, actor_number, msg);
-    if (rv != 0)
+    if (rv != 0) {
         list_remove(node, pending);
+        mu__node_drop_msg(msg);
+    }
     end_post(node);
     return rv;
 }

@@ -1,12 +1,14 @@
 #include "node/cmd_ask.h"
 
 #include "node/cmd.h"
-#include "node/cmd_route.h"
 #include "node/cmd_spec.h"
+#include "node/node.h"
+#include "node/route.h"
 #include "resolver/cluster.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum {
@@ -62,34 +64,52 @@ int cmd_ask_code(int code)
 
 /* ---- asking ---- */
 
-/* Whom to ask. A cluster spec is wanted even beside --address: it says who is missing. */
-static int find_chief(struct cmd_ask *ask, mu_error *error)
+/* One task at one address, which came from `origin`. */
+static int add_asked(struct cmd_ask *ask, const char *type, int index, const char *given,
+                     const char *origin, mu_error *error)
 {
-    const char *given = cmd_text(ask->options, CMD_FLAG_ADDRESS);
-    char origin[64];
     mu_error inner;
+    int rv = mu_cluster_add(ask->asked, type, index, given, &inner);
+
+    if (rv != 0)
+        return mu_error_set(error, rv, "%s: %s", origin, inner.message);
+    ask->address = mu__cluster_url(ask->asked, type, index);
+    return 0;
+}
+
+int cmd_ask_at(struct cmd_ask *ask, const char *type, int index, mu_error *error)
+{
+    char origin[CMD_ORIGIN_BYTES];
+
+    return add_asked(ask, type, index, cmd_text(ask->options, CMD_FLAG_ADDRESS),
+                     cmd_origin(ask->options, CMD_FLAG_ADDRESS, origin, sizeof origin),
+                     error);
+}
+
+int cmd_ask_chief(struct cmd_ask *ask, mu_error *error)
+{
+    const char *listed = mu_cluster_address(ask->spec, "chief", 0);
+
+    if (cmd_text(ask->options, CMD_FLAG_ADDRESS) != NULL)
+        return cmd_ask_at(ask, "chief", 0, error);
+    if (listed == NULL)
+        return mu_error_set(error, -MU_EINVALID,
+                            "there is no chief to ask: expected --address, or --cluster "
+                            "or TF_CONFIG with a chief");
+    return add_asked(ask, "chief", 0, listed, "cluster.chief", error);
+}
+
+/* A cluster spec is wanted even beside --address: it says who is missing. */
+static int find_all(struct cmd_ask *ask, cmd_find_fn find, mu_error *error)
+{
     int rv = cmd_spec_cluster(ask->options, error, &ask->spec);
 
     if (rv != 0)
         return rv;
-    ask->chief = mu_cluster_new();
-    if (ask->chief == NULL)
+    ask->asked = mu_cluster_new();
+    if (ask->asked == NULL)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    if (given == NULL && mu_cluster_address(ask->spec, "chief", 0) == NULL)
-        return mu_error_set(error, -MU_EINVALID,
-                            "there is no chief to ask: expected --address, or --cluster "
-                            "or TF_CONFIG with a chief");
-    if (given == NULL) {
-        given = mu_cluster_address(ask->spec, "chief", 0);
-        (void)snprintf(origin, sizeof origin, "cluster.chief");
-    } else {
-        (void)cmd_origin(ask->options, CMD_FLAG_ADDRESS, origin, sizeof origin);
-    }
-    rv = mu_cluster_add(ask->chief, "chief", 0, given, &inner);
-    if (rv != 0)
-        return mu_error_set(error, rv, "%s: %s", origin, inner.message);
-    ask->address = mu__cluster_url(ask->chief, "chief", 0);
-    return 0;
+    return find(ask, error);
 }
 
 static mu_node_options options_of(struct cmd_ask *ask, const char *route)
@@ -98,9 +118,9 @@ static mu_node_options options_of(struct cmd_ask *ask, const char *route)
     mu_node_options options;
 
     mu_node_options_init(&options);
-    options.cluster = ask->chief;
+    options.cluster = ask->asked;
     options.cluster_name = cmd_text(ask->options, CMD_FLAG_CLUSTER_NAME);
-    options.service_hosts = "none";
+    options.service_hosts = ask->hosts == NULL ? "none" : ask->hosts;
     options.task_type = "client";
     options.task_index = ask->own_index;
     options.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
@@ -111,18 +131,37 @@ static mu_node_options options_of(struct cmd_ask *ask, const char *route)
     return options;
 }
 
-static int ask_as_client(struct cmd_ask *ask, mu_error *error,
-                         int (*question)(struct cmd_ask *ask, mu_error *error))
+/* Who is there is not known before it answers, so it is in no cluster. */
+static int open_any(struct cmd_ask *ask, mu_node_options *options, mu_error *error)
 {
-    char route[CMD_ROUTE_BYTES];
+    const struct mu__node_extra extra = {
+        .dials_any = ask->address,
+        .hosts = ask->hosts_any,
+    };
+    mu_cluster *none = mu_cluster_new();
+    int rv;
+
+    if (none == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    options->cluster = none;
+    rv = mu__node_open(options, &extra, error, &ask->node);
+    mu_cluster_free(none);
+    return rv;
+}
+
+static int ask_as_client(struct cmd_ask *ask, cmd_find_fn find, cmd_question_fn question,
+                         mu_error *error)
+{
+    char route[MU__ROUTE_BYTES];
     mu_node_options options;
     int rv;
 
-    if (find_chief(ask, error) != 0)
+    if (find_all(ask, find, error) != 0)
         return CMD_USAGE;
-    cmd_route(ask->address, route);
+    mu__route(ask->address, route);
     options = options_of(ask, route);
-    rv = mu_node_open(&options, error, &ask->node);
+    rv = ask->hosts_any != NULL ? open_any(ask, &options, error)
+                                : mu_node_open(&options, error, &ask->node);
     if (rv != 0)
         return rv == -MU_EINVALID ? CMD_USAGE : CMD_ADDRESS;
     rv = question(ask, error);
@@ -130,11 +169,12 @@ static int ask_as_client(struct cmd_ask *ask, mu_error *error,
     return rv;
 }
 
-int cmd_ask(const struct cmd_options *options,
-            int (*question)(struct cmd_ask *ask, mu_error *error))
+int cmd_ask_of(const struct cmd_options *options, cmd_find_fn find,
+               cmd_question_fn question, void *user)
 {
     struct cmd_ask ask = {
         .options = options,
+        .user = user,
         .own_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT),
     };
     mu_error error = {.message = "out of memory"};
@@ -143,12 +183,18 @@ int cmd_ask(const struct cmd_options *options,
     if (cmd_log_open(options, &error, &ask.log) == 0) {
         if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
             ask.log.level = MU_LOG_ERROR;
-        code = ask_as_client(&ask, &error, question);
+        code = ask_as_client(&ask, find, question, &error);
         cmd_log_close(&ask.log);
     }
-    if (code != CMD_FINE)
+    if (code != CMD_FINE && error.message[0] != '\0')
         (void)fprintf(stderr, "muster %s: %s\n", options->verb->name, error.message);
-    mu_cluster_free(ask.chief);
+    mu_cluster_free(ask.asked);
     mu_cluster_free(ask.spec);
+    free(ask.hosts);
     return code;
+}
+
+int cmd_ask(const struct cmd_options *options, cmd_question_fn question)
+{
+    return cmd_ask_of(options, cmd_ask_chief, question, NULL);
 }

@@ -17,7 +17,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  TF_CONFIG='{\"cluster\": {\"chief\": [\"a:4000\"], \"worker\": [\"b:4000\"]},\n"
      "              \"task\": {\"type\": \"worker\", \"index\": 0}}' \\\n"
      "      muster node --plugin ./digits.so\n"
-     "  muster node --cluster @cluster.json --task ps:0 --bind tcp://0.0.0.0:4000\n",
+     "  muster node --cluster @cluster.json --task ps:0 --bind tcp://0.0.0.0:4000\n"
+     "  muster node --wait-cluster --bind tcp://10.0.0.7:4000\n",
      NULL},
     {"run", CMD_RUN, cmd_run, "start a whole cluster of processes on this machine",
      "Starts one `muster node` for each task, with free addresses and TF_CONFIG set,\n"
@@ -51,23 +52,32 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster drain worker:1 --address tcp://127.0.0.1:4000\n"
      "  muster drain worker:1 --cluster @cluster.json --limit-ms 60000\n",
      "WORKER"},
+    {"stop", CMD_STOP, cmd_stop, "have a task end as if its job was done",
+     "The TASK (\"ps:0\" or \"/job:ps/task:0\") ends with exit code 0 and has REASON in its\n"
+     "log; a worker finishes what it has before, for half of --limit-ms if that is\n"
+     "given. The chief passes it on; in a cluster without one the task itself is asked.\n"
+     "The chief is not stopped like this, and a task that runs a program of its own\n"
+     "ends when that does.\n",
+     "  muster stop ps:1 --address tcp://127.0.0.1:4000\n"
+     "  muster stop worker:0 \"too many\" --cluster @cluster.json -o json\n",
+     "TASK [REASON]"},
     {"kv get", CMD_KV_GET, cmd_kv_get, "print the value of a key",
-     "Prints the bytes of the key's value as they are. With --wait it waits until the key\n"
-     "is there, else a key that is not there gives exit code 1.\n",
+     "Prints the bytes of the key's value as they are. With --wait it waits until the\n"
+     "key is there, else a key that is not there gives exit code 1.\n",
      "  muster kv get config/rate --address tcp://127.0.0.1:4000\n"
      "  muster kv get model/ready --wait --limit-ms 60000 --cluster @cluster.json\n",
      "KEY"},
     {"kv put", CMD_KV_PUT, cmd_kv_put, "give a key a value",
      "Prints the key's new revision. VALUE \"-\" reads standard input, up to 1 MiB; one\n"
-     "that begins like a flag stands behind \"--\". With --insert or --compare the value\n"
-     "that is there stays, and the exit code is 1, unless it is as they say.\n",
+     "that begins like a flag stands behind \"--\". With --insert or --compare nothing\n"
+     "is changed, and the exit code is 1, unless the key is as they say.\n",
      "  muster kv put config/rate 0.1 --address tcp://127.0.0.1:4000\n"
      "  muster kv put model/weights - --insert --cluster @cluster.json <weights.bin\n",
      "KEY VALUE"},
     {"kv watch", CMD_KV_WATCH, cmd_kv_watch, "print each change of a key, or below one",
      "Prints what is there, then \"current\", and then each change as it comes, until\n"
-     "--count of them were printed after that, or Ctrl-C. A KEY that ends with \"/\" is a\n"
-     "directory: all below it; \"/\" is everything.\n",
+     "--count of them were printed after that, or Ctrl-C. A KEY that ends with \"/\" is\n"
+     "a directory: all below it; \"/\" is everything.\n",
      "  muster kv watch config/ --address tcp://127.0.0.1:4000\n"
      "  muster kv watch model/ready --count 1 -o json --cluster @cluster.json\n",
      "KEY"},
@@ -88,17 +98,18 @@ const struct cmd_verb cmd_verbs[] = {
     {"barrier", CMD_BARRIER, cmd_barrier, "wait until all of a set of tasks are there",
      "Takes part in a barrier as a client: --tasks says whose barrier it is, with this\n"
      "process among them, which --as names when they have several clients. So scripts\n"
-     "wait for each other, and for programs that wait at a barrier of the same name with\n"
-     "the same tasks.\n",
+     "wait for each other, and for programs that wait at a barrier of the same name\n"
+     "with the same tasks.\n",
      "  muster barrier copied --tasks client:0-1 --as client:0 --cluster @cluster.json\n"
-     "  muster barrier start --tasks client:0,worker:0-3 --address tcp://127.0.0.1:4000\n",
+     "  muster barrier go --tasks client:0,worker:0-3 --address tcp://127.0.0.1:4000\n",
      "NAME"},
     {"tasks", CMD_TASKS, cmd_tasks, "ask the coordination service who is there",
      "Prints the state of each task. The exit code is 0 when all of --tasks (without\n"
      "it: all tasks that barriers wait for) are connected, else 1. --wait waits for\n"
      "that; --watch goes on and prints a line for each change, until Ctrl-C.\n",
      "  muster tasks --address tcp://127.0.0.1:4000\n"
-     "  muster tasks --tasks worker:0-3 --wait --limit-ms 60000 --cluster @cluster.json\n",
+     "  muster tasks --tasks worker:0-3 --wait --limit-ms 60000 --cluster @cluster.json"
+     "\n",
      NULL},
     {"devices", CMD_DEVICES, cmd_devices, "ask the coordination service for machines",
      "Prints host, cores, memory and GPUs of each task that is connected.\n",

@@ -130,14 +130,22 @@ cJSON *cmd_json_value(const mu_value *value)
     return makers[mu_value_type(value)](value);
 }
 
-int cmd_json_print(cJSON *item)
+static int print(cJSON *item, char *text)
 {
-    char *text = item == NULL ? NULL : cJSON_Print(item);
-
     cJSON_Delete(item);
     if (text == NULL)
         return -MU_ENOMEM;
     (void)printf("%s\n", text);
     cJSON_free(text);
     return 0;
+}
+
+int cmd_json_print(cJSON *item)
+{
+    return print(item, item == NULL ? NULL : cJSON_Print(item));
+}
+
+int cmd_json_line(cJSON *item)
+{
+    return print(item, item == NULL ? NULL : cJSON_PrintUnformatted(item));
 }

@@ -20,4 +20,7 @@ cJSON *cmd_json_value(const mu_value *value);
  * (also for item NULL). */
 int cmd_json_print(cJSON *item);
 
+/* The same, all of it in one line. */
+int cmd_json_line(cJSON *item);
+
 #endif

@@ -9,6 +9,7 @@
 #include "node/cmd_options.h"
 #include "node/cmd_output.h"
 #include "node/cmd_place.h"
+#include "node/cmd_spec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +57,7 @@ struct run {
     int result;                 /* exit code; -1: not known yet */
     bool unended;               /* somebody had to be killed, or left a function behind */
     unsigned grace_ms;
+    unsigned stop_ms;           /* that tasks may take to end when they are told to */
 };
 
 /* A handler can reach nothing else. */
@@ -323,7 +325,7 @@ static void begin_phase(struct run *run, enum phase phase, unsigned limit_ms)
 
 static void stop(struct run *run)
 {
-    begin_phase(run, STOPPING, run->grace_ms + KILL_AFTER_MS);
+    begin_phase(run, STOPPING, run->stop_ms);
 }
 
 static void next_phase(struct run *run)
@@ -339,7 +341,7 @@ static void next_phase(struct run *run)
     for (size_t i = 0; i < run->count; i++)
         if (run->children[i].pid > 0)
             say(run, "%s did not end within %u ms and is killed", run->children[i].name,
-                run->grace_ms + KILL_AFTER_MS);
+                run->stop_ms);
     run->unended = true;
     begin_phase(run, KILLING, 0);
 }
@@ -431,6 +433,16 @@ static void chief_ended(struct run *run, const struct cmd_child *chief)
         stop(run);
 }
 
+/* A client that makes the calls of all tasks: they are its servers, and do not know when
+ * it is done. */
+static void client_ended(struct run *run, const struct cmd_child *client)
+{
+    if (run->phase != RUNNING)
+        return;
+    run->result = client->code;
+    stop(run);
+}
+
 static void child_ended(struct run *run, struct cmd_child *child, int status)
 {
     char how[96];
@@ -449,6 +461,8 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     }
     if (strcmp(child->type, "chief") == 0)
         chief_ended(run, child);
+    if (strcmp(child->type, "client") == 0)
+        client_ended(run, child);
     write_status(run);
 }
 
@@ -629,7 +643,7 @@ static int init_child(struct run *run, size_t number, mu_error *error)
                             cmd_origin(run->options, CMD_FLAG_RESTART, origin,
                                        sizeof origin),
                             restart);
-    if (strcmp(child->type, "chief") == 0)
+    if (strcmp(child->type, "chief") == 0 || strcmp(child->type, "client") == 0)
         child->policy = CMD_RESTART_NEVER;
     return 0;
 }
@@ -650,13 +664,16 @@ static int make_children(struct run *run, mu_error *error)
 static int place(struct run *run, mu_error *error)
 {
     const struct cmd_options *o = run->options;
-    const struct cmd_wanted wanted[] = {
+    const struct cmd_wanted all[] = {
         {"chief", (int)cmd_number(o, CMD_FLAG_CHIEF)},
         {"evaluator", (int)cmd_number(o, CMD_FLAG_EVALUATOR)},
         {"ps", (int)cmd_number(o, CMD_FLAG_PS)},
         {"worker", (int)cmd_number(o, CMD_FLAG_WORKERS)},
+        {"client", cmd_mode(o) == MU_MODE_STANDALONE},
         {NULL, 0},
     };
+    static const struct cmd_wanted alone[] = {{"chief", 1}, {NULL, 0}};
+    const struct cmd_wanted *wanted = cmd_mode(o) == MU_MODE_LOCAL ? alone : all;
     int total = 0;
 
     for (size_t i = 0; wanted[i].type != NULL; i++)
@@ -705,9 +722,11 @@ int cmd_run(struct cmd_options *options)
         .grace_ms = cmd_number(options, CMD_FLAG_GRACE_MS),
     };
     mu_error error;
+    bool preempts = cmd_number(options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1;
     int rv = prepare(&run, &error);
     int code = rv == -MU_EINVALID ? CMD_USAGE : CMD_FAILED;
 
+    run.stop_ms = run.grace_ms * (preempts ? 2 : 1) + KILL_AFTER_MS;
     if (rv == 0) {
         init_output(&run);
         code = run_all(&run);

@@ -175,6 +175,34 @@ static int check(const struct cmd_options *options, const struct cmd_spec *spec,
     return 0;
 }
 
+int cmd_mode(const struct cmd_options *options)
+{
+    static const int modes[] = {
+        MU_MODE_INDEPENDENT,
+        MU_MODE_STANDALONE,
+        MU_MODE_LOCAL,
+        MU_MODE_CLIENT_WORKER,
+    };
+
+    return modes[cmd_number(options, CMD_FLAG_MODE)];
+}
+
+/* Where a plugin's functions are registered when there is no cluster for them. */
+static int read_local(mu_error *error, struct cmd_spec *ret_spec)
+{
+    struct cmd_spec spec = {.cluster = mu_cluster_new(), .type = "chief"};
+    int rv = -MU_ENOMEM;
+
+    if (spec.cluster != NULL)
+        rv = mu_cluster_add(spec.cluster, "chief", 0, "127.0.0.1:0", error);
+    if (rv != 0) {
+        mu_cluster_free(spec.cluster);
+        return mu_error_set(error, rv, "no memory for a cluster");
+    }
+    *ret_spec = spec;
+    return 0;
+}
+
 /* TF_CONFIG is looked at only for what the flags leave open. */
 int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec)
@@ -182,8 +210,11 @@ int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
     bool has_cluster = cmd_text(options, CMD_FLAG_CLUSTER) != NULL;
     struct cmd_spec spec = {0};
     mu_tf_config config = {0};
-    int rv = task_of_flags(options, &spec, ret_error);
+    int rv;
 
+    if (cmd_mode(options) == MU_MODE_LOCAL)
+        return read_local(ret_error, ret_spec);
+    rv = task_of_flags(options, &spec, ret_error);
     if (rv == 0 && has_cluster)
         rv = cluster_of_flag(options, ret_error, &spec.cluster);
     if (rv == 0 && (!has_cluster || spec.type[0] == '\0'))
@@ -196,6 +227,8 @@ int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
         (void)snprintf(spec.type, sizeof spec.type, "%s", config.task_type);
         spec.index = config.task_index;
     }
+    if (spec.type[0] == '\0' && cmd_mode(options) == MU_MODE_STANDALONE)
+        spec = (struct cmd_spec){.cluster = spec.cluster, .type = "client"};
     if (rv == 0)
         rv = check(options, &spec, ret_error);
     if (rv != 0) {

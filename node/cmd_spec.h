@@ -5,6 +5,7 @@
 #include "node/cmd_options.h"
 
 #include "muster/cluster.h"
+#include "muster/distribute.h"
 
 struct cmd_spec {
     mu_cluster *cluster;
@@ -17,7 +18,11 @@ struct cmd_spec {
 int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
                      mu_cluster **ret_cluster);
 
-/* Cluster and task of a node; the caller frees spec->cluster. */
+/* --mode, as one of enum mu_mode. */
+int cmd_mode(const struct cmd_options *options);
+
+/* Cluster and task of a node; the caller frees spec->cluster. In local mode they are a
+ * cluster of nobody else, in standalone mode the task is a client unless it is said. */
 int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec);
 

@@ -1,5 +1,6 @@
 #include "node/hosting.h"
 
+#include "actors/messages.h"
 #include "node/devices.h"
 #include "node/stores.h"
 #include "runtime/storage_uv.h"
@@ -87,7 +88,7 @@ void mu__hosting_done(struct mu__hosting *hosting)
     *hosting = (struct mu__hosting){0};
 }
 
-int mu__hosting_open(struct mu__hosting *hosting, mu_error *ret_error)
+int mu__hosting_open_file(struct mu__hosting *hosting, mu_error *ret_error)
 {
     if (!hosting->is_host || hosting->kind != &mu__store_journal)
         return 0;
@@ -95,10 +96,41 @@ int mu__hosting_open(struct mu__hosting *hosting, mu_error *ret_error)
                                &hosting->storage);
 }
 
-void mu__hosting_close(struct mu__hosting *hosting)
+void mu__hosting_close_file(struct mu__hosting *hosting)
 {
     mu__storage_uv_close(hosting->storage);
     hosting->storage = NULL;
+}
+
+int mu__hosting_open_http(struct mu__hosting *hosting, uv_loop_t *loop,
+                          int (*post)(void *owner, struct mu__msg *msg), void *owner,
+                          mu_error *ret_error)
+{
+    const struct mu__http_curl_config config = {
+        .loop = loop,
+        .done_kind = MU__HTTP_DONE,
+        .post = post,
+        .owner = owner,
+    };
+    int rv;
+
+    if (!hosting->is_host || !hosting->kind->shared)
+        return 0;
+    rv = mu__http_curl_open(&config, &hosting->http);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "no HTTP for the store: %s",
+                                      mu_strerror(rv));
+}
+
+bool mu__hosting_close_http(struct mu__hosting *hosting, void (*closed)(void *arg),
+                            void *arg)
+{
+    struct mu__http_curl *http = hosting->http;
+
+    hosting->http = NULL;
+    if (http == NULL)
+        return false;
+    mu__http_curl_close(http, closed, arg);
+    return true;
 }
 
 void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options *options,
@@ -110,6 +142,7 @@ void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options
         .store = hosting->kind,
         .store_place = hosting->place,
         .storage = hosting->storage,
+        .http = hosting->http == NULL ? NULL : mu__http_curl_door(hosting->http),
         .tasks = hosting->tasks,
         .recoverable = hosting->recoverable,
         .suspect_ms = options->suspect_ms,

@@ -5,6 +5,7 @@
 
 #include "node/member.h"
 #include "node/member_service.h"
+#include "runtime/http_curl.h"
 
 #include "muster/node.h"
 
@@ -18,6 +19,7 @@ struct mu__hosting {
     const char *place;
     bool sync;
     struct mu__storage *storage;    /* a journal's, while the node is open */
+    struct mu__http_curl *http;     /* a store's that is elsewhere, as long */
     mu_value *devices;
 };
 
@@ -27,9 +29,18 @@ int mu__hosting_init(struct mu__hosting *hosting, const mu_node_options *options
                      mu_error *ret_error);
 void mu__hosting_done(struct mu__hosting *hosting);
 
-/* What the store needs of this machine: a host with a journal opens its file. */
-int mu__hosting_open(struct mu__hosting *hosting, mu_error *ret_error);
-void mu__hosting_close(struct mu__hosting *hosting);
+/* What the store of a host needs: the file of a journal, the door to HTTP of one that is
+ * elsewhere. `post` and `owner` are for HTTP_DONE. On failure nothing is open. */
+int mu__hosting_open_file(struct mu__hosting *hosting, mu_error *ret_error);
+int mu__hosting_open_http(struct mu__hosting *hosting, uv_loop_t *loop,
+                          int (*post)(void *owner, struct mu__msg *msg), void *owner,
+                          mu_error *ret_error);
+
+/* Once no actor uses them. `closed` is called on the loop for a door that was open; false
+ * when there was none. */
+void mu__hosting_close_file(struct mu__hosting *hosting);
+bool mu__hosting_close_http(struct mu__hosting *hosting, void (*closed)(void *arg),
+                            void *arg);
 
 /* Fill in the member's part; it points into `hosting`. */
 void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options *options,

@@ -43,6 +43,21 @@ static bool dials(const char *type, const char *other)
     return false;
 }
 
+/* Where there is no chief, worker 0 plays its part: it ends the job. */
+static const char *ender_of(const mu_cluster *cluster)
+{
+    return mu__cluster_url(cluster, "chief", 0) == NULL &&
+                   mu__cluster_url(cluster, "worker", 0) != NULL
+               ? "worker"
+               : "chief";
+}
+
+/* The type as whom a task dials, and is dialled. */
+static const char *role_of(const mu_cluster *cluster, const char *type, uint32_t index)
+{
+    return index == 0 && strcmp(type, ender_of(cluster)) == 0 ? "chief" : type;
+}
+
 /* ---- turns ---- */
 
 static void turn(void *owner)
@@ -149,6 +164,23 @@ static int spawn(struct mu__member *member, const struct mu__behavior *behavior,
                  uint32_t number, const void *arg)
 {
     return mu__spawn(member->kernel, behavior, number, arg, NULL);
+}
+
+static int spawn_job(struct mu__member *member, const struct mu__member_config *config)
+{
+    const struct mu__job_config job = {
+        .task = member->task,
+        .type = member->type,
+        .index = config->task_index,
+        .chief_type = config->dials_any != NULL ? MU__LINK_UNKNOWN
+                                                : ender_of(config->cluster),
+        .chief = member->ender,
+        .check = config->offer_check,
+        .check_owner = config->offer_owner,
+        .takes_offer = config->takes_offer,
+    };
+
+    return spawn(member, &mu__job, MU__JOB, &job);
 }
 
 static int spawn_variables(struct mu__member *member,
@@ -264,7 +296,7 @@ static int spawn_actors(struct mu__member *member,
     if (rv == 0)
         rv = spawn(member, &mu__effects_actor, MU__EFFECTS, NULL);
     if (rv == 0)
-        rv = spawn(member, &mu__job, MU__JOB, NULL);
+        rv = spawn_job(member, config);
     if (rv == 0)
         rv = spawn_coordination(member, config, hosts);
     return rv;
@@ -288,6 +320,8 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .incarnation = member->incarnation,
         .heartbeat_ms = config->heartbeat_ms,
         .silence_ms = config->silence_ms,
+        .only = config->only,
+        .only_why = config->only_why,
         .schema = &mu__messages,
         .pool = mu__kernel_pool(member->kernel),
         .world = member->world,
@@ -306,6 +340,7 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
 static int dial_tasks(struct mu__member *member, const struct mu__member_config *config,
                       const struct mu__task_set *hosts, mu_error *ret_error)
 {
+    const char *own = role_of(config->cluster, config->task_type, config->task_index);
     const char *type;
     const char *address;
     int index;
@@ -313,9 +348,11 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
     for (size_t i = 0;
          mu_cluster_task_at(config->cluster, i, &type, &index, &address) == 0; i++) {
         const char *url = mu__cluster_url(config->cluster, type, index);
+        const char *role = role_of(config->cluster, type, (uint32_t)index);
         int rv;
 
-        if (!dials(config->task_type, type) && !is_host(hosts, type, (uint32_t)index) &&
+        if (!dials(own, type) && !dials(own, role) &&
+            !is_host(hosts, type, (uint32_t)index) &&
             !(is_stranger(config) && strcmp(type, "chief") == 0))
             continue;
         if (strcmp(type, config->task_type) == 0 && (uint32_t)index == config->task_index)
@@ -325,18 +362,26 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
             return mu_error_set(ret_error, rv, "/job:%s/task:%d at %s cannot be dialled",
                                 type, index, url);
     }
+    if (config->dials_any != NULL &&
+        mu__links_dial_any(member->links, config->dials_any) != 0)
+        return mu_error_set(ret_error, -MU_EINVALID, "%s cannot be dialled",
+                            config->dials_any);
     return 0;
 }
 
 static void name_tasks(struct mu__member *member, const struct mu__member_config *config)
 {
     const char *chief = mu__cluster_url(config->cluster, "chief", 0);
+    const char *ender = ender_of(config->cluster);
+    const char *url = mu__cluster_url(config->cluster, ender, 0);
 
     mu__task_name(member->task, sizeof member->task, config->task_type,
                   (int)config->task_index);
     (void)snprintf(member->type, sizeof member->type, "%s", config->task_type);
     (void)snprintf(member->chief, sizeof member->chief, "/job:chief/task:0 at %s",
                    chief == NULL ? "(no address: the cluster has no chief)" : chief);
+    (void)snprintf(member->ender, sizeof member->ender, "/job:%s/task:0 at %s", ender,
+                   url == NULL ? "(no address: the cluster has no chief)" : url);
 }
 
 int mu__member_start(struct mu__member *member, const struct mu__member_config *config,

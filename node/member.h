@@ -7,6 +7,7 @@
 #include "actors/agent.h"
 #include "actors/client.h"
 #include "actors/coordination.h"
+#include "actors/job.h"
 #include "actors/supervisor.h"
 #include "actors/variables.h"
 #include "actors/worker.h"
@@ -34,6 +35,12 @@ struct mu__member_config {
                                    what is the member's own is filled in here */
     const mu_value *devices;    /* what this machine has; may be NULL */
     bool serves_at_once;        /* a worker offers itself before it is told to */
+    const char *only;           /* task type that may link to this node; NULL: any. The */
+    const char *only_why;       /* words for others; both outlive the member */
+    const char *dials_any;      /* url of one more node to link to, whoever it is */
+    mu__offer_check_fn offer_check; /* see actors/job.h */
+    void *offer_owner;
+    bool takes_offer;
     mu_node *node;              /* handed to functions */
     mu__post_fn post;           /* for what they log; may be NULL */
 };
@@ -47,6 +54,7 @@ struct mu__member {
     char task[64];              /* "/job:worker/task:1" */
     char type[16];
     char chief[320];            /* "/job:chief/task:0 at tcp://..." */
+    char ender[320];            /* the same of who ends the job: worker 0, perhaps */
     struct mu__agent_shared agent;  /* with the program's threads */
 };
 

@@ -90,6 +90,7 @@ static void node_free(mu_node *node)
 {
     free_lists(node);
     mu__coordinator_drop(node->orphan);
+    free(node->distribute);
     free(node->journal);
     mu__hosting_done(&node->hosting);
     mu_cluster_free(node->cluster);
@@ -159,7 +160,7 @@ static void close_files(mu_node *node)
 {
     mu__storage_uv_close(node->storage);
     node->storage = NULL;
-    mu__hosting_close(&node->hosting);
+    mu__hosting_close_file(&node->hosting);
 }
 
 /* Everything goes. */
@@ -170,6 +171,7 @@ static void go(mu_node *node)
     mu__member_stop(&node->member);
     close_files(node);
     node->open_handles = 4;
+    node->open_handles += mu__hosting_close_http(&node->hosting, part_closed, node);
     mu__world_uv_close(node->world, part_closed, node);
     if (node->abandoned)
         mu__world_uv_abandon(node->world);
@@ -215,7 +217,7 @@ static void on_closing(uv_timer_t *timer)
  * messages, so that it comes after all that was posted before. False: out of memory. */
 static bool end_callees(mu_node *node)
 {
-    static const uint32_t callees[] = {MU__CLIENT, MU__VARIABLES, MU__JOB};
+    static const uint32_t callees[] = {MU__CLIENT, MU__VARIABLES, MU__JOB, MU__AGENT};
 
     for (size_t i = 0; i < sizeof callees / sizeof callees[0]; i++) {
         struct mu__msg *msg = mu__msg_heap(MU__END, sizeof(struct mu__end));
@@ -270,7 +272,7 @@ static int check_task(const mu_node_options *o, mu_error *ret_error)
     return mu_cluster_validate(o->cluster, o->task_type, o->task_index, ret_error);
 }
 
-static int check_options(const mu_node_options *o, mu_error *ret_error)
+static int check_options(const mu_node_options *o, bool is_extra, mu_error *ret_error)
 {
     int rv;
 
@@ -291,7 +293,7 @@ static int check_options(const mu_node_options *o, mu_error *ret_error)
                           "option silence_ms is %u, expected at least twice "
                           "heartbeat_ms, which is %u",
                           o->silence_ms, o->heartbeat_ms);
-    if (rv != 0)
+    if (rv != 0 || is_extra)
         return rv;
     return check_task(o, ret_error);
 }
@@ -326,6 +328,8 @@ static void set_address(mu_node *node, const mu_node_options *o)
     else if (url == NULL || has_free_port(url))
         url = mu__wire_uv_url(node->wire);
     (void)snprintf(node->address, sizeof node->address, "%s", url);
+    node->offer_place = (struct mu__offer_place){mu__wire_uv_url(node->wire),
+                                                 node->address};
 }
 
 static uint32_t timeouts_of(const mu_node_options *o)
@@ -336,7 +340,8 @@ static uint32_t timeouts_of(const mu_node_options *o)
                      WORKERS_PER_TIMEOUT;
 }
 
-static int start_member(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+static int start_member(mu_node *node, const mu_node_options *o,
+                        const struct mu__node_extra *extra, mu_error *ret_error)
 {
     struct mu__member_config config = {
         .cluster = o->cluster,
@@ -365,11 +370,22 @@ static int start_member(mu_node *node, const mu_node_options *o, mu_error *ret_e
         },
         .heartbeat_ms = o->heartbeat_ms,
         .silence_ms = o->silence_ms,
+        .offer_check = mu__offer_check_own,
+        .offer_owner = &node->offer_own,
         .node = node,
         .post = mu__node_post,
     };
 
     mu__hosting_config(&node->hosting, o, &config);
+    if (extra != NULL) {
+        config.hosts = extra->hosts != NULL ? extra->hosts : config.hosts;
+        config.only = extra->only;
+        config.only_why = extra->only_why;
+        config.dials_any = extra->dials_any;
+        config.offer_check = extra->takes_offer ? mu__offer_check_new : NULL;
+        config.offer_owner = &node->offer_place;
+        config.takes_offer = extra->takes_offer;
+    }
     return mu__member_start(&node->member, &config, mu__world_uv_world(node->world),
                             mu__wire_uv_wire(node->wire), ret_error);
 }
@@ -403,14 +419,20 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
     int rv = open_journal(node, o, ret_error);
 
     if (rv == 0)
-        rv = mu__hosting_open(&node->hosting, ret_error);
+        rv = mu__hosting_open_file(&node->hosting, ret_error);
     if (rv != 0)
         close_files(node);
     return rv;
 }
 
+static int post_to_world(void *world, struct mu__msg *msg)
+{
+    return mu__world_uv_post(world, msg);
+}
+
 /* World, wire, member, in this order; what was opened is closed by running the loop. */
-static int open_parts(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+static int open_parts(mu_node *node, const mu_node_options *o,
+                      const struct mu__node_extra *extra, mu_error *ret_error)
 {
     const struct mu__world_hooks hooks = mu__member_hooks(&node->member);
     int rv = open_files(node, o, ret_error);
@@ -423,12 +445,16 @@ static int open_parts(mu_node *node, const mu_node_options *o, mu_error *ret_err
                            mu_strerror(rv));
         goto err_files;
     }
-    rv = mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
-                           ret_error, &node->wire);
+    rv = mu__hosting_open_http(&node->hosting, node->loop, post_to_world, node->world,
+                               ret_error);
     if (rv != 0)
         goto err_world;
+    rv = mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
+                          ret_error, &node->wire);
+    if (rv != 0)
+        goto err_http;
     set_address(node, o);
-    rv = start_member(node, o, ret_error);
+    rv = start_member(node, o, extra, ret_error);
     if (rv != 0)
         goto err_wire;
     rv = open_handles(node, ret_error);
@@ -440,6 +466,8 @@ err_member:
     mu__member_stop(&node->member);
 err_wire:
     mu__wire_uv_close(node->wire, nothing, NULL);
+err_http:
+    (void)mu__hosting_close_http(&node->hosting, nothing, NULL);
 err_world:
     mu__world_uv_close(node->world, nothing, NULL);
 err_files:
@@ -491,19 +519,23 @@ static mu_node *node_new(const mu_node_options *o)
     node->ps_count = mu_cluster_task_count(o->cluster, "ps");
     mu__task_name(node->member.task, sizeof node->member.task, o->task_type,
                   o->task_index);
+    node->offer_own = (struct mu__offer_own){node->cluster, node->member.type,
+                                             o->task_index};
     return node;
 }
 
-static int open_on_loop(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+static int open_on_loop(mu_node *node, const mu_node_options *o,
+                        const struct mu__node_extra *extra, mu_error *ret_error)
 {
     node->loop = o->loop;
     node->thread = uv_thread_self();
     block_sigpipe();
-    return open_parts(node, o, ret_error);
+    return open_parts(node, o, extra, ret_error);
 }
 
 /* The loop's thread starts when everything is in place, so nothing here races with it. */
-static int open_on_thread(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+static int open_on_thread(mu_node *node, const mu_node_options *o,
+                          const struct mu__node_extra *extra, mu_error *ret_error)
 {
     int rv;
 
@@ -511,7 +543,7 @@ static int open_on_thread(mu_node *node, const mu_node_options *o, mu_error *ret
         return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
     node->loop = &node->own_loop;
     node->owns_loop = true;
-    rv = open_parts(node, o, ret_error);
+    rv = open_parts(node, o, extra, ret_error);
     if (rv == 0 && uv_thread_create(&node->thread, run_loop, node) == 0)
         return 0;
     if (rv == 0) {
@@ -523,10 +555,11 @@ static int open_on_thread(mu_node *node, const mu_node_options *o, mu_error *ret
     return rv;
 }
 
-int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
+int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
+                  mu_error *ret_error, mu_node **ret_node)
 {
     mu_node *node;
-    int rv = check_options(options, ret_error);
+    int rv = check_options(options, extra != NULL, ret_error);
 
     if (rv != 0)
         return rv;
@@ -535,14 +568,19 @@ int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a node");
     rv = mu__hosting_init(&node->hosting, options, ret_error);
     if (rv == 0)
-        rv = options->loop != NULL ? open_on_loop(node, options, ret_error)
-                                   : open_on_thread(node, options, ret_error);
+        rv = options->loop != NULL ? open_on_loop(node, options, extra, ret_error)
+                                   : open_on_thread(node, options, extra, ret_error);
     if (rv != 0) {
         node_free(node);
         return rv;
     }
     *ret_node = node;
     return 0;
+}
+
+int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
+{
+    return mu__node_open(options, NULL, ret_error, ret_node);
 }
 
 /* ---- closing, from outside ---- */

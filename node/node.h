@@ -6,6 +6,7 @@
 #include "actors/future.h"
 #include "node/hosting.h"
 #include "node/member.h"
+#include "node/member_offer.h"
 #include "runtime/storage_uv.h"
 #include "runtime/world_uv.h"
 #include "transport/wire_uv.h"
@@ -46,6 +47,16 @@ enum mu__node_state {
     MU__NODE_GONE
 };
 
+/* What a node of the library's own has besides options; all may be NULL. */
+struct mu__node_extra {
+    const char *only;           /* as in struct mu__member_config */
+    const char *only_why;
+    const char *dials_any;
+    const char *hosts;          /* of the coordination service, instead of those of the
+                                   option: a set of tasks that no cluster need have */
+    bool takes_offer;           /* of a cluster spec that has this node's address */
+};
+
 struct mu_node {
     struct mu__member member;
     struct mu__home home;           /* of remote and per-worker values */
@@ -73,12 +84,15 @@ struct mu_node {
     struct mu_coordinator *orphan;  /* could not be closed: freed with the node */
     struct mu__setting *settings;
     struct mu__program *programs;
+    struct mu_distribute_options *distribute;   /* owned; NULL: a plugin has set none */
     mu_log_fn log;
     void *log_user;
     int log_level;
     unsigned queue_max;
     size_t ps_count;
     mu_cluster *cluster;
+    struct mu__offer_own offer_own;     /* it, and who this node is in it */
+    struct mu__offer_place offer_place; /* where it listens, and is reached */
     char *journal;                  /* its file, NULL: none */
     bool journal_sync;
     struct mu__storage *storage;    /* the journal's, open as long as the member */
@@ -87,6 +101,10 @@ struct mu_node {
     atomic_uint refs;               /* holds of the memory, see mu__node_ref: every remote
                                        value is one, so it is apart from what is read */
 };
+
+/* mu_node_open, with extras: then the task may be one that no cluster has. */
+int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
+                  mu_error *ret_error, mu_node **ret_node);
 
 /* The memory of a node outlives its closing until the last of these has let go: a thread
  * that was inside a call, its coordinator, its remote values. Any thread. */
@@ -113,10 +131,19 @@ void mu__node_drop_msg(struct mu__msg *msg);
 /* Post a message for an actor. Takes it, whatever is returned. Any thread. */
 int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
 
+/* The same, but takes it only when 0 is returned. */
+int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
+
 /* From now on calls and posts are refused with -MU_ECLOSED, and nobody is half way
  * through one: what was posted is in the inbox. Loop thread. */
 void mu__node_refuse_calls(mu_node *node);
 
 unsigned mu__node_ps_count(mu_node *node);
+
+/* The mode in which mu_node_main runs what mu_node_distribute has set, if that is so. */
+void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
+
+/* Run it, as this node's task. */
+int mu__node_run_distributed(mu_node *node, mu_error *ret_error);
 
 #endif

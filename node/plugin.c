@@ -46,6 +46,8 @@ int mu_node_main(mu_node *node, mu_error *ret_error)
     mu_error job = {0};
     int rv;
 
+    if (node->distribute != NULL)
+        return mu__node_run_distributed(node, ret_error);
     (void)mu_node_serve(node);
     if (program != NULL) {
         rv = program->program(node, program->user);

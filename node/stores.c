@@ -1,7 +1,10 @@
 #include "node/stores.h"
 
+#include "node/store_etcd.h"
+
 const struct mu__store_kind *const mu__stores[] = {
     &mu__store_memory,
     &mu__store_journal,
+    &mu__store_etcd,
     NULL,
 };

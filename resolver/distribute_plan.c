@@ -276,7 +276,10 @@ void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *t
     (void)snprintf(out, size, "%s%s%s", layer, layer[0] == '\0' ? "" : "://", url);
 }
 
-char *mu__plan_tasks(const mu_cluster *cluster)
+/* Those that `wanted` says yes to, as "chief:0,worker:2". */
+static char *list_tasks(const mu_cluster *cluster,
+                        bool (*wanted)(const void *arg, const char *type, int index),
+                        const void *arg)
 {
     size_t size = mu_cluster_task_count(cluster, NULL) * TASK_TEXT_BYTES + 1;
     char *text = calloc(1, size);
@@ -287,11 +290,52 @@ char *mu__plan_tasks(const mu_cluster *cluster)
 
     for (size_t i = 0; text != NULL && mu_cluster_task_at(cluster, i, &type, &index,
                                                           &address) == 0; i++) {
-        if (!trains(type))
+        if (!wanted(arg, type, index))
             continue;
         (void)snprintf(text + used, size - used, "%s%s:%d", used > 0 ? "," : "", type,
                        index);
         used += strlen(text + used);
     }
     return text;
+}
+
+static bool wants_training(const void *arg, const char *type, int index)
+{
+    (void)arg;
+    (void)index;
+    return trains(type);
+}
+
+char *mu__plan_tasks(const mu_cluster *cluster)
+{
+    return list_tasks(cluster, wants_training, NULL);
+}
+
+struct leader {
+    const struct mu__plan *plan;
+    const char *type;
+    int index;
+};
+
+/* Who makes calls of its own comes to its end by itself. */
+static bool wants_joining(const void *arg, const char *type, int index)
+{
+    const struct leader *leader = arg;
+
+    if (is_type(type, "client") ||
+        (is_type(type, leader->type) && index == leader->index))
+        return false;
+    if (leader->plan->client)
+        return true;
+    if (is_type(type, "evaluator"))
+        return false;
+    return !trains(type) || leader->plan->barrier != MU__BARRIER_SERVICE;
+}
+
+char *mu__plan_joining(const struct mu__plan *plan, const mu_cluster *cluster,
+                       const char *type, int index)
+{
+    const struct leader leader = {plan, type, index};
+
+    return list_tasks(cluster, wants_joining, &leader);
 }

@@ -74,6 +74,12 @@ bool mu__plan_is_chief(const mu_cluster *cluster, const char *type, int index);
 void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *type,
                      int index, char *out, size_t size);
 
+/* Who joins when `type`:`index` leads with this plan: the tasks that have to hear from it
+ * that the job is done, as a set. "" for none; the caller frees it; NULL when out of
+ * memory. */
+char *mu__plan_joining(const struct mu__plan *plan, const mu_cluster *cluster,
+                       const char *type, int index);
+
 /* The chief and the workers as a set of tasks, "chief:0,worker:0,worker:2". The caller
  * frees it; NULL when out of memory. */
 char *mu__plan_tasks(const mu_cluster *cluster);

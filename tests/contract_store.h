@@ -437,7 +437,7 @@ static int contract_process_start(void *arg, struct sim_node *node,
     return mu__spawn(h->kernel, &contract_behavior, 0, &h, &h->pid);
 }
 
-/* A crash: what the store does at its close reaches nobody, as world and doors are dead. */
+/* A crash: what the store does at its close reaches nobody: world and doors are dead. */
 static void contract_process_stop(void *arg)
 {
     struct contract_holder *h = arg;

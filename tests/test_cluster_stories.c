@@ -841,9 +841,9 @@ static void test_same_task(void **state)
           "task /job:chief/task:0 is already played by tcp://worker-0:1\n"
         "[   30] worker/0 links: refused /job:chief/task:0 at tcp://worker-0:1: "
           "task /job:chief/task:0 is already played by tcp://worker-0:1\n"
-        "[   60] chief/0 links: refused by somebody who plays chief 0: task "
+        "[   60] chief/0 links: /job:worker/task:0: it refused us: task "
           "/job:chief/task:0 is already played by tcp://worker-0:1\n"
-        "[   60] worker/0 links: refused by somebody who plays chief 0: task "
+        "[   60] worker/0 links: /job:worker/task:0: it refused us: task "
           "/job:chief/task:0 is already played by tcp://worker-0:1\n");
     cluster_free(cluster);
 }
@@ -1017,7 +1017,9 @@ static void test_job_limits(void **state)
     (void)state;
     call = cluster_job(cluster->workers[0], MU__JOB_WAIT, 0, NULL, 300);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message, "the job is not done after 300 ms");
+    assert_string_equal(call->of.call.error.message,
+        "the job is not done after 300 ms: /job:chief/task:0 at tcp://chief-0:1 has not "
+        "ended it");
     call = cluster_job(cluster->chief, MU__JOB_END, 0, NULL, 500);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,

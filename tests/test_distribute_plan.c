@@ -294,6 +294,43 @@ static void test_tasks(void **state)
     mu_cluster_free(sparse);
 }
 
+/* Who has to hear of the end from the leading task. */
+static void test_joining(void **state)
+{
+    static const struct {
+        int mode;
+        unsigned flags;
+        const char *json;
+        const char *type;
+        const char *joining;
+    } leaders[] = {
+        {MU_MODE_INDEPENDENT, BETWEEN, WHOLE, "chief", "ps:0"},
+        {MU_MODE_INDEPENDENT, 0, WHOLE, "chief", "ps:0,worker:0,worker:1"},
+        {MU_MODE_INDEPENDENT, 0, WORKERS, "worker", "ps:0,worker:1"},
+        {MU_MODE_INDEPENDENT, BETWEEN, "{" W2 "}", "worker", ""},
+        {MU_MODE_CLIENT_WORKER, BETWEEN, WHOLE, "chief",
+         "evaluator:0,ps:0,worker:0,worker:1"},
+        {MU_MODE_CLIENT_WORKER, 0, "{" C ",\"client\":[\"x:1\"]}", "chief", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(leaders); i++) {
+        mu_cluster *cluster = parse(leaders[i].json);
+        struct mu__plan plan;
+        char *joining;
+
+        assert_int_equal(make(leaders[i].mode, cluster, leaders[i].type, 0,
+                              leaders[i].flags, NULL, &plan),
+                         0);
+        assert_true(plan.leads);
+        joining = mu__plan_joining(&plan, cluster, leaders[i].type, 0);
+        assert_string_equal(joining, leaders[i].joining);
+        free(joining);
+        mu__plan_done(&plan);
+        mu_cluster_free(cluster);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_too_many_threads),
         cmocka_unit_test(test_targets),
         cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_joining),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

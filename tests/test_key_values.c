@@ -55,6 +55,30 @@ static void test_normalize(void **state)
     }
 }
 
+/* A bad byte is found wherever it stands. */
+static void test_normal_at_every_byte(void **state)
+{
+    char text[40];
+
+    (void)state;
+    for (size_t size = 1; size <= sizeof text; size++)
+        for (size_t at = 0; at < size; at++) {
+            memset(text, 'k', size);
+            for (int byte = 1; byte < 256; byte++) {
+                bool edge = byte == '/' && (at == 0 || at == size - 1);
+
+                text[at] = (char)byte;
+                assert_int_equal(mu__key_is_normal((struct mu__view){text,
+                                 (uint32_t)size}), byte >= 32 && !edge);
+            }
+            text[at] = '/';
+            if (at > 0)
+                text[at - 1] = '/';
+            assert_int_equal(mu__key_is_normal((struct mu__view){text, (uint32_t)size}),
+                             false);
+        }
+}
+
 static void test_normalize_empty(void **state)
 {
     char out[1024];
@@ -406,6 +430,13 @@ static void expect_all(struct model *m)
     assert_false(more);
     assert_int_equal(mu__key_values_count(m->kv), m->count);
     assert_int_equal(mu__key_values_bytes(m->kv), m->bytes);
+    for (size_t i = 1; i < m->count; i++) {
+        struct mu__view one = mu__view_str(m->entries[i - 1].key);
+        struct mu__view two = mu__view_str(m->entries[i].key);
+
+        assert_true(mu__key_compare(one, two) < 0 && mu__key_compare(two, one) > 0);
+        assert_int_equal(mu__key_compare(one, one), 0);
+    }
 }
 
 /* Take out all of one owner, as the end of a lease does. */
@@ -452,8 +483,14 @@ static void test_against_model(void **state)
             if (step % 50 == 0)
                 expect_all(m);
         }
+        if (seed % 2 == 0) {
+            mu__key_values_clear(m->kv);
+            m->count = m->bytes = 0;
+        }
         while (m->count > 0)
             model_remove(m);
+        expect_all(m);
+        model_put(m, STEPS + 1);
         expect_all(m);
         mu__key_values_free(m->kv);
         free(m);
@@ -464,6 +501,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_normalize),
+        cmocka_unit_test(test_normal_at_every_byte),
         cmocka_unit_test(test_normalize_empty),
         cmocka_unit_test(test_normalize_long),
         cmocka_unit_test(test_below),

@@ -53,6 +53,7 @@ struct link {
     struct link *dirty_next;    /* of links with something to send */
     bool dirty;
     bool keep;                  /* asked for with mu__links_dial */
+    bool any;                   /* with mu__links_dial_any: whoever answers */
     bool heard;                 /* their HELLO has come, on `in` */
     enum state state;
     char type[16];
@@ -404,12 +405,22 @@ static bool is_client(struct mu__view type)
     return mu__view_is(type, "client");
 }
 
+/* What dialled us back answers this very dial. */
+static bool is_answer(const struct link *link, const struct mu__frame_header *header)
+{
+    return header->life != 0 && header->life == link->life;
+}
+
 /* The link that a HELLO is of. Clients have no place in the cluster spec, so several may
  * share an index: they are told apart by incarnation. */
 static struct link *link_of(struct mu__links *links, const struct mu__hello *hello,
-                            uint64_t incarnation)
+                            const struct mu__frame_header *header)
 {
+    uint64_t incarnation = header->from;
+
     for (struct link *link = links->first; link != NULL; link = link->next) {
+        if (link->any && is_answer(link, header))
+            return link;
         if (link->state == REFUSING || !mu__view_is(hello->type, link->type) ||
             link->index != hello->index)
             continue;
@@ -429,8 +440,8 @@ static void refuse(struct mu__links *links, const struct mu__hello *hello, uint3
 
     mu__view_copy(hello->type, type, sizeof type);
     mu__view_copy(hello->address, url, sizeof url);
-    say(links, MU__LOG_WARN, "refused /job:%s/task:%" PRIu32 " at %s: %s", type,
-        hello->index, url, reason);
+    say(links, links->config.only == NULL ? MU__LOG_WARN : MU__LOG_DEBUG,
+        "refused /job:%s/task:%" PRIu32 " at %s: %s", type, hello->index, url, reason);
     links->wire->ops->drop(links->wire, in);
     for (link = links->first; link != NULL; link = link->next)
         if (link->state == REFUSING && strcmp(link->url, url) == 0)
@@ -439,6 +450,7 @@ static void refuse(struct mu__links *links, const struct mu__hello *hello, uint3
     if (link == NULL)
         return;
     (void)snprintf(link->why, sizeof link->why, "%s", reason);
+    link->peer_life = hello->life;
     link->state = REFUSING;
     if (dial(links, link) != 0)
         link_free(links, link);
@@ -467,6 +479,10 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
                        links->cluster_name);
         return true;
     }
+    if (links->config.only != NULL && !mu__view_is(hello->type, links->config.only)) {
+        (void)snprintf(why, size, "%s", links->config.only_why);
+        return true;
+    }
     if (mu__view_is(hello->type, links->task_type) && !is_client(hello->type) &&
         hello->index == links->config.task_index) {
         (void)snprintf(why, size,
@@ -482,7 +498,7 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
 static bool is_twin(struct mu__links *links, const struct mu__frame_header *header,
                     const struct mu__hello *hello, char *why, size_t size)
 {
-    const struct link *link = link_of(links, hello, header->from);
+    const struct link *link = link_of(links, hello, header);
 
     if (link == NULL || link->state != UP || link->peer == header->from ||
         mu__view_is(hello->address, link->says))
@@ -516,9 +532,10 @@ static void bind_in(struct mu__links *links, struct link *link, uint32_t in,
 }
 
 static struct link *link_for_hello(struct mu__links *links, const struct mu__hello *hello,
-                                   uint64_t incarnation)
+                                   const struct mu__frame_header *header)
 {
-    struct link *link = link_of(links, hello, incarnation);
+    struct link *link = link_of(links, hello, header);
+    uint64_t incarnation = header->from;
     char type[16];
     char url[URL_BYTES_MAX];
 
@@ -565,28 +582,42 @@ static void on_hello(struct mu__links *links, uint32_t in,
         refuse(links, hello, in, why);
         return;
     }
-    link = link_for_hello(links, hello, header->from);
+    link = link_for_hello(links, hello, header);
     if (link == NULL) {
         links->wire->ops->drop(links->wire, in);
         return;
+    }
+    if (link->any) {
+        mu__view_copy(hello->type, link->type, sizeof link->type);
+        link->index = hello->index;
     }
     mu__view_copy(hello->address, link->says, sizeof link->says);
     link->peer_life = hello->life;
     bind_in(links, link, in, header);
 }
 
-static void on_refuse(struct mu__links *links, struct mu__msg *msg)
+/* Who refuses may be another task than the one that was dialled. */
+static struct link *refused_link(struct mu__links *links,
+                                 const struct mu__frame_header *header,
+                                 const struct mu__refuse *refusal)
+{
+    for (struct link *link = links->first; link != NULL; link = link->next)
+        if (link->state != UP && link->state != REFUSING &&
+            (is_answer(link, header) || (mu__view_is(refusal->type, link->type) &&
+                                         link->index == refusal->index)))
+            return link;
+    return NULL;
+}
+
+static void on_refuse(struct mu__links *links, const struct mu__frame_header *header,
+                      struct mu__msg *msg)
 {
     struct mu__refuse *refusal = (void *)msg->body;
-    struct link *link;
+    struct link *link = refused_link(links, header, refusal);
     char reason[REASON_BYTES_MAX];
     char why[REASON_BYTES_MAX];
 
     mu__view_copy(refusal->reason, reason, sizeof reason);
-    for (link = links->first; link != NULL; link = link->next)
-        if (mu__view_is(refusal->type, link->type) && link->index == refusal->index &&
-            link->state != UP && link->state != REFUSING)
-            break;
     if (link == NULL) {
         say(links, MU__LOG_WARN, "refused by somebody who plays %.*s %" PRIu32 ": %s",
             (int)refusal->type.size, (const char *)refusal->type.data, refusal->index,
@@ -717,7 +748,7 @@ static void on_greeting_frame(struct mu__links *links, uint32_t in, struct mu__b
     if (header->type == MU__FRAME_HELLO)
         on_hello(links, in, header, msg);
     else
-        on_refuse(links, msg);
+        on_refuse(links, header, msg);
     mu__pool_put(links->config.pool, msg);
 }
 
@@ -962,8 +993,8 @@ uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms)
 
 /* ---- life ---- */
 
-int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
-                   const char *url)
+static int keep_link(struct mu__links *links, const char *type, uint32_t index,
+                     const char *url, bool any)
 {
     struct link *link = link_new(links, type, index, url);
     int rv;
@@ -971,10 +1002,22 @@ int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
     if (link == NULL)
         return -MU_EEXHAUSTED;
     link->keep = true;
+    link->any = any;
     rv = dial(links, link);
     if (rv != 0)
         link_free(links, link);
     return rv;
+}
+
+int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
+                   const char *url)
+{
+    return keep_link(links, type, index, url, false);
+}
+
+int mu__links_dial_any(struct mu__links *links, const char *url)
+{
+    return keep_link(links, MU__LINK_UNKNOWN, 0, url, true);
 }
 
 void mu__links_leave(struct mu__links *links, const char *reason)

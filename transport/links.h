@@ -29,6 +29,8 @@ struct mu__links_config {
     uint64_t incarnation;       /* not 0 */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
+    const char *only;           /* task type that may link; NULL: any. Not copied, as */
+    const char *only_why;       /* what others are told */
     const struct mu__schema *schema;    /* of the messages that travel */
     struct mu__pool *pool;      /* decoded messages come from here */
     struct mu__world *world;    /* clock, chance and log */
@@ -82,6 +84,11 @@ void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason)
 /* Keep a link to this task from now on. */
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url);
+
+/* The same to whoever is there. Until it has answered it is called MU__LINK_UNKNOWN, task
+ * 0. */
+#define MU__LINK_UNKNOWN "server"
+int mu__links_dial_any(struct mu__links *links, const char *url);
 
 /* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when there
  * is no such node (any more). */

@@ -186,8 +186,9 @@ typedef struct mu_kv_answer {
 typedef void (*mu_kv_done_fn)(void *user, const mu_kv_answer *answer);
 
 /* ret_request (may be NULL) is for mu_kv_cancel; it is valid for ever, and means nothing
- * once the answer has come. At most 65536 are under way, then -MU_EAGAIN. Any thread, the
- * loop's too. */
+ * once the answer has come. At most 65536 are under way, those that wait for their answer
+ * included, and 256 MiB of values (but for those of 1 KiB and less); then -MU_EAGAIN. Any
+ * thread, the loop's too. */
 MU_EXPORT int mu_kv_begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done,
                           void *user, uint64_t *ret_request);
 

@@ -3,7 +3,8 @@
  * The chief's session restores a checkpoint or initializes, and says so by a key of the
  * coordination service, which goes with the chief's process. A worker's session waits for
  * that. A chief that is restarted does it again, and meanwhile new workers wait for it;
- * sessions that are open stay so. Any thread, but no loop's. */
+ * sessions that are open stay so. When the service loses its store while a worker waits,
+ * the worker's agent is reset, and waits on. Any thread, but no loop's. */
 #ifndef MUSTER_SESSION_H
 #define MUSTER_SESSION_H
 
@@ -31,8 +32,8 @@ typedef struct mu_scaffold {
 
 typedef struct mu_session_options {
     mu_scaffold scaffold;
-    const char *name;           /* of the key; sessions of one name belong together;
-                                   default "session" */
+    const char *name;           /* of the key; sessions of one name belong together: 1 to
+                                   200 bytes, default "session" */
     const char *checkpoint_dir; /* the newest checkpoint there is restored, if there is
                                    one; */
     const char *checkpoint_name;    /* of that name, default "model" */
@@ -46,8 +47,9 @@ typedef struct mu_session_options {
 MU_EXPORT void mu_session_options_init(mu_session_options *options);
 
 /* The chief's: restore or initialize, local_init, then `ready` must say 0
- * (-MU_EPRECONDITION with its words), then tell the workers. -MU_EINVALID: both a
- * directory and a file. */
+ * (-MU_EPRECONDITION with its words), then tell the workers, if there is a coordination
+ * service. -MU_EINVALID: both a directory and a file. A directory in which all
+ * checkpoints are damaged gives -MU_EDATALOSS: nothing is initialized over them. */
 MU_EXPORT int mu_session_open_chief(mu_node *node, const mu_session_options *options,
                                     mu_error *ret_error, mu_session **ret_session);
 

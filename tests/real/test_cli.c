@@ -7,6 +7,14 @@
 
 static struct cli cli;
 
+static const char *const verbs[] = {
+    "node",    "run",     "status",  "explain",  "drain",   "stop",   "kv get",
+    "kv put",  "kv watch", "kv ls",   "kv rm",    "kv incr", "barrier",
+    "tasks",   "devices", "preempt", "version",
+};
+
+enum { VERBS_COUNT = sizeof verbs / sizeof verbs[0] };
+
 /* ---- printing ---- */
 
 static void test_version(void **state)
@@ -27,13 +35,10 @@ static void test_version(void **state)
 
 static void test_help_lists_the_verbs(void **state)
 {
-    static const char *const verbs[] = {"node", "run", "status", "explain", "drain",
-                                        "version"};
-
     (void)state;
     cli_start(&cli, NULL, "help", NULL);
     cli_expect_code(&cli, 0);
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < VERBS_COUNT; i++)
         (void)cli_expect(&cli, NULL, verbs[i]);
     (void)cli_expect(&cli, NULL, "examples:");
     cli_start(&cli, NULL, NULL);
@@ -59,32 +64,65 @@ static void cell_of(const char *row, int number, char *out, size_t size)
         out[strlen(out) - 1] = '\0';
 }
 
+/* Whether "node, kv, ..." has a verb, itself or as one of its group. */
+static bool is_user(const char *users, const char *verb)
+{
+    size_t group = strcspn(verb, " ");
+
+    while (*users != '\0') {
+        size_t length = strcspn(users, ",");
+
+        if (strncmp(users, verb, length) == 0 &&
+            (length == strlen(verb) || length == group))
+            return true;
+        users += length + (users[length] == ',');
+        users += strspn(users, " ");
+    }
+    return false;
+}
+
+/* `muster kv get --help` prints the same as `muster help "kv get"`. */
+static void expect_help_of(const char *verb)
+{
+    static char text[CLI_TEXT_BYTES];
+    const char *space = strchr(verb, ' ');
+    char first[16];
+
+    memcpy(text, cli.text, cli.size + 1);
+    (void)snprintf(first, sizeof first, "%.*s", (int)strcspn(verb, " "), verb);
+    if (space == NULL)
+        cli_start(&cli, NULL, first, "--help", NULL);
+    else
+        cli_start(&cli, NULL, first, space + 1, "--help", NULL);
+    cli_expect_code(&cli, 0);
+    assert_string_equal(cli.text, text);
+}
+
 /* Every flag stands in the help of every verb that has it, with its variable. */
 static void test_help_of_verbs_has_their_flags(void **state)
 {
     static char table[CLI_TEXT_BYTES];
-    static const char *const verbs[] = {"node", "run", "status", "explain", "drain",
-                                        "version"};
     int seen = 0;
 
     (void)state;
     cli_start(&cli, NULL, "help", "flags", NULL);
     cli_expect_code(&cli, 0);
     memcpy(table, cli.text, cli.size + 1);
-    for (size_t i = 0; i < 6; i++) {
-        cli_start(&cli, NULL, verbs[i], "--help", NULL);
+    for (size_t i = 0; i < VERBS_COUNT; i++) {
+        cli_start(&cli, NULL, "help", verbs[i], NULL);
         cli_expect_code(&cli, 0);
+        expect_help_of(verbs[i]);
         for (const char *row = strstr(table, "| `--"); row != NULL;
              row = strstr(row + 1, "\n| `--")) {
             char flag[128];
             char variable[64];
-            char users[64];
+            char users[200];
 
             cell_of(row, 0, flag, sizeof flag);
             cell_of(row, 1, variable, sizeof variable);
             cell_of(row, 3, users, sizeof users);
             flag[strcspn(flag, " ")] = '\0';
-            if (strstr(users, verbs[i]) == NULL)
+            if (!is_user(users, verbs[i]))
                 continue;
             if (strstr(cli.text, flag) == NULL || strstr(cli.text, variable) == NULL)
                 fail_msg("`muster %s --help` lacks %s or %s", verbs[i], flag, variable);
@@ -119,7 +157,7 @@ static void test_manual_is_up_to_date(void **state)
 #define CLUSTER "{\"worker\": [\"127.0.0.1:1\", \"127.0.0.1:2\"]}"
 
 static const struct refusal {
-    const char *arguments[8];
+    const char *arguments[9];
     const char *variable;
     const char *words[3];
 } refusals[] = {
@@ -168,15 +206,52 @@ static const struct refusal {
     {{"run", "--restart", "worker=never,chief=always"}, NULL, {"--restart", "evaluator"}},
     {{"run", "--workers", "0", "--ps", "0", "--chief", "0"}, NULL, {"nothing to run"}},
     {{"explian"}, NULL, {"no verb \"explian\"", "did you mean explain?"}},
-    {{"explain"}, NULL, {"expected a CLOSURE", "muster explain --help"}},
-    {{"explain", "a", "b"}, NULL, {"\"b\"", "one CLOSURE"}},
+    {{"explain"}, NULL, {"expected CLOSURE;", "muster explain --help"}},
+    {{"explain", "a", "b"}, NULL, {"\"b\"", "expected CLOSURE, and had it"}},
     {{"explain", "a"}, NULL, {"there is no chief", "--address"}},
-    {{"drain"}, NULL, {"expected a WORKER"}},
+    {{"drain"}, NULL, {"expected WORKER;"}},
     {{"drain", "worker:0", "-o", "json"}, NULL, {"no flag \"o\""}},
     {{"status", "worker"}, NULL, {"\"worker\"", "expected a flag"}},
     {{"status"}, NULL, {"there is no chief", "--address"}},
     {{"status", "--address", "nothing"}, NULL, {"--address", "nothing"}},
     {{"status"}, "MUSTER_CHIEF=nothing", {"MUSTER_CHIEF", "nothing"}},
+    {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--store", "file:x"}, NULL,
+     {"option store", "\"file:x\"", "memory"}},
+    {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--store", "journal"}, NULL,
+     {"option store", "journal"}},
+    {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--service-hosts",
+      "worker:0-1"}, NULL, {"\"memory\", which only one host can have", "has 2"}},
+    {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--service-hosts", "ps:0"},
+     NULL, {"service_hosts names ps:0, and the cluster has no such task"}},
+    {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--recoverable", "wroker"},
+     NULL, {"option recoverable", "\"worker\"?"}},
+    {{"node", "--cluster", CLUSTER, "--task", "worker:0", "--dead-ms", "5000"}, NULL,
+     {"suspect_ms is 5000, expected less than dead_ms, which is 5000"}},
+    {{"kv"}, NULL, {"kv get", "kv incr", "examples:"}},
+    {{"kv", "gett"}, NULL, {"no verb \"kv gett\"", "did you mean kv get?"}},
+    {{"kv", "get"}, NULL, {"muster kv get: expected KEY;", "muster kv get --help"}},
+    {{"kv", "get", "a", "b"}, NULL, {"\"b\": expected KEY, and had it"}},
+    {{"kv", "put", "a"}, NULL, {"expected KEY VALUE;"}},
+    {{"kv", "put", "a", "1", "--wait"}, NULL, {"no flag \"wait\""}},
+    {{"kv", "get", "a", "--wait=yes"}, NULL, {"--wait", "0 to 1", "\"yes\""}},
+    {{"kv", "get", "a"}, "MUSTER_WAIT=2", {"MUSTER_WAIT", "0 to 1", "\"2\""}},
+    {{"kv", "get", "a"}, NULL, {"there is no coordination service to ask", "--address"}},
+    {{"kv", "ls", "--service-hosts", "none"}, NULL, {"--service-hosts is none"}},
+    {{"kv", "ls", "--service-hosts", "worker"}, NULL, {"no coordination service"}},
+    {{"kv", "ls", "--address", "nothing"}, NULL, {"--address", "nothing"}},
+    {{"kv", "ls", "--address", "a:1", "--service-hosts", "x:1"}, NULL, {"\"x:1\""}},
+    {{"tasks", "--cluster", CLUSTER, "--service-hosts", "worker:2"}, NULL,
+     {"service_hosts names worker:2, and the cluster has no such task"}},
+    {{"tasks", "--cluster", "{\"evaluator\": [\"a:1\"]}"}, NULL,
+     {"no task that hosts the coordination service"}},
+    {{"tasks", "worker:1"}, NULL, {"\"worker:1\": expected a flag"}},
+    {{"barrier", "b"}, NULL, {"expected --tasks", "client:0-1"}},
+    {{"barrier", "b", "--tasks", "worker:0"}, NULL, {"--tasks have no client"}},
+    {{"barrier", "b", "--tasks", "client:0-1"}, NULL, {"or several", "--as"}},
+    {{"barrier", "b", "--tasks", "client:0-1", "--as", "client:2"}, NULL,
+     {"--as: expected one client that is among --tasks", "\"client:2\""}},
+    {{"barrier", "b", "--tasks", "client:x"}, NULL, {"--tasks: task set", "client:x"}},
+    {{"preempt"}, NULL, {"expected REASON;"}},
 };
 
 static void test_refusals(void **state)
@@ -188,7 +263,7 @@ static void test_refusals(void **state)
 
         cli_start(&cli, variables, r->arguments[0], r->arguments[1], r->arguments[2],
                   r->arguments[3], r->arguments[4], r->arguments[5], r->arguments[6],
-                  r->arguments[7], NULL);
+                  r->arguments[7], r->arguments[8], NULL);
         cli_expect_code(&cli, 2);
         for (size_t j = 0; j < 3 && r->words[j] != NULL; j++)
             if (strstr(cli.text, r->words[j]) == NULL)

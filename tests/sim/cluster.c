@@ -238,6 +238,19 @@ static unsigned window_of(const struct cluster_options *options)
     return options->threads < 2 ? 4 : options->threads * 2;
 }
 
+/* Of a cluster that has a service. */
+static void set_coordination(const struct cluster_task *task,
+                             struct mu__member_config *config)
+{
+    const struct cluster_options *options = &task->cluster->options;
+
+    if (options->hosts == NULL)
+        return;
+    config->hosts = options->hosts;
+    config->coordination = options->coordination;
+    config->coordination.storage = task->store.storage;
+}
+
 static int start_process(void *arg, struct sim_node *node, struct mu__world *world,
                          struct mu__wire *wire)
 {
@@ -245,7 +258,13 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
     const struct cluster_options *options = &task->cluster->options;
     struct mu__member_config config = {
         .serves_at_once = true,
-        .cluster = task->cluster->spec,
+        .cluster = task->spec != NULL ? task->spec : task->cluster->spec,
+        .only = task->only,
+        .only_why = task->only_why,
+        .dials_any = task->dials_any,
+        .offer_check = task->offer_check,
+        .offer_owner = task->offer_owner,
+        .takes_offer = task->takes_offer,
         .cluster_name = task->cluster_name,
         .task_type = task->type,
         .task_index = task->plays_index,
@@ -263,6 +282,7 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
     int rv;
 
     config.supervisor.journal = task->journal.storage;
+    set_coordination(task, &config);
     rv = mu__member_start(&task->member, &config, world, wire, &error);
     if (rv != 0) {
         cluster_break(task->cluster, "%s does not start: %s", task->name, error.message);
@@ -322,17 +342,22 @@ static void stop_process(void *arg)
     struct cluster_task *task = arg;
     struct mu__kernel *kernel = task->member.kernel;
     const struct cluster_journal *journal = &task->journal;
+    const struct cluster_journal *store = &task->store;
 
     if (task == task->cluster->chief)
         cluster_note_supervisor(task->cluster);
     task->runs = false;
     if (journal->dies != NULL)
         journal->dies(journal->storage);
+    if (store->dies != NULL)
+        store->dies(store->storage);
     mu__worker_forget_runs(mu__actor_state(kernel, (mu__pid){0, MU__WORKER}),
                            mu__kernel_pool(kernel));
     mu__member_stop(&task->member);
     if (journal->is_gone != NULL)
         journal->is_gone(journal->storage);
+    if (store->is_gone != NULL)
+        store->is_gone(store->storage);
     end_calls(task);
     end_sessions(task);
 }
@@ -413,6 +438,32 @@ static unsigned or_default(unsigned number, unsigned value)
     return number == 0 ? value : number;
 }
 
+static void set_coordination_defaults(struct cluster *cluster)
+{
+    struct mu__coordination_config *c = &cluster->options.coordination;
+    size_t at = 0;
+
+    if (cluster->options.hosts == NULL)
+        return;
+    at += (size_t)snprintf(cluster->coordinated, sizeof cluster->coordinated, "chief:0");
+    if (cluster->options.servers > 0)
+        at += (size_t)snprintf(cluster->coordinated + at,
+                               sizeof cluster->coordinated - at, ",ps:0-%u",
+                               cluster->options.servers - 1);
+    if (cluster->options.workers > 0)
+        (void)snprintf(cluster->coordinated + at, sizeof cluster->coordinated - at,
+                       ",worker:0-%u", cluster->options.workers - 1);
+    if (c->store == NULL)
+        c->store = &mu__store_memory;
+    if (c->tasks == NULL)
+        c->tasks = cluster->coordinated;
+    if (c->recoverable == NULL)
+        c->recoverable = "all";
+    c->suspect_ms = or_default(c->suspect_ms, 500);
+    c->dead_ms = or_default(c->dead_ms, 1000);
+    c->reconnect_ms = or_default(c->reconnect_ms, 200);
+}
+
 struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options)
 {
     struct cluster *cluster = get(sizeof *cluster);
@@ -426,6 +477,7 @@ struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options
     cluster->options.attempts_max = or_default(options->attempts_max, 10);
     cluster->options.heartbeat_ms = or_default(options->heartbeat_ms, 100);
     cluster->options.silence_ms = or_default(options->silence_ms, 500);
+    set_coordination_defaults(cluster);
     sim_settings(cluster->sim)->executors = cluster->options.threads;
     cluster->chief = add_task(cluster, "chief", 0, true);
     for (uint32_t i = 0; i < options->workers; i++)
@@ -622,6 +674,18 @@ struct cluster_call *cluster_job(struct cluster_task *task,
     return post(call, MU__JOB);
 }
 
+struct cluster_call *cluster_job_ask(struct cluster_task *task,
+                                     const struct mu__job_call *wanted)
+{
+    struct cluster_call *call =
+        call_new(task, wanted->call.operation, wanted->call.limit_ms);
+    struct mu__call begun = call->of.call;
+
+    call->of.job = *wanted;
+    call->of.call = begun;
+    return post(call, MU__JOB);
+}
+
 struct cluster_call *cluster_metric(struct cluster_task *task, const char *name)
 {
     struct cluster_call *call = call_new(task, 0, -1);
@@ -640,6 +704,65 @@ struct cluster_call *cluster_variable(struct cluster_task *task,
     call->of.variable = *wanted;
     call->of.call = begun;
     return post(call, MU__VARIABLES);
+}
+
+struct cluster_call *cluster_agent(struct cluster_task *task,
+                                   const struct mu__agent_call *wanted)
+{
+    struct cluster_call *call =
+        call_new(task, wanted->call.operation, wanted->call.limit_ms);
+    struct mu__call begun = call->of.call;
+
+    call->of.agent = *wanted;
+    call->of.call = begun;
+    return post(call, MU__AGENT);
+}
+
+static void note_key(void *user, const mu_kv_answer *answer)
+{
+    struct cluster_call *call = user;
+    struct cluster_key_answer *key = &call->of.key;
+
+    key->call.code = answer->code;
+    if (answer->code != 0)
+        key->call.error = *answer->error;
+    key->size = answer->size;
+    if (answer->size > 0)
+        memcpy(key->value, answer->value,
+               answer->size < sizeof key->value ? answer->size : sizeof key->value - 1);
+    key->revision = answer->revision;
+    key->number = answer->number;
+    complete(&call->of.call);
+}
+
+struct cluster_call *cluster_key(struct cluster_task *task, const mu_kv_ask *ask)
+{
+    struct cluster_call *call = call_new(task, 0, ask->limit_ms);
+    struct mu__msg *msg = NULL;
+    int rv;
+
+    rv = mu__key_request_new(&task->member.agent, ask, note_key, call,
+                             &call->of.call.error, &call->of.key.id, &msg);
+    if (rv != 0 || !sim_alive(task->node)) {
+        call->of.call.code = rv != 0 ? rv : -MU_ECLOSED;
+        call->done = true;
+        if (rv == 0)
+            mu__key_request_drop(msg);
+        return call;
+    }
+    msg->to.actor = MU__AGENT;
+    sim_post(task->node, msg);
+    return call;
+}
+
+void cluster_key_cancel(struct cluster_call *call)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__KEY_CANCEL, sizeof(struct mu__key_cancel));
+
+    assert(msg != NULL);
+    ((struct mu__key_cancel *)(void *)msg->body)->token = call->of.key.id;
+    msg->to.actor = MU__AGENT;
+    sim_post(call->task->node, msg);
 }
 
 void cluster_report(struct cluster_task *task, const char *name, double number,

@@ -8,7 +8,9 @@
 #ifndef MU_TESTS_SIM_CLUSTER_H
 #define MU_TESTS_SIM_CLUSTER_H
 
+#include "actors/agent.h"
 #include "actors/client.h"
+#include "actors/coordination.h"
 #include "actors/effects.h"
 #include "actors/future.h"
 #include "actors/job.h"
@@ -53,6 +55,14 @@ struct cluster_options {
 
     /* The chief's, but for what is above, and the journal, which is the task's. */
     struct mu__supervisor_config supervisor;
+
+    /* The coordination service: who may host it, a task set; NULL: there is none, and
+     * nothing of the following is used. Of the configuration what the member does not
+     * fill in by itself; `tasks` NULL: all of the spec but the evaluator. Defaults: all
+     * jobs are recoverable, suspect_ms 500, dead_ms 1000, reconnect_ms 200, a store that
+     * keeps nothing. */
+    const char *hosts;
+    struct mu__coordination_config coordination;
 
     /* mu__effects_add: workers know "write". NULL: they do not. */
     int (*effects_add)(struct mu__effects *effects, const struct mu__effect *write,
@@ -140,7 +150,15 @@ struct cluster_task {
     char name[24];
     char address[40];
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
+    struct cluster_journal store;       /* of a host, the same; its kind is an option */
     struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT + CLUSTER_OWN_MAX];
+    const mu_cluster *spec;         /* what it starts with; NULL: the cluster's */
+    const char *only;               /* of a server that waits for its spec, and of who */
+    const char *only_why;           /* offers one; the test's, set before a start */
+    const char *dials_any;
+    mu__offer_check_fn offer_check;
+    void *offer_owner;
+    bool takes_offer;
     struct mu__home home;           /* of what its programs hold */
     struct cluster_session *session;    /* the present one of its program, or NULL */
 };
@@ -182,6 +200,16 @@ struct cluster_session {
     bool troubled;              /* an error was there: closures may be cancelled */
 };
 
+/* What a request about a key brought. */
+struct cluster_key_answer {
+    struct mu__call call;       /* code, error */
+    char value[64];             /* the begin of it, with a zero behind */
+    size_t size;
+    uint64_t revision;
+    int64_t number;
+    uint64_t id;                /* to cancel it by */
+};
+
 /* A call to an actor, kept until the cluster is freed. */
 struct cluster_call {
     union {
@@ -191,6 +219,8 @@ struct cluster_call {
         struct mu__metric_call metric;
         struct mu__variable_call variable;
         struct mu__function_call function;
+        struct mu__agent_call agent;
+        struct cluster_key_answer key;
     } of;
     struct cluster_call *next;
     struct cluster_task *task;
@@ -204,6 +234,7 @@ struct cluster {
     struct sim *sim;
     struct cluster_options options;
     mu_cluster *spec;
+    char coordinated[256];      /* the tasks that a barrier of all waits for */
     struct cluster_task tasks[CLUSTER_TASKS_MAX];
     unsigned tasks_count;
     struct cluster_task *chief;
@@ -259,6 +290,9 @@ struct cluster_call *cluster_fetch(struct cluster_closure *closure, int64_t limi
 struct cluster_call *cluster_job(struct cluster_task *task,
                                  enum mu__job_operation operation, int code,
                                  const char *message, int64_t limit_ms);
+/* `wanted` has operation, limit, and what is asked; its strings are the test's. */
+struct cluster_call *cluster_job_ask(struct cluster_task *task,
+                                     const struct mu__job_call *wanted);
 struct cluster_call *cluster_metric(struct cluster_task *task, const char *name);
 void cluster_report(struct cluster_task *task, const char *name, double number,
                     uint64_t step);
@@ -266,6 +300,15 @@ void cluster_report(struct cluster_task *task, const char *name, double number,
 /* `name`, `shape` and `ids` and the buffers are the test's. */
 struct cluster_call *cluster_variable(struct cluster_task *task,
                                       const struct mu__variable_call *call);
+
+/* To the task's agent. Strings and the watch are the test's until it is completed, what
+ * it brings is the test's then. */
+struct cluster_call *cluster_agent(struct cluster_task *task,
+                                   const struct mu__agent_call *call);
+
+/* As mu_kv_begin does it; `ask->key` is normalized. And as mu_kv_cancel. */
+struct cluster_call *cluster_key(struct cluster_task *task, const mu_kv_ask *ask);
+void cluster_key_cancel(struct cluster_call *call);
 
 /* Run until the call is completed: its code. Fails the cluster when it never is. */
 int cluster_wait(struct cluster_call *call);

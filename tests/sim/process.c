@@ -115,7 +115,9 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 
     if (node->running && node->hooks.transmit != NULL)
         return node->hooks.transmit(node->hooks.owner, msg);
-    mu__pool_put(&node->sim->pool, msg);
+    /* Last words of a process that is gone: the message is of its own kernel's pool. */
+    mu__buf_unref(msg->backing);
+    free(msg);
     return -MU_EUNAVAILABLE;
 }
 

@@ -1,13 +1,13 @@
 /* Which of this machine's addresses another one sees. */
-#ifndef MU_NODE_CMD_ROUTE_H
-#define MU_NODE_CMD_ROUTE_H
+#ifndef MU_NODE_ROUTE_H
+#define MU_NODE_ROUTE_H
 
-enum { CMD_ROUTE_BYTES = 80 };
+enum { MU__ROUTE_BYTES = 80 };
 
 /* Write the url to listen at, on a free port, so that the host of `url`
  * ("tcp://host:port") can dial back: "tcp://10.0.0.7:0". "" when that is not known, or
  * for another kind of url. No packet is sent; a name may be looked up. `ret_url` has
- * CMD_ROUTE_BYTES. */
-void cmd_route(const char *url, char *ret_url);
+ * MU__ROUTE_BYTES. */
+void mu__route(const char *url, char *ret_url);
 
 #endif

@@ -1,4 +1,4 @@
-#include "node/cmd_route.h"
+#include "node/route.h"
 
 #include <netdb.h>
 #include <stdio.h>
@@ -45,12 +45,12 @@ static void look(const struct addrinfo *info, char *ret_url)
         getnameinfo((struct sockaddr *)&own, size, host, sizeof host, NULL, 0,
                     NI_NUMERICHOST) == 0 &&
         strchr(host, '%') == NULL)
-        (void)snprintf(ret_url, CMD_ROUTE_BYTES,
+        (void)snprintf(ret_url, MU__ROUTE_BYTES,
                        info->ai_family == AF_INET6 ? "tcp://[%s]:0" : "tcp://%s:0", host);
     (void)close(fd);
 }
 
-void cmd_route(const char *url, char *ret_url)
+void mu__route(const char *url, char *ret_url)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
     struct addrinfo *all;

@@ -1,0 +1,74 @@
+/* What the two files of the service's key-values share; for coordination_keys.c and
+ * coordination_reads.c only. */
+#ifndef MU_ACTORS_COORDINATION_KEYS_H
+#define MU_ACTORS_COORDINATION_KEYS_H
+
+#include "actors/asked.h"
+#include "actors/coordination_inner.h"
+#include "runtime/map.h"
+
+#ifdef MUSTER_TINY
+enum {
+    COORD_WAITS_MAX = 64,
+    COORD_HELD_MAX = 64,
+    COORD_PAGE_ITEMS = 4,
+    COORD_PAGE_BYTES = 1 << 10,
+    COORD_SNAPSHOT_ITEMS = 4,
+    COORD_SNAPSHOT_BYTES = 1 << 10
+};
+#else
+enum {
+    COORD_WAITS_MAX = 1 << 16,  /* gets that wait, and watches, of one node */
+    COORD_HELD_MAX = 1 << 16,   /* reads, while the store may not be read */
+    COORD_PAGE_ITEMS = 1000,    /* of a list */
+    COORD_PAGE_BYTES = 1 << 20, /* of its keys and values; one item may have more */
+    COORD_SNAPSHOT_ITEMS = 1000,    /* that one watch is told in one tick */
+    COORD_SNAPSHOT_BYTES = 1 << 18
+};
+#endif
+enum { COORD_SNAPSHOT_PAGES = 8 };  /* of all watches in one tick */
+
+struct coord_wait;
+struct coord_reads;
+
+struct coord_keys {
+    struct mu__key_values *kv;
+    struct mu__asked *asked;
+    struct coord_reads *reads;
+    struct mu__pool *pool;
+    struct mu__msg *change;     /* the records that are being written, so that there is */
+    struct mu__msg *result;     /* always memory for one */
+
+    struct mu__map unproved;    /* owners of leases that were read from the store: whether
+                                   they live is not known yet */
+    bool proving;
+    uint64_t prove_ms;          /* by mu__coord_clock: until then they may register */
+};
+
+/* What is kept under a key was changed just now: tell who waits and who watches. */
+void mu__coord_reads_changed(struct mu__ctx *ctx, struct coordination *c,
+                             const struct mu__key_value *entry);
+void mu__coord_reads_deleted(struct mu__ctx *ctx, struct coordination *c,
+                             struct mu__view key, uint64_t revision);
+
+struct coord_reads *mu__coord_reads_new(uint64_t secret, struct mu__pool *pool);
+void mu__coord_reads_free(struct coord_reads *reads);
+
+/* Everything that waits, or what waits for a node, will be asked again. */
+void mu__coord_reads_forget(struct coord_reads *reads);
+void mu__coord_reads_node_down(struct coord_reads *reads, uint32_t node);
+void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c);
+
+/* The task at the other end of a link; NULL, and why nothing is done for it. */
+struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordination *c,
+                                            uint32_t node, mu_error *ret_error);
+
+/* Refuse what was asked about keys with KEY_DONE. */
+void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                          uint64_t token, const mu_error *error);
+
+/* The words name the key. */
+int mu__coord_key_error(mu_error *error, int code, struct mu__view key,
+                        const char *words);
+
+#endif

@@ -1,0 +1,719 @@
+/* What is asked about tasks, and what waits for tasks.
+ *
+ * Ten thousand tasks may wait for the same set: questions about one set are a group,
+ * which counts how many of its tasks are connected, so that a change of a state costs one
+ * look per group and not one per question. Answers of a group have their content packed
+ * once. They are said in the next tick, all changes of a moment together. */
+#include "actors/coordination_inner.h"
+#include "actors/packing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef MUSTER_TINY
+enum { QUESTIONS_MAX = 256, GROUPS_MAX = 16 };
+#else
+enum {
+    QUESTIONS_MAX = 1 << 17,    /* that wait at a time; more are refused, as are more */
+    GROUPS_MAX = 1024           /* different sets */
+};
+#endif
+
+enum {
+    WATCH_PAUSE_MS = 50,    /* between two answers to those who watch one set */
+    NAMED_MAX = 5           /* tasks that are named in a message */
+};
+
+struct group {
+    struct group *next;
+    char *text;                 /* as it was asked; "": all */
+    struct mu__task_set set;
+    bool guests;                /* all, those that are not coordinated included */
+    bool stays;
+    bool due;                   /* something changed since its questions were looked at */
+    uint64_t total;
+    uint64_t connected;
+    uint64_t version;           /* of the task that changed last */
+    uint64_t told_ms;           /* when watches were answered last; 0: never */
+    struct question *first;
+};
+
+struct question {
+    struct coord_ask ask;
+    struct mu__roster_task *task;
+    struct group *group;
+    uint64_t since_ms;
+    uint64_t due_ms;            /* UINT64_MAX: it has no limit */
+    struct question *next[3];   /* in the group, of the task, by due_ms */
+    struct question *prev[3];
+};
+
+enum { BY_GROUP, BY_TASK, BY_DUE };
+
+struct coord_questions {
+    struct group *groups;
+    uint32_t groups_count;
+    struct group *all;          /* the coordinated ones */
+    struct question *due_first;
+    struct question *due_last;
+    uint32_t count;
+    struct mu__map of_tasks;    /* slot + 1 -> its first question */
+    char words[320];            /* who was missing in a group, at a time */
+    const struct group *words_group;
+    uint64_t words_ms;
+    uint64_t words_version;
+};
+
+/* ---- lists ---- */
+
+static void link_after(struct question *question, struct question *before,
+                       struct question *after, int which)
+{
+    question->prev[which] = before;
+    question->next[which] = after;
+    if (before != NULL)
+        before->next[which] = question;
+    if (after != NULL)
+        after->prev[which] = question;
+}
+
+static void unlink_from(struct question *question, int which)
+{
+    if (question->prev[which] != NULL)
+        question->prev[which]->next[which] = question->next[which];
+    if (question->next[which] != NULL)
+        question->next[which]->prev[which] = question->prev[which];
+}
+
+/* Limits are mostly alike: a new one is near the end. */
+static void enlist_due(struct coord_questions *qs, struct question *question)
+{
+    struct question *before = qs->due_last;
+
+    while (before != NULL && before->due_ms > question->due_ms)
+        before = before->prev[BY_DUE];
+    link_after(question, before, before == NULL ? qs->due_first : before->next[BY_DUE],
+               BY_DUE);
+    if (before == NULL)
+        qs->due_first = question;
+    if (question->next[BY_DUE] == NULL)
+        qs->due_last = question;
+}
+
+static struct question *first_of(const struct coord_questions *qs,
+                                 const struct mu__roster_task *task)
+{
+    return mu__map_get(&qs->of_tasks, (uint64_t)task->slot + 1);
+}
+
+static int enlist(struct coord_questions *qs, struct question *question)
+{
+    struct question *first = first_of(qs, question->task);
+
+    if (mu__map_set(&qs->of_tasks, (uint64_t)question->task->slot + 1, question) != 0)
+        return -MU_ENOMEM;
+    link_after(question, NULL, first, BY_TASK);
+    link_after(question, NULL, question->group->first, BY_GROUP);
+    question->group->first = question;
+    enlist_due(qs, question);
+    qs->count++;
+    return 0;
+}
+
+static void unlist_of_task(struct coord_questions *qs, const struct question *question)
+{
+    uint64_t key = (uint64_t)question->task->slot + 1;
+
+    if (mu__map_get(&qs->of_tasks, key) != question)
+        return;
+    if (question->next[BY_TASK] == NULL)
+        (void)mu__map_remove(&qs->of_tasks, key);
+    else    /* takes no memory: the key is there */
+        (void)mu__map_set(&qs->of_tasks, key, question->next[BY_TASK]);
+}
+
+/* ---- groups ---- */
+
+static bool has(const struct group *group, const struct mu__roster_task *task)
+{
+    return group->guests || mu__task_set_has(&group->set, task->type, task->index);
+}
+
+static mu_value *content_of(struct mu__ctx *ctx, const struct coordination *c,
+                            const struct group *group, enum mu__tasks_what what)
+{
+    return mu__coord_states(ctx, c, group->guests ? NULL : &group->set, what);
+}
+
+static void group_free(struct group *group)
+{
+    if (group == NULL)
+        return;
+    mu__task_set_done(&group->set);
+    free(group->text);
+    free(group);
+}
+
+static void group_drop(struct coord_questions *qs, struct group *group)
+{
+    struct group **link = &qs->groups;
+
+    if (group->first != NULL || group->stays)
+        return;
+    while (*link != group)
+        link = &(*link)->next;
+    *link = group->next;
+    qs->groups_count--;
+    if (qs->words_group == group)
+        qs->words_group = NULL;
+    group_free(group);
+}
+
+/* The tasks of a set, counted; -MU_ENOTFOUND when one of them is not known. */
+static int count_group(const struct mu__roster *roster, struct group *group,
+                       mu_error *ret_error)
+{
+    for (uint32_t i = 0; i < group->set.count; i++) {
+        const struct mu__task_range *range = &group->set.ranges[i];
+
+        for (uint64_t index = range->first; index <= range->last; index++) {
+            const struct mu__roster_task *task =
+                mu__roster_find(roster, range->type, (uint32_t)index);
+
+            if (task == NULL)
+                return mu_error_set(ret_error, -MU_ENOTFOUND,
+                                    "/job:%s/task:%" PRIu64 " is not known: it is not "
+                                    "one of the coordinated jobs, and has not registered",
+                                    range->type, index);
+            group->total++;
+            group->connected += task->state == MU__TASK_CONNECTED;
+            if (task->version > group->version)
+                group->version = task->version;
+        }
+    }
+    return 0;
+}
+
+static int group_new(const struct coordination *c, struct mu__view tasks, bool guests,
+                     mu_error *ret_error, struct group **ret_group)
+{
+    struct group *group = calloc(1, sizeof *group);
+    int rv = -MU_ENOMEM;
+
+    if (group != NULL)
+        group->text = malloc((size_t)tasks.size + 1);
+    if (group == NULL || group->text == NULL) {
+        (void)mu_error_set(ret_error, rv, "out of memory");
+        group_free(group);
+        return rv;
+    }
+    mu__view_copy(tasks, group->text, (size_t)tasks.size + 1);
+    group->guests = guests;
+    group->version = guests ? c->roster->version : 0;
+    group->total = guests ? c->roster->count : 0;
+    rv = mu__task_set_parse(tasks, ret_error, &group->set);
+    if (rv == 0)
+        rv = count_group(c->roster, group, ret_error);
+    if (rv != 0) {
+        group_free(group);
+        return rv;
+    }
+    *ret_group = group;
+    return 0;
+}
+
+static struct group *group_find(const struct coord_questions *qs, struct mu__view tasks,
+                                bool guests)
+{
+    for (struct group *group = qs->groups; group != NULL; group = group->next)
+        if (group->guests == guests && mu__view_is(tasks, group->text))
+            return group;
+    return NULL;
+}
+
+/* The group of a question: that of before, or a new one. */
+static int group_of(const struct coordination *c, const struct coord_ask *ask,
+                    mu_error *ret_error, struct group **ret_group)
+{
+    struct coord_questions *qs = c->questions;
+    bool guests = ask->kind == COORD_ASKS_WATCH && ask->tasks.size == 0;
+    int rv;
+
+    if (ask->tasks.size == 0 && !guests) {
+        *ret_group = qs->all;
+        return 0;
+    }
+    *ret_group = group_find(qs, ask->tasks, guests);
+    if (*ret_group != NULL)
+        return 0;
+    if (qs->groups_count == GROUPS_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "questions about %d sets of tasks wait already", GROUPS_MAX);
+    rv = group_new(c, ask->tasks, guests, ret_error, ret_group);
+    if (rv != 0)
+        return rv;
+    (*ret_group)->next = qs->groups;
+    qs->groups = *ret_group;
+    qs->groups_count++;
+    return 0;
+}
+
+/* ---- answers ---- */
+
+static void drop(struct coord_questions *qs, struct question *question)
+{
+    struct group *group = question->group;
+
+    if (group->first == question)
+        group->first = question->next[BY_GROUP];
+    if (qs->due_first == question)
+        qs->due_first = question->next[BY_DUE];
+    if (qs->due_last == question)
+        qs->due_last = question->prev[BY_DUE];
+    unlist_of_task(qs, question);
+    for (int which = BY_GROUP; which <= BY_DUE; which++)
+        unlink_from(question, which);
+    qs->count--;
+    free(question);
+}
+
+static void answer(struct mu__ctx *ctx, struct coordination *c, struct question *question,
+                   const mu_error *error)
+{
+    mu__coord_answer(ctx, c, question->ask.node, question->ask.token, error);
+    drop(c->questions, question);
+}
+
+/* The content of a group, made when the first of its questions is answered. */
+struct packed {
+    struct mu__buf *buf;
+    struct mu__packed content;
+};
+
+static void answer_packed(struct mu__ctx *ctx, struct coordination *c,
+                          struct question *question, struct packed *packed)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
+    struct mu__tasks_answer *body;
+
+    if (packed->buf == NULL) {
+        mu_value *value = content_of(ctx, c, question->group,
+                                     question->ask.kind == COORD_ASKS_WAIT
+                                         ? MU__TASKS_WAIT
+                                         : MU__TASKS_STATES);
+
+        packed->buf = mu__pack_value(value, &packed->content);
+        mu_value_free(value);
+    }
+    if (msg == NULL || packed->buf == NULL) {
+        mu_error error;
+
+        mu__msg_free(ctx, msg);
+        (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory", c->config.task);
+        answer(ctx, c, question, &error);
+        return;
+    }
+    body = mu__body(msg);
+    body->token = question->ask.token;
+    body->version = question->group->version;
+    body->content = packed->content;
+    msg->backing = mu__buf_ref(packed->buf);
+    mu__coord_say(ctx, c, question->ask.node, msg);
+    drop(c->questions, question);
+}
+
+static bool is_ready(const struct question *question, bool watches_too)
+{
+    const struct group *group = question->group;
+
+    if (question->ask.kind == COORD_ASKS_WATCH)
+        return watches_too && group->version != question->ask.version;
+    return question->ask.kind != COORD_ASKS_LEAVE && group->connected == group->total;
+}
+
+/* Answer those that are ready; true when watches must wait for a while. */
+static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *group)
+{
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    bool watches_too = group->told_ms == 0 || now_ms - group->told_ms >= WATCH_PAUSE_MS;
+    struct packed packed[COORD_ASKS_LEAVE] = {{0}};
+    struct question *next;
+    bool later = false;
+
+    for (struct question *question = group->first; question != NULL; question = next) {
+        enum coord_question_kind kind = question->ask.kind;
+
+        next = question->next[BY_GROUP];
+        later = later || (kind == COORD_ASKS_WATCH && !watches_too &&
+                          is_ready(question, true));
+        if (!is_ready(question, watches_too))
+            continue;
+        if (kind == COORD_ASKS_WATCH)
+            group->told_ms = now_ms;
+        if (kind == COORD_ASKS_REGISTER)
+            answer(ctx, c, question, NULL);
+        else
+            answer_packed(ctx, c, question, &packed[kind]);
+    }
+    for (int kind = 0; kind < COORD_ASKS_LEAVE; kind++)
+        mu__buf_unref(packed[kind].buf);
+    return later;
+}
+
+/* ---- limits ---- */
+
+static bool is_missing(void *user, const struct mu__roster_task *task)
+{
+    const struct group *group = user;
+
+    return task->state != MU__TASK_CONNECTED && has(group, task);
+}
+
+static bool is_not_leaving(void *user, const struct mu__roster_task *task)
+{
+    (void)user;
+    return mu__coord_shares_fate(task) && !task->leaving;
+}
+
+/* Many questions of one group may be due at one time. */
+static const char *missing_of(struct coordination *c, struct group *group,
+                              uint64_t now_ms)
+{
+    struct coord_questions *qs = c->questions;
+
+    if (qs->words_group == group && qs->words_ms == now_ms &&
+        qs->words_version == c->roster->version)
+        return qs->words;
+    qs->words_group = group;
+    qs->words_ms = now_ms;
+    qs->words_version = c->roster->version;
+    (void)mu__roster_words(c->roster, now_ms, is_missing, group, NAMED_MAX, qs->words,
+                           sizeof qs->words);
+    return qs->words;
+}
+
+static void say_missing(struct coordination *c, const struct question *question,
+                        uint64_t now_ms, const char *what, mu_error *ret_error)
+{
+    struct group *group = question->group;
+
+    (void)mu_error_set(ret_error, -MU_EDEADLINE,
+                       "%" PRIu64 " of %" PRIu64 " tasks %s after %" PRIu64
+                       " ms; missing: %s", group->connected, group->total, what,
+                       now_ms - question->since_ms, missing_of(c, group, now_ms));
+}
+
+static void say_not_leaving(struct coordination *c, const struct question *question,
+                            uint64_t now_ms, mu_error *ret_error)
+{
+    char words[320];
+    uint32_t missing = mu__roster_words(c->roster, now_ms, is_not_leaving, NULL,
+                                        NAMED_MAX, words, sizeof words);
+
+    (void)mu_error_set(ret_error, -MU_EDEADLINE,
+                       "the others have not left after %" PRIu64 " ms; %" PRIu32
+                       " are missing: %s", now_ms - question->since_ms, missing, words);
+}
+
+static void say_unchanged(const struct question *question, uint64_t now_ms,
+                          mu_error *ret_error)
+{
+    (void)mu_error_set(ret_error, -MU_EDEADLINE,
+                       "no state of %" PRIu64 " tasks has changed for %" PRIu64
+                       " ms: their version is %" PRIu64 " still", question->group->total,
+                       now_ms - question->since_ms, question->group->version);
+}
+
+static void expire(struct mu__ctx *ctx, struct coordination *c, struct question *question)
+{
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    struct mu__roster_task *task = question->task;
+    enum coord_question_kind kind = question->ask.kind;
+    mu_error error;
+
+    if (kind == COORD_ASKS_LEAVE)
+        say_not_leaving(c, question, now_ms, &error);
+    else if (kind == COORD_ASKS_WATCH)
+        say_unchanged(question, now_ms, &error);
+    else
+        say_missing(c, question, now_ms,
+                    kind == COORD_ASKS_REGISTER ? "have registered" : "are connected",
+                    &error);
+    answer(ctx, c, question, &error);
+    if (kind == COORD_ASKS_LEAVE)
+        mu__coord_leave_note(c, task);
+    if (kind == COORD_ASKS_REGISTER && mu__coord_shares_fate(task)) {
+        (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+        mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
+    }
+}
+
+void mu__coord_questions_tick(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_questions *qs = c->questions;
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    struct group *next;
+
+    for (struct group *group = qs->groups; group != NULL; group = group->next) {
+        if (!group->due)
+            continue;
+        group->due = settle(ctx, c, group);
+        if (group->due)
+            mu__coord_wake_at(ctx, c, group->told_ms + WATCH_PAUSE_MS);
+    }
+    while (qs->due_first != NULL && qs->due_first->due_ms <= now_ms)
+        expire(ctx, c, qs->due_first);
+    for (struct group *group = qs->groups; group != NULL; group = next) {
+        next = group->next;
+        group_drop(qs, group);
+    }
+    if (qs->due_first != NULL)
+        mu__coord_wake_at(ctx, c, qs->due_first->due_ms);
+}
+
+/* ---- asking ---- */
+
+static struct question *find(const struct coord_questions *qs,
+                             const struct mu__roster_task *task, uint64_t token)
+{
+    struct question *question = first_of(qs, task);
+
+    while (question != NULL && question->ask.token != token)
+        question = question->next[BY_TASK];
+    return question;
+}
+
+static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_task *task,
+               const struct coord_ask *ask, mu_error *ret_error)
+{
+    struct coord_questions *qs = c->questions;
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    struct question *question;
+    struct group *group;
+    int rv;
+
+    if (qs->count == QUESTIONS_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%d questions about tasks wait already", QUESTIONS_MAX);
+    rv = group_of(c, ask, ret_error, &group);
+    if (rv != 0)
+        return rv;
+    question = calloc(1, sizeof *question);
+    if (question != NULL)
+        *question = (struct question){
+            .ask = *ask,
+            .task = task,
+            .group = group,
+            .since_ms = now_ms,
+            .due_ms = ask->limit_ms == 0 || ask->limit_ms > UINT64_MAX / 2
+                          ? UINT64_MAX
+                          : now_ms + ask->limit_ms,
+        };
+    if (question == NULL || enlist(qs, question) != 0) {
+        free(question);
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    /* The set's text is the message's. */
+    question->ask.tasks = (struct mu__view){0};
+    group->due = true;
+    mu__coord_wake_at(ctx, c, is_ready(question, true) ? 0 : question->due_ms);
+    return 0;
+}
+
+void mu__coord_question_ask(struct mu__ctx *ctx, struct coordination *c,
+                            struct mu__roster_task *task, const struct coord_ask *ask)
+{
+    struct question *question = find(c->questions, task, ask->token);
+    mu_error error;
+
+    if (question != NULL)
+        question->ask.node = ask->node;
+    else if (add(ctx, c, task, ask, &error) != 0)
+        mu__coord_answer(ctx, c, ask->node, ask->token, &error);
+}
+
+bool mu__coord_question_waits(const struct coordination *c,
+                              const struct mu__roster_task *task,
+                              enum coord_question_kind kind)
+{
+    const struct question *question = first_of(c->questions, task);
+
+    while (question != NULL && question->ask.kind != kind)
+        question = question->next[BY_TASK];
+    return question != NULL;
+}
+
+void mu__coord_questions_answer(struct mu__ctx *ctx, struct coordination *c,
+                                const struct mu__roster_task *task, int kind,
+                                const mu_error *error)
+{
+    struct question *next;
+
+    for (struct question *question = first_of(c->questions, task); question != NULL;
+         question = next) {
+        next = question->next[BY_TASK];
+        if (kind < 0 || question->ask.kind == (enum coord_question_kind)kind)
+            answer(ctx, c, question, error);
+    }
+}
+
+void mu__coord_questions_drop(struct coordination *c, const struct mu__roster_task *task,
+                              uint32_t node)
+{
+    struct question *next;
+
+    for (struct question *question = first_of(c->questions, task); question != NULL;
+         question = next) {
+        next = question->next[BY_TASK];
+        if (question->ask.node == node)
+            drop(c->questions, question);
+    }
+}
+
+void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,
+                                 const struct mu__roster_task *task, bool was_connected)
+{
+    bool is_connected = task->state == MU__TASK_CONNECTED;
+
+    for (struct group *group = c->questions->groups; group != NULL; group = group->next) {
+        if (!has(group, task))
+            continue;
+        if (!group->guests)
+            group->connected = group->connected + is_connected - was_connected;
+        else
+            group->total = c->roster->count;
+        group->version = task->version;
+        group->due = group->first != NULL;
+        if (group->due)
+            mu__coord_wake_at(ctx, c, 0);
+    }
+}
+
+/* ---- TASKS_GET ---- */
+
+/* Answered at once. */
+static void tell(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                 const struct mu__tasks_get *body)
+{
+    struct group *group = NULL;
+    mu_value *content = NULL;
+    mu_error error = {.code = 0};
+
+    if (group_new(c, body->tasks, body->tasks.size == 0, &error, &group) == 0) {
+        content = content_of(ctx, c, group, (enum mu__tasks_what)body->what);
+        if (content == NULL)
+            (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory",
+                               c->config.task);
+    }
+    if (error.code != 0)
+        mu__coord_answer(ctx, c, node, body->token, &error);
+    else
+        mu__coord_answer_value(ctx, c, node, body->token, group->version, content);
+    group_free(group);
+}
+
+static void wait(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task, uint32_t node,
+                 const struct mu__tasks_get *body)
+{
+    bool watches = body->what == MU__TASKS_WATCH;
+    const struct coord_ask ask = {
+        .kind = watches ? COORD_ASKS_WATCH : COORD_ASKS_WAIT,
+        .node = node,
+        .token = body->token,
+        /* 0: none is known, and no set has this one. */
+        .version = body->version == 0 ? UINT64_MAX : body->version - 1,
+        .limit_ms = body->limit_ms,
+        .tasks = body->tasks,
+    };
+
+    mu__coord_question_ask(ctx, c, task, &ask);
+}
+
+void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__tasks_get *body = mu__body(msg);
+    struct mu__roster_task *task =
+        mu__coord_asker(ctx, c, msg->from.node, body->token);
+    mu_error error;
+
+    if (task == NULL)
+        return;
+    switch (body->what) {
+    case MU__TASKS_STATES:
+    case MU__TASKS_DEVICES:
+        tell(ctx, c, msg->from.node, body);
+        break;
+    case MU__TASKS_WAIT:
+    case MU__TASKS_WATCH:
+        wait(ctx, c, task, msg->from.node, body);
+        break;
+    case MU__TASKS_ALIVE:
+        mu__coord_alive(ctx, c, task, body);
+        break;
+    default:
+        (void)mu_error_set(&error, -MU_EINVALID, "tasks cannot be asked for %" PRIu32,
+                           body->what);
+        mu__coord_answer(ctx, c, msg->from.node, body->token, &error);
+    }
+}
+
+/* ---- life ---- */
+
+/* The group of all is made when the roster is there. */
+int mu__coord_questions_init(struct mu__ctx *ctx, struct coordination *c)
+{
+    mu_error error;
+    int rv;
+
+    c->questions = calloc(1, sizeof *c->questions);
+    if (c->questions == NULL)
+        return -MU_ENOMEM;
+    rv = group_new(c, mu__view_str(c->config.tasks), false, &error, &c->questions->all);
+    if (rv != 0) {
+        mu__log(ctx, MU__LOG_ERROR, "coordinated jobs: %s", error.message);
+        return rv;
+    }
+    c->questions->all->stays = true;
+    c->questions->groups = c->questions->all;
+    c->questions->groups_count = 1;
+    return 0;
+}
+
+void mu__coord_questions_forget(struct coordination *c)
+{
+    struct coord_questions *qs = c->questions;
+    struct group *next;
+
+    while (qs->due_first != NULL)
+        drop(qs, qs->due_first);
+    for (struct group *group = qs->groups; group != NULL; group = next) {
+        next = group->next;
+        group->connected = 0;
+        group->due = false;
+        group_drop(qs, group);
+    }
+}
+
+void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
+                              const mu_error *error)
+{
+    while (c->questions->due_first != NULL)
+        answer(ctx, c, c->questions->due_first, error);
+}
+
+void mu__coord_questions_done(struct coordination *c)
+{
+    struct coord_questions *qs = c->questions;
+
+    if (qs == NULL)
+        return;
+    mu__coord_questions_forget(c);
+    group_free(qs->all);
+    mu__map_done(&qs->of_tasks);
+    free(qs);
+    c->questions = NULL;
+}

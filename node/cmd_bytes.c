@@ -1,0 +1,39 @@
+#include "node/cmd_bytes.h"
+
+#include "node/cmd_json.h"
+#include "resolver/text.h"
+#include "runtime/base64.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+static bool is_text(const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+
+    while (bytes < end) {
+        size_t length = *bytes == '\0' ? 0 : mu__utf8_length(bytes, end);
+
+        if (length == 0)
+            return false;
+        bytes += length;
+    }
+    return true;
+}
+
+void cmd_bytes_json(cJSON *map, const char *bytes, size_t size)
+{
+    char *encoded;
+
+    if (is_text(bytes, size)) {
+        (void)cJSON_AddItemToObject(map, "value", cmd_json_text(bytes, size));
+        return;
+    }
+    encoded = malloc(mu__base64_size(size) + 1);
+    if (encoded == NULL)
+        return;
+    mu__base64_encode(bytes, size, encoded);
+    encoded[mu__base64_size(size)] = '\0';
+    (void)cJSON_AddStringToObject(map, "base64", encoded);
+    free(encoded);
+}

@@ -1,0 +1,83 @@
+/* `muster devices`: the machines of the tasks. */
+#include "node/cmd.h"
+#include "node/cmd_json.h"
+#include "node/cmd_service.h"
+#include "node/cmd_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_own(const struct cmd_ask *ask, const mu_value *machine)
+{
+    return strcmp(cmd_map_text(machine, "task"), mu_node_task(ask->node)) == 0;
+}
+
+/* The names of all, as far as they fit. */
+static void cell_gpus(struct cmd_table *table, unsigned column, const mu_value *gpus)
+{
+    char text[CMD_CELL_BYTES] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < mu_value_count(gpus) && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                 i == 0 ? "" : ", ",
+                                 cmd_map_text(mu_value_at(gpus, i), "name"));
+    cmd_table_cell(table, column, "%s", text);
+}
+
+static void machine_row(struct cmd_table *table, const mu_value *machine)
+{
+    const mu_value *gpus = mu_value_find(machine, "gpus");
+
+    cmd_table_row(table);
+    cmd_table_cell(table, 0, "%s", cmd_map_text(machine, "task"));
+    cmd_table_cell(table, 1, "%s", cmd_map_text(machine, "host"));
+    cmd_table_cell(table, 2, "%" PRId64, cmd_map_number(machine, "cores"));
+    cmd_table_cell(table, 3, "%" PRId64 " MiB",
+                   cmd_map_number(machine, "memory_bytes") >> 20);
+    cmd_table_cell(table, 4, "%zu", mu_value_count(gpus));
+    cell_gpus(table, 5, gpus);
+}
+
+static int print_json(const struct cmd_ask *ask, const mu_value *machines)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (size_t i = 0; i < mu_value_count(machines); i++)
+        if (!is_own(ask, mu_value_at(machines, i)))
+            (void)cJSON_AddItemToArray(list, cmd_json_value(mu_value_at(machines, i)));
+    return cmd_json_print(list);
+}
+
+static void print_table(const struct cmd_ask *ask, const mu_value *machines)
+{
+    struct cmd_table table;
+
+    cmd_table_init(&table, "TASK|HOST|CORES|MEMORY|GPUS|NAMES");
+    for (size_t i = 0; i < mu_value_count(machines); i++)
+        if (!is_own(ask, mu_value_at(machines, i)))
+            machine_row(&table, mu_value_at(machines, i));
+    cmd_table_print(&table, "machines of the tasks that are connected");
+    cmd_table_done(&table);
+}
+
+static int ask_devices(struct cmd_ask *ask, mu_error *error)
+{
+    mu_value *machines;
+    int rv = mu_tasks_devices(ask->node, cmd_limit(ask), error, &machines);
+
+    if (rv != 0)
+        return cmd_ask_code(rv);
+    if (cmd_wants_json(ask))
+        rv = print_json(ask, machines);
+    else
+        print_table(ask, machines);
+    mu_value_free(machines);
+    return rv == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+int cmd_devices(struct cmd_options *options)
+{
+    return cmd_ask_service(options, ask_devices);
+}

@@ -1,0 +1,42 @@
+/* `muster preempt`: all tasks agree on a step to stop at. */
+#include "node/cmd.h"
+#include "node/cmd_json.h"
+#include "node/cmd_service.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static int print_agreed(const struct cmd_ask *ask, const mu_preemption *preemption)
+{
+    cJSON *map;
+
+    if (!cmd_wants_json(ask)) {
+        (void)printf("the tasks stop at step %" PRIu64 "\n", preemption->step);
+        return CMD_FINE;
+    }
+    map = cJSON_CreateObject();
+    (void)cJSON_AddItemToObject(map, "reason",
+                                cmd_json_text(preemption->reason,
+                                              strlen(preemption->reason)));
+    (void)cJSON_AddItemToObject(map, "left_ms", cmd_json_int(preemption->left_ms));
+    (void)cJSON_AddItemToObject(map, "step", cmd_json_int((int64_t)preemption->step));
+    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+static int preempt(struct cmd_ask *ask, mu_error *error)
+{
+    int64_t grace_ms = (int64_t)cmd_number(ask->options, CMD_FLAG_GRACE_MS);
+    mu_preemption preemption;
+    int rv = mu_preempt_notice(ask->node, ask->options->operands[0], grace_ms,
+                               cmd_limit(ask), error);
+
+    if (rv == 0)
+        rv = mu_preempt_wait(ask->node, 0, 1, cmd_limit(ask), error, &preemption);
+    return rv == 0 ? print_agreed(ask, &preemption) : cmd_ask_code(rv);
+}
+
+int cmd_preempt(struct cmd_options *options)
+{
+    return cmd_ask_service(options, preempt);
+}

@@ -1,0 +1,238 @@
+#include "node/cmd_service.h"
+
+#include "actors/task_set.h"
+#include "node/cmd.h"
+#include "node/member_service.h"
+#include "node/node.h"
+#include "resolver/cluster.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LEAVE_LIMIT_MS = 500 };
+
+/* All that may host the service. */
+static const char anybody[] = "chief:0,evaluator:0,ps:0-999999,worker:0-999999";
+
+bool cmd_wants_json(const struct cmd_ask *ask)
+{
+    return cmd_number(ask->options, CMD_FLAG_OUTPUT) == 1;
+}
+
+int64_t cmd_limit(const struct cmd_ask *ask)
+{
+    return (int64_t)cmd_number(ask->options, CMD_FLAG_LIMIT_MS);
+}
+
+int64_t cmd_patience(const struct cmd_ask *ask)
+{
+    return ask->options->values[CMD_FLAG_LIMIT_MS].source == CMD_FROM_DEFAULT
+               ? -1
+               : cmd_limit(ask);
+}
+
+/* ---- whom to ask ---- */
+
+static int max(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* The task at --address: the first of the hosts, or whoever is there; then warnings say
+ * why it does not want us. */
+static int find_by_address(struct cmd_ask *ask, const char *hosts, mu_error *error)
+{
+    struct mu__task_set set = {0};
+    char host[32];
+    int rv;
+
+    if (hosts == NULL) {
+        ask->hosts_any = anybody;
+        ask->log.level = max(ask->log.level, MU_LOG_WARN);
+        return cmd_ask_at(ask, "chief", 0, error);
+    }
+    rv = mu__task_set_parse(mu__view_str(hosts), error, &set);
+    if (rv == 0 && set.count == 0)
+        rv = mu_error_set(error, -MU_EINVALID, "expected a task in --service-hosts");
+    if (rv == 0)
+        rv = cmd_ask_at(ask, set.ranges[0].type, (int)set.ranges[0].first, error);
+    if (rv == 0) {
+        (void)snprintf(host, sizeof host, "%s:%u", set.ranges[0].type,
+                       (unsigned)set.ranges[0].first);
+        rv = mu__service_hosts(ask->asked, host, error, &ask->hosts);
+    }
+    mu__task_set_done(&set);
+    return rv;
+}
+
+static int add_hosts(struct cmd_ask *ask, mu_error *error)
+{
+    const char *type;
+    const char *address;
+    int index;
+    int rv = 0;
+
+    for (size_t i = 0;
+         rv == 0 && mu_cluster_task_at(ask->spec, i, &type, &index, &address) == 0; i++) {
+        if (!mu__service_is_host(ask->hosts, type, index))
+            continue;
+        rv = mu_cluster_add(ask->asked, type, index, address, error);
+        if (rv == 0 && ask->address == NULL)
+            ask->address = mu__cluster_url(ask->asked, type, index);
+    }
+    return rv;
+}
+
+static int find_in_cluster(struct cmd_ask *ask, const char *hosts, mu_error *error)
+{
+    int rv = mu__service_hosts(ask->spec, hosts, error, &ask->hosts);
+
+    if (rv != 0)
+        return rv;
+    if (ask->hosts[0] == '\0')
+        return mu_error_set(error, -MU_EINVALID,
+                            "the cluster has no task that hosts the coordination "
+                            "service");
+    return add_hosts(ask, error);
+}
+
+static int find_hosts(struct cmd_ask *ask, mu_error *error)
+{
+    const char *hosts = cmd_text(ask->options, CMD_FLAG_SERVICE_HOSTS);
+    char origin[CMD_ORIGIN_BYTES];
+
+    if (hosts != NULL && strcmp(hosts, "none") == 0)
+        return mu_error_set(error, -MU_EINVALID,
+                            "%s is none: there is no coordination service to ask",
+                            cmd_origin(ask->options, CMD_FLAG_SERVICE_HOSTS, origin,
+                                       sizeof origin));
+    if (cmd_text(ask->options, CMD_FLAG_ADDRESS) != NULL)
+        return find_by_address(ask, hosts, error);
+    if (ask->spec == NULL)
+        return mu_error_set(error, -MU_EINVALID,
+                            "there is no coordination service to ask: expected "
+                            "--address of a host of it, --cluster, or TF_CONFIG with a "
+                            "cluster");
+    return find_in_cluster(ask, hosts, error);
+}
+
+/* ---- signals ---- */
+
+/* A thread that waits for signals: at the first one it takes leave, and has every call
+ * return; the second one ends the process. */
+struct watcher {
+    mu_node *node;
+    sigset_t signals;
+    pthread_t thread;
+    atomic_bool done;       /* a signal is only to end the thread */
+    atomic_int number;      /* of the first one, 0: none */
+};
+
+/* One that was ignored from the start, as in the background of a script, stays so. */
+static void add_signal(sigset_t *signals, int number)
+{
+    struct sigaction action;
+
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+        (void)sigaddset(signals, number);
+}
+
+static void *watch(void *arg)
+{
+    struct watcher *watcher = arg;
+    int number = 0;
+
+    (void)sigwait(&watcher->signals, &number);
+    if (atomic_load(&watcher->done))
+        return NULL;
+    atomic_store(&watcher->number, number);
+    (void)mu_agent_leave(watcher->node, LEAVE_LIMIT_MS, NULL);
+    (void)uv_async_send(&watcher->node->stop);
+    (void)sigwait(&watcher->signals, &number);
+    if (!atomic_load(&watcher->done))
+        _exit(CMD_SIGNAL + number);
+    return NULL;
+}
+
+/* SIGURG is in the set for this alone. */
+static void unwatch(struct watcher *watcher)
+{
+    atomic_store(&watcher->done, true);
+    (void)pthread_kill(watcher->thread, SIGURG);
+    (void)pthread_join(watcher->thread, NULL);
+}
+
+/* ---- asking ---- */
+
+/* What an asker is to this file: cmd_ask.user. */
+struct service {
+    cmd_question_fn question;
+    int index;              /* of the client; -1: any */
+    struct watcher watcher;
+};
+
+static int find(struct cmd_ask *ask, mu_error *error)
+{
+    const struct service *service = ask->user;
+
+    if (service->index >= 0)
+        ask->own_index = service->index;
+    return find_hosts(ask, error);
+}
+
+static int ask_registered(struct cmd_ask *ask, mu_error *error)
+{
+    const struct service *service = ask->user;
+    mu_error why;
+    int rv = mu_agent_register(ask->node, 0, cmd_limit(ask), &why);
+    int code;
+
+    if (rv != 0)
+        return cmd_ask_code(mu_error_set(error, rv, "no coordination service at %s: %s",
+                                         ask->address, why.message));
+    code = service->question(ask, error);
+    (void)mu_agent_leave(ask->node, LEAVE_LIMIT_MS, NULL);
+    return code;
+}
+
+static int ask_watched(struct cmd_ask *ask, mu_error *error)
+{
+    struct service *service = ask->user;
+    struct watcher *watcher = &service->watcher;
+    int number;
+    int code;
+
+    watcher->node = ask->node;
+    if (pthread_create(&watcher->thread, NULL, watch, watcher) != 0)
+        return mu_error_set(error, CMD_FAILED, "no thread can be started");
+    code = ask_registered(ask, error);
+    unwatch(watcher);
+    number = atomic_load(&watcher->number);
+    if (number == 0)
+        return code;
+    error->message[0] = '\0';
+    return CMD_SIGNAL + number;
+}
+
+int cmd_ask_service_as(const struct cmd_options *options, int index,
+                       cmd_question_fn question)
+{
+    struct service service = {.question = question, .index = index};
+    sigset_t *signals = &service.watcher.signals;
+
+    (void)sigemptyset(signals);
+    (void)sigaddset(signals, SIGURG);
+    add_signal(signals, SIGINT);
+    add_signal(signals, SIGTERM);
+    (void)pthread_sigmask(SIG_BLOCK, signals, NULL);
+    return cmd_ask_of(options, find, ask_watched, &service);
+}
+
+int cmd_ask_service(const struct cmd_options *options, cmd_question_fn question)
+{
+    return cmd_ask_service_as(options, -1, question);
+}

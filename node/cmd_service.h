@@ -1,0 +1,27 @@
+/* A client of the coordination service, for the verbs that ask it something: it finds the
+ * hosts, registers, asks, and takes leave, also when a signal ends it. */
+#ifndef MU_NODE_CMD_SERVICE_H
+#define MU_NODE_CMD_SERVICE_H
+
+#include "node/cmd_ask.h"
+
+#include "muster/coordination.h"
+
+/* As cmd_ask, of the hosts of the service: --address (of the first of --service-hosts),
+ * or those that the cluster has. The client is registered when `question` is asked. After
+ * a signal the exit code is that of the signal, whatever `question` comes to. */
+int cmd_ask_service(const struct cmd_options *options, cmd_question_fn question);
+
+/* The same as client `index`. */
+int cmd_ask_service_as(const struct cmd_options *options, int index,
+                       cmd_question_fn question);
+
+/* Whether output is JSON. */
+bool cmd_wants_json(const struct cmd_ask *ask);
+
+/* The limit for one answer; and for what may take as long as it takes, unless --limit-ms
+ * was given: -1. */
+int64_t cmd_limit(const struct cmd_ask *ask);
+int64_t cmd_patience(const struct cmd_ask *ask);
+
+#endif

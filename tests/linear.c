@@ -1,0 +1,485 @@
+/* The search of Wing and Gong, with the memory of states that Lowe added.
+ *
+ * Begins and ends of a key's operations stand in one list in order. An operation may be
+ * next when no end stands before its begin. When it is taken, its begin and end leave the
+ * list; an end that comes first in the list, of an operation that was not taken, says
+ * that this is a wrong way. Operations without an end need not be taken. A state is which
+ * ones were taken and what the key then is; one that was seen before is not searched
+ * again. */
+#include "tests/linear.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a key is. When the last change was one of unknown fate, its revision is not known
+ * but that it is higher. */
+struct state {
+    bool there;
+    bool exact;
+    int64_t value;
+    uint64_t revision;
+};
+
+/* ---- A history that is being written ---- */
+
+void linear_done(struct linear *linear)
+{
+    free(linear->ops);
+    *linear = (struct linear){.count = 0};
+}
+
+size_t linear_begin(struct linear *linear, const struct linear_op *op)
+{
+    if (linear->count == linear->capacity) {
+        linear->capacity = linear->capacity == 0 ? 64 : 2 * linear->capacity;
+        linear->ops = realloc(linear->ops, linear->capacity * sizeof *linear->ops);
+        assert(linear->ops != NULL);
+    }
+    linear->ops[linear->count] = *op;
+    linear->ops[linear->count].begin = ++linear->moment;
+    linear->ops[linear->count].end = LINEAR_UNKNOWN;
+    return linear->count++;
+}
+
+void linear_end(struct linear *linear, size_t number, int code, int64_t answer,
+                uint64_t revision)
+{
+    struct linear_op *op = &linear->ops[number];
+
+    assert(op->end == LINEAR_UNKNOWN);
+    op->end = ++linear->moment;
+    op->code = code;
+    op->number = answer;
+    op->revision = revision;
+}
+
+/* As a get of which nothing is known: it changes nothing. */
+void linear_drop(struct linear *linear, size_t number)
+{
+    assert(linear->ops[number].end == LINEAR_UNKNOWN);
+    linear->ops[number].kind = LINEAR_GET;
+}
+
+/* ---- What an operation does ---- */
+
+static bool is_known(const struct linear_op *op)
+{
+    return op->end != LINEAR_UNKNOWN;
+}
+
+/* Whether a revision that was told can be the state's; then it is. */
+static bool is_revision(struct state *state, uint64_t told)
+{
+    if (told == 0)
+        return true;
+    if (state->exact ? told != state->revision : told <= state->revision)
+        return false;
+    state->revision = told;
+    state->exact = true;
+    return true;
+}
+
+/* A change, by an operation that succeeded or whose fate is unknown. */
+static bool change(struct state *state, const struct linear_op *op, bool there,
+                   int64_t value)
+{
+    if (is_known(op) && op->revision != 0) {
+        if (op->revision <= state->revision)
+            return false;
+        state->revision = op->revision;
+        state->exact = true;
+    } else {
+        state->exact = false;
+    }
+    state->there = there;
+    state->value = value;
+    return true;
+}
+
+static bool do_get(struct state *state, const struct linear_op *op)
+{
+    if (!is_known(op))
+        return false;
+    if (op->code != 0)
+        return op->code == -MU_ENOTFOUND && !state->there;
+    return state->there && state->value == op->number &&
+           is_revision(state, op->revision);
+}
+
+static bool do_put(struct state *state, const struct linear_op *op)
+{
+    return op->code == 0 && change(state, op, true, op->value);
+}
+
+static bool do_insert(struct state *state, const struct linear_op *op)
+{
+    if (is_known(op) && op->code == -MU_EEXISTS)
+        return state->there && is_revision(state, op->revision);
+    return op->code == 0 && !state->there && change(state, op, true, op->value);
+}
+
+/* Whether the key's revision may be the one that is expected; then it is. */
+static bool may_be_expected(struct state *state, uint64_t expected)
+{
+    if (expected == 0)
+        return !state->there;
+    return state->there && is_revision(state, expected);
+}
+
+static bool is_certainly(const struct state *state, uint64_t expected)
+{
+    if (expected == 0)
+        return !state->there;
+    return state->there && state->exact && state->revision == expected;
+}
+
+static bool do_compare(struct state *state, const struct linear_op *op)
+{
+    if (is_known(op) && op->code == -MU_EPRECONDITION)
+        return !is_certainly(state, op->expected) &&
+               (!state->there || is_revision(state, op->revision));
+    return op->code == 0 && may_be_expected(state, op->expected) &&
+           change(state, op, true, op->value);
+}
+
+static bool do_increment(struct state *state, const struct linear_op *op)
+{
+    int64_t sum = (state->there ? state->value : 0) + op->value;
+
+    if (op->code != 0 || (is_known(op) && sum != op->number))
+        return false;
+    return change(state, op, true, sum);
+}
+
+static bool do_delete(struct state *state, const struct linear_op *op)
+{
+    if (op->code != 0 || (is_known(op) && op->number != state->there))
+        return false;
+    if (state->there)
+        return change(state, op, false, 0);
+    if (!is_known(op))
+        return false;       /* to do nothing it need not be done */
+    if (op->revision > state->revision)
+        state->revision = op->revision;
+    return true;
+}
+
+static bool (*const doing[])(struct state *state, const struct linear_op *op) = {
+    [LINEAR_GET] = do_get,
+    [LINEAR_PUT] = do_put,
+    [LINEAR_INSERT] = do_insert,
+    [LINEAR_COMPARE] = do_compare,
+    [LINEAR_INCREMENT] = do_increment,
+    [LINEAR_DELETE] = do_delete,
+};
+
+/* ---- The list of begins and ends ---- */
+
+struct event {
+    const struct linear_op *op;
+    uint64_t moment;
+    unsigned number;        /* of the operation among the key's */
+    bool is_end;
+    struct event *next;
+    struct event *prev;
+    struct event *match;    /* the other one of the operation; NULL: no end */
+};
+
+struct taken {
+    struct event *begin;
+    struct state before;
+};
+
+struct search {
+    struct event *events;
+    struct event head;
+    unsigned ops_count;
+    unsigned ends_left;
+    struct state state;
+    uint64_t *bits;             /* of the operations that were taken */
+    unsigned words;
+    struct taken *taken;
+    unsigned depth;
+    unsigned deepest;
+
+    /* Open addressing; an entry is `words` of bits and a state. */
+    unsigned char *seen;
+    size_t seen_size;
+    size_t seen_count;
+    size_t entry_bytes;
+};
+
+/* Of equal moments begins come first: such operations overlap. */
+static int compare_events(const void *a, const void *b)
+{
+    const struct event *left = a;
+    const struct event *right = b;
+
+    if (left->moment != right->moment)
+        return left->moment < right->moment ? -1 : 1;
+    if (left->is_end != right->is_end)
+        return left->is_end ? 1 : -1;
+    return left->number < right->number ? -1 : left->number > right->number;
+}
+
+static void lift(struct event *event)
+{
+    event->prev->next = event->next;
+    if (event->next != NULL)
+        event->next->prev = event->prev;
+}
+
+static void put_back(struct event *event)
+{
+    event->prev->next = event;
+    if (event->next != NULL)
+        event->next->prev = event;
+}
+
+static void link_events(struct search *s, size_t count)
+{
+    struct event **begins = calloc(s->ops_count, sizeof(struct event *));
+    struct event *last = &s->head;
+
+    assert(begins != NULL);
+    qsort(s->events, count, sizeof *s->events, compare_events);
+    for (size_t i = 0; i < count; i++) {
+        struct event *event = &s->events[i];
+
+        last->next = event;
+        event->prev = last;
+        event->next = NULL;
+        last = event;
+        if (!event->is_end) {
+            begins[event->number] = event;
+            continue;
+        }
+        event->match = begins[event->number];
+        event->match->match = event;
+        s->ends_left++;
+    }
+    free(begins);
+}
+
+/* ---- States that were seen ---- */
+
+static size_t hash_of(const unsigned char *entry, size_t size)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ entry[i]) * UINT64_C(1099511628211);
+    return (size_t)(hash ^ hash >> 29);
+}
+
+/* The first byte says that it is in use. */
+static unsigned char *place_of(const struct search *s, const unsigned char *entry)
+{
+    size_t i = hash_of(entry, s->entry_bytes) & (s->seen_size - 1);
+
+    while (s->seen[i * s->entry_bytes] != 0 &&
+           memcmp(s->seen + i * s->entry_bytes, entry, s->entry_bytes) != 0)
+        i = (i + 1) & (s->seen_size - 1);
+    return s->seen + i * s->entry_bytes;
+}
+
+static void grow_seen(struct search *s)
+{
+    unsigned char *old = s->seen;
+    size_t old_size = s->seen_size;
+
+    s->seen_size = old_size == 0 ? 1024 : 2 * old_size;
+    s->seen = calloc(s->seen_size, s->entry_bytes);
+    assert(s->seen != NULL);
+    for (size_t i = 0; i < old_size; i++)
+        if (old[i * s->entry_bytes] != 0)
+            memcpy(place_of(s, old + i * s->entry_bytes), old + i * s->entry_bytes,
+                   s->entry_bytes);
+    free(old);
+}
+
+static void pack_state(const struct search *s, const struct state *state,
+                       unsigned char *out)
+{
+    out[0] = (unsigned char)(1 + state->there + 2 * state->exact);
+    memcpy(out + 1, &state->value, 8);
+    memcpy(out + 9, &state->revision, 8);
+    memcpy(out + 17, s->bits, s->words * sizeof s->bits[0]);
+}
+
+/* Note what was taken with a state; false: it was seen before. */
+static bool note_new(struct search *s, const struct state *state)
+{
+    unsigned char entry[17 + 8 * 512];
+    unsigned char *place;
+
+    if (2 * s->seen_count >= s->seen_size)
+        grow_seen(s);
+    pack_state(s, state, entry);
+    place = place_of(s, entry);
+    if (place[0] != 0)
+        return false;
+    memcpy(place, entry, s->entry_bytes);
+    s->seen_count++;
+    return true;
+}
+
+/* ---- The search ---- */
+
+static void take(struct search *s, struct event *begin, const struct state *after)
+{
+    s->taken[s->depth++] = (struct taken){begin, s->state};
+    if (s->depth > s->deepest)
+        s->deepest = s->depth;
+    s->state = *after;
+    if (begin->match != NULL) {
+        lift(begin->match);
+        s->ends_left--;
+    }
+    lift(begin);
+}
+
+static struct event *take_back(struct search *s)
+{
+    struct taken *last = &s->taken[--s->depth];
+    struct event *begin = last->begin;
+
+    s->state = last->before;
+    s->bits[begin->number / 64] &= ~(UINT64_C(1) << begin->number % 64);
+    put_back(begin);
+    if (begin->match != NULL) {
+        put_back(begin->match);
+        s->ends_left++;
+    }
+    return begin->next;
+}
+
+/* Take it if it can be next, and leads to what was not seen. */
+static bool try_to_take(struct search *s, struct event *begin)
+{
+    struct state after = s->state;
+    uint64_t bit = UINT64_C(1) << begin->number % 64;
+
+    if (!doing[begin->op->kind](&after, begin->op))
+        return false;
+    s->bits[begin->number / 64] |= bit;
+    if (note_new(s, &after)) {
+        take(s, begin, &after);
+        return true;
+    }
+    s->bits[begin->number / 64] &= ~bit;
+    return false;
+}
+
+static bool search(struct search *s)
+{
+    struct event *at = s->head.next;
+
+    while (s->ends_left > 0) {
+        if (at != NULL && !at->is_end) {
+            at = try_to_take(s, at) ? s->head.next : at->next;
+            continue;
+        }
+        if (s->depth == 0)
+            return false;
+        at = take_back(s);
+    }
+    return true;
+}
+
+/* ---- One key ---- */
+
+static void add_events(struct search *s, const struct linear_op *op, size_t *count)
+{
+    s->events[(*count)++] = (struct event){.op = op, .moment = op->begin,
+                                           .number = s->ops_count};
+    if (is_known(op))
+        s->events[(*count)++] = (struct event){.op = op, .moment = op->end,
+                                               .number = s->ops_count, .is_end = true};
+    s->ops_count++;
+}
+
+static void search_begin(struct search *s, const struct linear_op *ops, size_t count,
+                         unsigned key)
+{
+    size_t events_count = 0;
+
+    *s = (struct search){.state = {.exact = true}};
+    s->events = calloc(2 * count, sizeof *s->events);
+    assert(s->events != NULL);
+    for (size_t i = 0; i < count; i++)
+        if (ops[i].key == key)
+            add_events(s, &ops[i], &events_count);
+    link_events(s, events_count);
+    s->words = (s->ops_count + 63) / 64;
+    assert(s->words <= 512);
+    s->bits = calloc(s->words, sizeof s->bits[0]);
+    s->taken = calloc(s->ops_count, sizeof *s->taken);
+    s->entry_bytes = 17 + 8 * (size_t)s->words;
+    assert(s->bits != NULL && s->taken != NULL);
+}
+
+static void search_end(struct search *s)
+{
+    free(s->events);
+    free(s->bits);
+    free(s->taken);
+    free(s->seen);
+}
+
+static const char *const kind_names[] = {"get", "put", "insert", "compare", "increment",
+                                         "delete"};
+
+static void explain(const struct search *s, const struct linear_op *ops, size_t count,
+                    unsigned key, char *why, size_t size)
+{
+    size_t used = (size_t)snprintf(why, size, "key %u is not linearizable: at most %u of "
+                                   "%u operations have an order\n", key, s->deepest,
+                                   s->ops_count);
+
+    for (size_t i = 0; i < count && used < size; i++) {
+        const struct linear_op *op = &ops[i];
+
+        if (op->key != key)
+            continue;
+        used += (size_t)snprintf(why + used, size - used, "%s value %" PRId64
+                                 " expected %" PRIu64 " from %" PRIu64 " to %" PRId64
+                                 ": code %d number %" PRId64 " revision %" PRIu64 "\n",
+                                 kind_names[op->kind], op->value, op->expected,
+                                 op->begin, (int64_t)op->end, op->code, op->number,
+                                 op->revision);
+    }
+}
+
+static bool check_key(const struct linear_op *ops, size_t count, unsigned key, char *why,
+                      size_t why_size)
+{
+    struct search s;
+    bool found;
+
+    search_begin(&s, ops, count, key);
+    found = search(&s);
+    if (!found && why_size > 0)
+        explain(&s, ops, count, key, why, why_size);
+    search_end(&s);
+    return found;
+}
+
+static bool was_checked(const struct linear_op *ops, size_t place)
+{
+    for (size_t i = 0; i < place; i++)
+        if (ops[i].key == ops[place].key)
+            return true;
+    return false;
+}
+
+bool linear_check(const struct linear_op *ops, size_t count, char *why, size_t why_size)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!was_checked(ops, i) && !check_key(ops, count, ops[i].key, why, why_size))
+            return false;
+    return true;
+}

@@ -1,0 +1,496 @@
+/* `muster kv` against the service of a real cluster: what it prints, how it ends. */
+#include "tests/real/cli.h"
+
+#include <sys/stat.h>
+
+enum { VALUE_MAX = 1 << 20 };
+
+static struct cli run;
+static struct cli asked;
+static struct cli other;
+static struct cli watcher;
+static char address[64];    /* of the host */
+static char folder[64];
+
+/* ---- a cluster ---- */
+
+static void begin(const char *const *more)
+{
+    const char *flags[8] = {NULL};
+
+    for (size_t i = 0; more != NULL && more[i] != NULL; i++) {
+        assert_true(i < 8);
+        flags[i] = more[i];
+    }
+    cli_start(&run, NULL, "run", "--workers", "1", "--ps", "1", "--color", "never",
+              flags[0], flags[1], flags[2], flags[3], flags[4], flags[5], flags[6],
+              flags[7], NULL);
+}
+
+static void find_address(const char *from, const char *task)
+{
+    char needle[64];
+    const char *at;
+
+    (void)snprintf(needle, sizeof needle, "/job:%s node: is up at tcp://", task);
+    at = cli_expect(&run, from, needle);
+    (void)cli_expect(&run, at, "\n");
+    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+}
+
+static int start_cluster(void **state)
+{
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    begin(NULL);
+    find_address(NULL, "chief/task:0");
+    return 0;
+}
+
+static int stop_cluster(void **state)
+{
+    char command[128];
+
+    (void)state;
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+    (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return system(command);
+}
+
+/* ---- asking ---- */
+
+#define KV(cli, ...) cli_start(cli, NULL, "kv", __VA_ARGS__, "--address", address, NULL)
+
+#define expect_text(code, printed, ...)                                               \
+    do {                                                                              \
+        KV(&asked, __VA_ARGS__);                                                      \
+        cli_expect_code(&asked, code);                                                \
+        assert_string_equal(asked.text, printed);                                     \
+    } while (0)
+
+#define expect_words(code, words, ...)                                                \
+    do {                                                                              \
+        KV(&asked, __VA_ARGS__);                                                      \
+        cli_expect_code(&asked, code);                                                \
+        if (strstr(asked.text, words) == NULL)                                        \
+            fail_msg("no \"%s\" in: %s", words, asked.text);                          \
+    } while (0)
+
+static cJSON *parse(const char *text)
+{
+    cJSON *root = cJSON_Parse(text);
+
+    if (root == NULL)
+        fail_msg("no JSON: %s", text);
+    return root;
+}
+
+static const char *text_of(const cJSON *map, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItem(map, key);
+
+    assert_true(cJSON_IsString(item));
+    return item->valuestring;
+}
+
+static double number_of(const cJSON *map, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItem(map, key);
+
+    assert_true(cJSON_IsNumber(item));
+    return item->valuedouble;
+}
+
+/* The revision that a put prints. */
+static void put(const char *key, const char *value, char *ret_revision)
+{
+    KV(&asked, "put", key, value);
+    cli_expect_code(&asked, 0);
+    (void)snprintf(ret_revision, 32, "%.*s", (int)strcspn(asked.text, "\n"), asked.text);
+    assert_true(strtoul(ret_revision, NULL, 10) > 0);
+}
+
+/* Give what is started standard input from a file of `size` bytes. */
+static void take_input(const char *name, const void *data, size_t size)
+{
+    char path[96];
+    FILE *file;
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_true(dup2(fd, STDIN_FILENO) == STDIN_FILENO);
+    (void)close(fd);
+}
+
+/* ---- keys ---- */
+
+static void test_put_get_rm(void **state)
+{
+    char revision[32];
+
+    (void)state;
+    put("/a//b/", "one", revision);
+    expect_text(0, "one", "get", "a/b");
+    put("a/c", "", revision);
+    expect_text(0, "", "get", "a/c");
+    put("dash", "-5", revision);
+    expect_text(0, "-5", "get", "dash");
+    cli_start(&asked, NULL, "kv", "put", "--address", address, "flag", "--", "--wait",
+              NULL);
+    cli_expect_code(&asked, 0);
+    expect_text(0, "--wait", "get", "flag");
+    expect_text(0, "2\n", "rm", "a");
+    expect_text(0, "0\n", "rm", "a");
+    expect_words(1, "a/b", "get", "a/b");
+}
+
+static void test_insert_and_compare(void **state)
+{
+    char first[32];
+    char second[32];
+
+    (void)state;
+    put("x", "1", first);
+    expect_words(1, "x", "put", "x", "2", "--insert");
+    expect_text(0, "1", "get", "x");
+    KV(&asked, "put", "x", "2", "--compare", first);
+    cli_expect_code(&asked, 0);
+    (void)snprintf(second, sizeof second, "%.*s", (int)strcspn(asked.text, "\n"),
+                   asked.text);
+    assert_true(strtoul(second, NULL, 10) > strtoul(first, NULL, 10));
+    expect_words(1, "x", "put", "x", "3", "--compare", first);
+    expect_words(1, "x", "put", "x", "3", "--compare", "0");
+    expect_text(0, "2", "get", "x");
+    KV(&asked, "put", "new", "1", "--compare", "0");
+    cli_expect_code(&asked, 0);
+    KV(&asked, "put", "newer", "1", "--insert");
+    cli_expect_code(&asked, 0);
+}
+
+static void test_incr(void **state)
+{
+    char revision[32];
+
+    (void)state;
+    expect_text(0, "1\n", "incr", "n");
+    expect_text(0, "11\n", "incr", "n", "10");
+    expect_text(0, "-9\n", "incr", "n", "-20");
+    expect_text(0, "-9", "get", "n");
+    put("word", "many", revision);
+    expect_words(1, "word", "incr", "word");
+    put("big", "9223372036854775807", revision);
+    expect_words(1, "big", "incr", "big");
+    expect_text(0, "9223372036854775807", "get", "big");
+}
+
+static void test_ls(void **state)
+{
+    char revision[32];
+    char line[96];
+    cJSON *root;
+
+    (void)state;
+    put("l/b", "12345", revision);
+    (void)snprintf(line, sizeof line, " %s  l/b\n", revision);
+    put("l/a/x", "1", revision);
+    put("l-other", "1", revision);
+    expect_text(0, "l/a/x\nl/b\n", "ls", "l");
+    expect_text(0, "", "ls", "l/b");
+    expect_words(0, "\nl/b\nl-other\n", "ls");
+    expect_words(0, line, "ls", "l", "-l");
+    expect_words(0, "       5 ", "ls", "l", "--long");
+    KV(&asked, "ls", "l", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_int_equal(cJSON_GetArraySize(root), 2);
+    assert_string_equal(text_of(cJSON_GetArrayItem(root, 1), "key"), "l/b");
+    assert_string_equal(text_of(cJSON_GetArrayItem(root, 1), "value"), "12345");
+    assert_true(number_of(cJSON_GetArrayItem(root, 1), "size") == 5);
+    assert_true(number_of(cJSON_GetArrayItem(root, 1), "revision") > 0);
+    cJSON_Delete(root);
+}
+
+static void test_json_of_the_others(void **state)
+{
+    cJSON *root;
+
+    (void)state;
+    KV(&asked, "put", "j", "text", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_string_equal(text_of(root, "key"), "j");
+    assert_true(number_of(root, "revision") > 0);
+    cJSON_Delete(root);
+    KV(&asked, "get", "j", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_string_equal(text_of(root, "value"), "text");
+    cJSON_Delete(root);
+    KV(&asked, "incr", "j-count", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_true(number_of(root, "number") == 1);
+    cJSON_Delete(root);
+    KV(&asked, "rm", "j", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_true(number_of(root, "deleted") == 1);
+    cJSON_Delete(root);
+}
+
+/* ---- bytes ---- */
+
+static void test_bytes_are_kept(void **state)
+{
+    static const char bytes[] = {'a', '\0', '\n', (char)0xff, '\0'};
+    cJSON *root;
+
+    (void)state;
+    take_input("bytes", bytes, sizeof bytes);
+    KV(&asked, "put", "bytes", "-");
+    cli_expect_code(&asked, 0);
+    KV(&asked, "get", "bytes");
+    cli_expect_code(&asked, 0);
+    assert_int_equal(asked.size, sizeof bytes);
+    assert_memory_equal(asked.text, bytes, sizeof bytes);
+    KV(&asked, "get", "bytes", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_string_equal(text_of(root, "base64"), "YQAK/wA=");
+    assert_null(cJSON_GetObjectItem(root, "value"));
+    cJSON_Delete(root);
+}
+
+static void test_the_largest_value(void **state)
+{
+    char *bytes = calloc(1, VALUE_MAX + 1);
+
+    (void)state;
+    assert_non_null(bytes);
+    take_input("largest", bytes, VALUE_MAX);
+    KV(&asked, "put", "largest", "-");
+    cli_expect_code(&asked, 0);
+    expect_words(0, " 1048576 ", "ls", "-l");
+    take_input("larger", bytes, VALUE_MAX + 1);
+    expect_words(2, "standard input has more than the 1048576 bytes of a value", "put",
+                 "larger", "-");
+    free(bytes);
+}
+
+/* ---- waiting ---- */
+
+static void test_get_waits(void **state)
+{
+    char revision[32];
+
+    (void)state;
+    KV(&other, "get", "later", "--wait");
+    expect_words(4, "later", "get", "later", "--wait", "--limit-ms", "300");
+    put("later", "at last", revision);
+    cli_expect_code(&other, 0);
+    assert_string_equal(other.text, "at last");
+}
+
+static void test_watch_prints_changes(void **state)
+{
+    char revision[32];
+    char line[64];
+
+    (void)state;
+    put("w/old", "1", revision);
+    KV(&other, "watch", "w/", "--count", "3");
+    (void)snprintf(line, sizeof line, "set w/old %s \"1\"\ncurrent\n", revision);
+    (void)cli_expect(&other, NULL, line);
+    put("w/new", "two\n", revision);
+    (void)snprintf(line, sizeof line, "current\nset w/new %s \"two", revision);
+    (void)cli_expect(&other, NULL, line);
+    put("w-other", "1", revision);
+    expect_text(0, "1\n", "rm", "w/old");
+    (void)cli_expect(&other, NULL, "deleted w/old\n");
+    assert_false(other.ended);
+    put("w/new", "3", revision);
+    cli_expect_code(&other, 0);
+    assert_null(strstr(other.text, "w-other"));
+}
+
+/* Each line is one object. */
+static void test_watch_as_json(void **state)
+{
+    char revision[32];
+    char line[256];
+    const char *at;
+    cJSON *root;
+
+    (void)state;
+    KV(&other, "watch", "one", "--count", "1", "-o", "json");
+    (void)cli_expect(&other, NULL, "{\"event\":\"current\"}\n");
+    put("one/below", "1", revision);
+    put("one", "a\"b", revision);
+    cli_expect_code(&other, 0);
+    at = strchr(other.text, '\n') + 1;
+    (void)snprintf(line, sizeof line, "%s", at);
+    root = parse(line);
+    assert_string_equal(text_of(root, "event"), "set");
+    assert_string_equal(text_of(root, "key"), "one");
+    assert_string_equal(text_of(root, "value"), "a\"b");
+    assert_true(number_of(root, "revision") == strtod(revision, NULL));
+    cJSON_Delete(root);
+}
+
+static void test_watch_ends_at_its_limit(void **state)
+{
+    (void)state;
+    expect_words(4, "current\n", "watch", "nothing", "--limit-ms", "300");
+}
+
+/* Once is a goodbye, and the service hears it; twice does not wait for anybody. */
+static void test_interrupts(void **state)
+{
+    pid_t chief = cli_task_pid(&run, NULL, "chief/0");
+    uint64_t began_ms;
+
+    (void)state;
+    KV(&other, "watch", "/");
+    (void)cli_expect(&other, NULL, "current\n");
+    cli_kill(&other, SIGINT);
+    cli_expect_code(&other, 128 + SIGINT);
+    KV(&other, "get", "never", "--wait");
+    cli_start(&asked, NULL, "tasks", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    assert_null(strstr(asked.text, "error"));
+    KV(&asked, "watch", "/");
+    (void)cli_expect(&asked, NULL, "current\n");
+    assert_int_equal(kill(chief, SIGSTOP), 0);
+    began_ms = cli_now_ms();
+    cli_kill(&other, SIGTERM);
+    cli_expect_code(&other, 128 + SIGTERM);
+    cli_kill(&asked, SIGINT);
+    cli_kill(&asked, SIGINT);
+    cli_expect_code(&asked, 128 + SIGINT);
+    assert_int_equal(kill(chief, SIGCONT), 0);
+    assert_true(cli_now_ms() - began_ms < 5000);
+}
+
+/* ---- what is wrong ---- */
+
+static void test_wrong_arguments(void **state)
+{
+    char key[1100];
+
+    (void)state;
+    memset(key, 'k', sizeof key - 1);
+    key[sizeof key - 1] = '\0';
+    expect_words(2, "1023", "get", key);
+    expect_words(2, "key", "put", "///", "1");
+    expect_words(2, "--compare: expected a revision, a whole number, got \"new\"", "put",
+                 "a", "1", "--compare", "new");
+    expect_words(2, "exclude each other", "put", "a", "1", "--compare", "1", "--insert");
+    expect_words(2, "expected a whole number of 64 bits to add, got \"1.5\"", "incr", "a",
+                 "1.5");
+    expect_words(2, "9223372036854775808", "incr", "a", "9223372036854775808");
+    expect_words(1, "_muster", "put", "_muster/a", "1");
+    expect_words(1, "_muster", "rm", "_muster");
+}
+
+static void test_wrong_addresses(void **state)
+{
+    char worker[64];
+
+    (void)state;
+    cli_start(&asked, NULL, "kv", "get", "a", "--address", "tcp://127.0.0.1:1",
+              "--limit-ms", "200", NULL);
+    cli_expect_code(&asked, 4);
+    (void)cli_expect(&asked, NULL, "tcp://127.0.0.1:1");
+    (void)snprintf(worker, sizeof worker, "%s", address);
+    find_address(NULL, "worker/task:0");
+    cli_start(&asked, NULL, "kv", "get", "a", "--address", address, "--limit-ms", "200",
+              NULL);
+    (void)snprintf(address, sizeof address, "%s", worker);
+    cli_expect_code(&asked, 4);
+    cli_start(&asked, NULL, "kv", "get", "a", "--address", address, "--limit-ms", "200",
+              "--cluster-name", "other", NULL);
+    cli_expect_code(&asked, 4);
+    (void)cli_expect(&asked, NULL, "cluster name \"other\"");
+}
+
+/* ---- other hosts ---- */
+
+static void test_no_service(void **state)
+{
+    (void)state;
+    begin((const char *const[]){"--service-hosts", "none", NULL});
+    find_address(NULL, "chief/task:0");
+    expect_words(4, "", "get", "a", "--limit-ms", "300");
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+}
+
+/* The service of a parameter server that is killed: what its journal has is there when it
+ * is back, and who waits gets it then. */
+static void test_killed_host(void **state)
+{
+    char store[96];
+    char revision[32];
+    const char *after;
+    pid_t ps;
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(store, sizeof store, "journal:%s/store", folder);
+    begin((const char *const[]){"--service-hosts", "ps:0", "--store", store, "--restart",
+                                "ps=always", NULL});
+    find_address(NULL, "ps/task:0");
+    put("kept", "1", revision);
+    expect_text(0, "1", "get", "kept", "--service-hosts", "ps:0");
+    expect_words(4, "/job:chief/task:0 at tcp://", "get", "kept", "--service-hosts",
+                 "chief:0", "--limit-ms", "200");
+    KV(&other, "get", "later", "--wait");
+    KV(&watcher, "watch", "kept", "--count", "1");
+    (void)cli_expect(&watcher, NULL, "current\n");
+    ps = cli_task_pid(&run, NULL, "ps/0");
+    assert_int_equal(kill(ps, SIGKILL), 0);
+    after = cli_expect(&run, NULL, "; restart 1 of ");
+    (void)cli_expect(&run, after, "/job:ps/task:0 node: is up");
+    expect_text(0, "1", "get", "kept", "--limit-ms", "20000");
+    put("kept", "2", revision);
+    put("later", "now", revision);
+    cli_expect_code(&other, 0);
+    assert_string_equal(other.text, "now");
+    cli_expect_code(&watcher, 0);
+    (void)cli_expect(&watcher, NULL, " \"2\"\n");
+    (void)stop_cluster(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_put_get_rm),
+        cmocka_unit_test(test_insert_and_compare),
+        cmocka_unit_test(test_incr),
+        cmocka_unit_test(test_ls),
+        cmocka_unit_test(test_json_of_the_others),
+        cmocka_unit_test(test_bytes_are_kept),
+        cmocka_unit_test(test_the_largest_value),
+        cmocka_unit_test(test_get_waits),
+        cmocka_unit_test(test_watch_prints_changes),
+        cmocka_unit_test(test_watch_as_json),
+        cmocka_unit_test(test_watch_ends_at_its_limit),
+        cmocka_unit_test(test_interrupts),
+        cmocka_unit_test(test_wrong_arguments),
+        cmocka_unit_test(test_wrong_addresses),
+    };
+    const struct CMUnitTest own_clusters[] = {
+        cmocka_unit_test(test_no_service),
+        cmocka_unit_test(test_killed_host),
+    };
+    int failed = cmocka_run_group_tests(tests, start_cluster, stop_cluster);
+
+    return failed + cmocka_run_group_tests(own_clusters, NULL, NULL);
+}

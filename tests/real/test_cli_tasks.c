@@ -1,0 +1,411 @@
+/* `muster tasks`, `devices`, `barrier` and `preempt` against real clusters, and SIGTERM
+ * as a preemption notice. */
+#include "tests/real/cli.h"
+
+static struct cli run;
+static struct cli asked;
+static struct cli other;
+static char folder[64];
+static char plugin[96];
+static char address[64];    /* the chief's */
+
+/* The chief's program goes from step to step until it is told to stop. */
+static const char plugin_text[] =
+    "#include <muster.h>\n"
+    "#include <stdio.h>\n"
+    "#include <unistd.h>\n"
+    "static int chief(mu_node *node, void *user)\n"
+    "{\n"
+    "    mu_error error;\n"
+    "    int stop = 0;\n"
+    "    int rv = 0;\n"
+    "    (void)user;\n"
+    "    for (uint64_t step = 1; rv == 0 && !stop; step++) {\n"
+    "        if (step == 3)\n"
+    "            printf(\"it is at work\\n\");\n"
+    "        usleep(2000);\n"
+    "        rv = mu_preempt_reached(node, step, &error, &stop);\n"
+    "        if (stop)\n"
+    "            printf(\"stops at step %llu\\n\", (unsigned long long)step);\n"
+    "    }\n"
+    "    while (rv == 0 && mu_node_setting(node, \"stay\") != NULL)\n"
+    "        rv = mu_node_wait_job(node, -1, NULL);\n"
+    "    return rv;\n"
+    "}\n"
+    "int mu_plugin_open(mu_node *node);\n"
+    "int mu_plugin_open(mu_node *node)\n"
+    "{\n"
+    "    return mu_node_program(node, \"chief\", chief, NULL);\n"
+    "}\n";
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int compile(void **state)
+{
+    const char *compiler = getenv("CC");
+    char command[2048];
+    char source[96];
+    int rv;
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(source, sizeof source, "%s/plugin.c", folder);
+    (void)snprintf(plugin, sizeof plugin, "%s/plugin.so", folder);
+    write_file(source, plugin_text);
+    (void)snprintf(command, sizeof command, "%s -shared -fPIC -I '%s/include' -o %s %s",
+                   compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
+                   plugin, source);
+    rv = system(command);
+    (void)unlink(source);
+    return rv;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    (void)unlink(plugin);
+    return rmdir(folder);
+}
+
+static void begin(const char *const *more)
+{
+    const char *flags[8] = {NULL};
+    const char *at;
+
+    for (size_t i = 0; more != NULL && more[i] != NULL; i++) {
+        assert_true(i < 8);
+        flags[i] = more[i];
+    }
+    cli_start(&run, NULL, "run", "--workers", "2", "--ps", "0", "--color", "never",
+              "--reconnect-ms", "100", flags[0], flags[1], flags[2], flags[3], flags[4],
+              flags[5], flags[6], flags[7], NULL);
+    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
+    (void)cli_expect(&run, at, "\n");
+    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+}
+
+static void end(void)
+{
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+}
+
+#define ASK(cli, ...) cli_start(cli, NULL, __VA_ARGS__, "--address", address, NULL)
+
+static void expect_end(int code, const char *words)
+{
+    cli_expect_code(&asked, code);
+    if (strstr(asked.text, words) == NULL)
+        fail_msg("no \"%s\" in: %s", words, asked.text);
+}
+
+static cJSON *parse(const char *text)
+{
+    cJSON *root = cJSON_Parse(text);
+
+    if (root == NULL)
+        fail_msg("no JSON: %s", text);
+    return root;
+}
+
+static const char *text_of(const cJSON *map, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItem(map, key);
+
+    assert_true(cJSON_IsString(item));
+    return item->valuestring;
+}
+
+static double number_of(const cJSON *map, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItem(map, key);
+
+    assert_true(cJSON_IsNumber(item));
+    return item->valuedouble;
+}
+
+static void await_all(void)
+{
+    ASK(&asked, "tasks", "--wait");
+    cli_expect_code(&asked, 0);
+}
+
+/* Ask until the exit code is that one: the service learns of things later. */
+static void expect_tasks(int code, const char *words)
+{
+    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+
+    do {
+        ASK(&asked, "tasks");
+        if (cli_wait(&asked) == code && strstr(asked.text, words) != NULL)
+            return;
+        cli_pause();
+    } while (cli_now_ms() < limit_ms);
+    fail_msg("no \"%s\" in: %s", words, asked.text);
+}
+
+/* ---- tasks ---- */
+
+static void check_tasks_json(void)
+{
+    static const char *const names[] = {"/job:chief/task:0", "/job:worker/task:0",
+                                        "/job:worker/task:1"};
+    cJSON *root;
+
+    ASK(&asked, "tasks", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_int_equal(cJSON_GetArraySize(root), 3);
+    for (int i = 0; i < 3; i++) {
+        const cJSON *task = cJSON_GetArrayItem(root, i);
+
+        assert_string_equal(text_of(task, "task"), names[i]);
+        assert_string_equal(text_of(task, "state"), "connected");
+        assert_true(strtoull(text_of(task, "incarnation"), NULL, 16) > 0);
+        assert_true(number_of(task, "heard_ms") >= 0);
+        assert_true(number_of(task, "since_ms") >= 0);
+        assert_true(cJSON_IsTrue(cJSON_GetObjectItem(task, "coordinated")));
+    }
+    cJSON_Delete(root);
+}
+
+static void test_tasks(void **state)
+{
+    (void)state;
+    begin(NULL);
+    await_all();
+    ASK(&asked, "tasks");
+    expect_end(0, "INCARNATION       COORDINATED\n");
+    assert_null(strstr(asked.text, "client"));
+    check_tasks_json();
+    ASK(&asked, "tasks", "--tasks", "worker:1");
+    expect_end(0, "/job:worker/task:1");
+    assert_null(strstr(asked.text, "/job:chief/task:0"));
+    ASK(&asked, "tasks", "--tasks", "worker:7");
+    expect_end(1, "/job:worker/task:7");
+    ASK(&asked, "tasks", "--tasks", "worker:");
+    expect_end(2, "worker:");
+    end();
+}
+
+/* One that is killed, and one that comes back; and somebody who watches both. */
+static void test_killed_task(void **state)
+{
+    const char *at;
+
+    (void)state;
+    begin((const char *const[]){"--restart", "worker=always", NULL});
+    await_all();
+    ASK(&other, "tasks", "--watch");
+    (void)cli_expect(&other, NULL, "/job:chief/task:0 is connected\n");
+    at = cli_expect(&other, NULL, "/job:worker/task:1 is connected\n");
+    assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/1"), SIGKILL), 0);
+    at = cli_expect(&other, at, "/job:worker/task:1 is ");
+    (void)cli_expect(&other, at, "/job:worker/task:1 is connected");
+    assert_null(strstr(at, "/job:worker/task:0"));
+    cli_kill(&other, SIGINT);
+    cli_expect_code(&other, 128 + SIGINT);
+    end();
+}
+
+static void test_task_that_stays_away(void **state)
+{
+    (void)state;
+    begin(NULL);
+    await_all();
+    ASK(&other, "tasks", "--watch", "-o", "json");
+    (void)cli_expect(&other, NULL, "\"task\":\"/job:worker/task:0\"");
+    assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/0"), SIGKILL), 0);
+    (void)cli_expect(&other, NULL, "\"state\":\"error\"");
+    expect_tasks(1, "\nerrors\n  /job:worker/task:0: ");
+    ASK(&asked, "tasks", "--wait", "--limit-ms", "300");
+    expect_end(4, "/job:worker/task:0");
+    ASK(&asked, "tasks", "--tasks", "worker:1,chief:0");
+    expect_end(0, "/job:worker/task:1");
+    ASK(&asked, "tasks", "--watch", "--tasks", "worker:1", "--limit-ms", "300");
+    expect_end(4, "/job:worker/task:1 is connected\n");
+    cli_kill(&other, SIGTERM);
+    cli_expect_code(&other, 128 + SIGTERM);
+    end();
+}
+
+static void test_nobody_there(void **state)
+{
+    static const char *const verbs[][4] = {
+        {"tasks", "--wait", "-o", "json"},
+        {"devices", "-o", "json", "--log-level=error"},
+        {"barrier", "b", "--tasks", "client:0"},
+        {"preempt", "reason", "-o", "json"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        cli_start(&asked, NULL, verbs[i][0], verbs[i][1], verbs[i][2], verbs[i][3],
+                  "--address", "tcp://127.0.0.1:1", "--limit-ms", "200", NULL);
+        expect_end(4, "tcp://127.0.0.1:1");
+    }
+}
+
+/* ---- devices ---- */
+
+static void test_devices(void **state)
+{
+    cJSON *root;
+
+    (void)state;
+    begin(NULL);
+    await_all();
+    ASK(&asked, "devices");
+    expect_end(0, "/job:worker/task:1");
+    ASK(&asked, "devices", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_int_equal(cJSON_GetArraySize(root), 3);
+    for (int i = 0; i < 3; i++) {
+        const cJSON *machine = cJSON_GetArrayItem(root, i);
+
+        assert_true(text_of(machine, "host")[0] != '\0');
+        assert_true(number_of(machine, "cores") >= 1);
+        assert_true(number_of(machine, "memory_bytes") > 0);
+        assert_true(cJSON_IsArray(cJSON_GetObjectItem(machine, "gpus")));
+    }
+    cJSON_Delete(root);
+    end();
+}
+
+/* ---- barrier ---- */
+
+static void test_barrier(void **state)
+{
+    (void)state;
+    begin(NULL);
+    ASK(&other, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1");
+    ASK(&asked, "barrier", "late", "--tasks", "client:7,client:9", "--as", "client:9",
+        "--limit-ms", "1500");
+    expect_end(4, "/job:client/task:7");
+    assert_int_equal(waitpid(other.pid, NULL, WNOHANG), 0);
+    ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:0", "-o",
+        "json");
+    expect_end(0, "\"barrier\":\t\"b\"");
+    cli_expect_code(&other, 0);
+    assert_string_equal(other.text, "b: all are there\n");
+    /* The same name again is another barrier, although these are other processes. */
+    ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1", "--limit-ms",
+        "500");
+    expect_end(4, "/job:client/task:0");
+    ASK(&other, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1");
+    ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:0");
+    expect_end(0, "b: all are there\n");
+    cli_expect_code(&other, 0);
+    end();
+}
+
+/* ---- preemption ---- */
+
+static void begin_work(const char *preempts, const char *setting)
+{
+    begin((const char *const[]){"--plugin", plugin, "--preempt-on-sigterm", preempts,
+                                "--set", setting, NULL});
+    (void)cli_expect(&run, NULL, "it is at work\n");
+    await_all();
+}
+
+static void test_preempt(void **state)
+{
+    const char *at;
+    char line[64];
+    cJSON *root;
+
+    (void)state;
+    begin_work("0", "stay=1");
+    ASK(&asked, "preempt", "moved", "--grace-ms", "9000", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_string_equal(text_of(root, "reason"), "moved");
+    assert_true(number_of(root, "step") > 0);
+    assert_true(number_of(root, "left_ms") <= 9000);
+    (void)snprintf(line, sizeof line, "stops at step %.0f\n", number_of(root, "step"));
+    cJSON_Delete(root);
+    at = cli_expect(&run, NULL, line);
+    assert_null(strstr(at, "stops at step"));
+    end();
+}
+
+/* The first SIGTERM is a notice, and the program ends as it likes. */
+static void test_notice_by_signal(void **state)
+{
+    (void)state;
+    begin_work("1", "a=b");
+    assert_int_equal(kill(cli_task_pid(&run, NULL, "chief/0"), SIGTERM), 0);
+    (void)cli_expect(&run, NULL, "all tasks agree on a step to stop at");
+    (void)cli_expect(&run, NULL, "stops at step ");
+    cli_expect_code(&run, 0);
+}
+
+/* The second one is the end, and so is the end of the grace. */
+static void test_signal_after_notice(void **state)
+{
+    pid_t chief;
+
+    (void)state;
+    begin_work("1", "stay=1");
+    chief = cli_task_pid(&run, NULL, "chief/0");
+    assert_int_equal(kill(chief, SIGTERM), 0);
+    (void)cli_expect(&run, NULL, "stops at step ");
+    assert_int_equal(kill(chief, SIGTERM), 0);
+    cli_expect_code(&run, 128 + SIGTERM);
+}
+
+static void test_end_of_grace(void **state)
+{
+    (void)state;
+    begin((const char *const[]){"--plugin", plugin, "--preempt-on-sigterm=1", "--set",
+                                "stay=1", "--grace-ms", "1000", NULL});
+    (void)cli_expect(&run, NULL, "it is at work\n");
+    await_all();
+    assert_int_equal(kill(cli_task_pid(&run, NULL, "chief/0"), SIGTERM), 0);
+    (void)cli_expect(&run, NULL, "stops at step ");
+    cli_expect_code(&run, 128 + SIGTERM);
+}
+
+/* Where nobody can be told, it is the end at once. */
+static void test_signal_without_service(void **state)
+{
+    uint64_t began_ms;
+
+    (void)state;
+    begin((const char *const[]){"--service-hosts", "none", "--preempt-on-sigterm", "1",
+                                "--grace-ms", "20000", NULL});
+    began_ms = cli_now_ms();
+    assert_int_equal(kill(cli_task_pid(&run, NULL, "chief/0"), SIGTERM), 0);
+    (void)cli_expect(&run, NULL, "the preemption notice was not given");
+    (void)cli_expect(&run, NULL, "chief/0 ended with exit code 143");
+    assert_true(cli_now_ms() - began_ms < 15000);
+    cli_expect_code(&run, 128 + SIGTERM);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_killed_task),
+        cmocka_unit_test(test_task_that_stays_away),
+        cmocka_unit_test(test_nobody_there),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_preempt),
+        cmocka_unit_test(test_notice_by_signal),
+        cmocka_unit_test(test_signal_after_notice),
+        cmocka_unit_test(test_end_of_grace),
+        cmocka_unit_test(test_signal_without_service),
+    };
+
+    return cmocka_run_group_tests(tests, compile, clean);
+}

@@ -1,0 +1,747 @@
+/* Servers over real sockets: birth, the job's end, stops of all kinds, and cluster specs
+ * that clients bring, clients that are killed in the middle among them. */
+#include "tests/real/nodes.h"
+
+#include <muster/server.h>
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+/* ---- Helpers ---- */
+
+static void server_options(struct nodes *nodes, const char *type, int index,
+                           mu_server_options *options)
+{
+    mu_server_options_init(options);
+    nodes_options(nodes, type, index, &options->node);
+}
+
+static mu_server *start_with(const mu_server_options *options)
+{
+    mu_server *server = NULL;
+    mu_error error = {0};
+
+    if (mu_server_start(options, &error, &server) != 0)
+        fail_msg("%s", error.message);
+    return server;
+}
+
+static mu_server *start(struct nodes *nodes, const char *type, int index)
+{
+    mu_server_options options;
+
+    server_options(nodes, type, index, &options);
+    return start_with(&options);
+}
+
+/* A thread that joins a server. */
+struct joiner {
+    pthread_t thread;
+    mu_server *server;
+    int64_t limit_ms;
+    int rv;
+    mu_error error;
+};
+
+static void *join_server(void *arg)
+{
+    struct joiner *joiner = arg;
+
+    joiner->rv = mu_server_join(joiner->server, joiner->limit_ms, &joiner->error);
+    return NULL;
+}
+
+static void begin_join(struct joiner *joiner, mu_server *server)
+{
+    *joiner = (struct joiner){.server = server, .limit_ms = SOON_MS, .rv = 1};
+    assert_int_equal(pthread_create(&joiner->thread, NULL, join_server, joiner), 0);
+}
+
+static void end_join(struct joiner *joiner)
+{
+    assert_int_equal(pthread_join(joiner->thread, NULL), 0);
+    if (joiner->rv != 0)
+        fail_msg("%s", joiner->error.message);
+}
+
+/* A thread that starts a server, which may wait for its cluster. */
+struct starter {
+    pthread_t thread;
+    mu_server_options options;
+    mu_server *server;
+    int rv;
+    mu_error error;
+};
+
+static void *start_server(void *arg)
+{
+    struct starter *starter = arg;
+
+    starter->rv = mu_server_start(&starter->options, &starter->error, &starter->server);
+    return NULL;
+}
+
+static void begin_start(struct starter *starter)
+{
+    starter->rv = 1;
+    assert_int_equal(pthread_create(&starter->thread, NULL, start_server, starter), 0);
+}
+
+static mu_server *end_start(struct starter *starter)
+{
+    assert_int_equal(pthread_join(starter->thread, NULL), 0);
+    if (starter->rv != 0)
+        fail_msg("%s", starter->error.message);
+    return starter->server;
+}
+
+/* A server that waits at the address of a task: one at a time. */
+static void waiting_options(struct nodes *nodes, const char *type, int index,
+                            mu_server_options *options)
+{
+    static char url[300];
+
+    server_options(nodes, type, index, options);
+    (void)snprintf(url, sizeof url, "tcp://%s",
+                   mu_cluster_address(nodes->cluster, type, index));
+    options->node.bind_address = url;
+    options->node.cluster = NULL;
+    options->node.task_type = NULL;
+    options->node.task_index = -1;
+    options->limit_ms = SOON_MS;
+}
+
+static void offer_options(struct nodes *nodes, const char *type, int index,
+                          mu_server_offer *offer)
+{
+    mu_server_offer_init(offer);
+    offer->cluster = nodes->cluster;
+    offer->task_type = type;
+    offer->task_index = index;
+    offer->log = nodes_note;
+    offer->log_user = &nodes->log;
+}
+
+static void make_offer(struct nodes *nodes, const char *type, int index)
+{
+    mu_server_offer offer;
+    mu_error error = {0};
+
+    offer_options(nodes, type, index, &offer);
+    if (mu_server_offer_cluster(&offer, SOON_MS, &error) != 0)
+        fail_msg("%s", error.message);
+}
+
+static int is_in(const char *text, const char *words)
+{
+    return strstr(text, words) != NULL;
+}
+
+/* ---- Birth ---- */
+
+static void test_option_errors(void **state)
+{
+    static const char *const filters[] = {"worker"};
+    struct nodes nodes;
+    mu_server_options good;
+    mu_server_options o[8];
+    static const char *const words[] = {
+        "a server needs a cluster", "a server needs a task type",
+        "a server needs a task index: /job:ps/task:?", "rpc_layer has at most 15 bytes",
+        "environment is \"moon\"", "device_filters[0] is \"worker\"",
+        "index 1 is not in the job", "wroker",
+    };
+    static const int codes[] = {-MU_EINVALID, -MU_EINVALID, -MU_EINVALID, -MU_EINVALID,
+                                -MU_EINVALID, -MU_EINVALID, -MU_ERANGE, -MU_EINVALID};
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    server_options(&nodes, "ps", 0, &good);
+    for (size_t i = 0; i < 8; i++)
+        o[i] = good;
+    o[0].node.cluster = NULL;
+    o[1].node.task_type = NULL;
+    o[2].node.task_index = -1;
+    o[3].rpc_layer = "a-layer-that-is-too-long";
+    o[4].environment = "moon";
+    o[5].config = (mu_session_config){0, 0, filters, 1};
+    o[6].node.task_index = 1;
+    o[7].node.task_type = "wroker";
+    for (size_t i = 0; i < 8; i++) {
+        mu_server *server = NULL;
+        mu_error error = {0};
+        int rv = mu_server_start(&o[i], &error, &server);
+
+        if (rv != codes[i] || !is_in(error.message, words[i]))
+            fail_msg("row %zu: %d %s", i, rv, error.message);
+        assert_null(server);
+    }
+    nodes_done(&nodes);
+}
+
+static void test_address_in_use(void **state)
+{
+    struct nodes nodes;
+    mu_server_options options;
+    mu_server *second = NULL;
+    mu_server *first;
+    mu_error error;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    server_options(&nodes, "ps", 0, &options);
+    first = start_with(&options);
+    assert_int_equal(mu_server_start(&options, &error, &second), -MU_EEXISTS);
+    assert_true(is_in(error.message, mu_cluster_address(nodes.cluster, "ps", 0)));
+    waiting_options(&nodes, "ps", 0, &options);
+    assert_int_equal(mu_server_start(&options, &error, &second), -MU_EEXISTS);
+    mu_server_free(first);
+    nodes_done(&nodes);
+}
+
+static void test_looking(void **state)
+{
+    static const char *const filters[] = {"/job:ps", "/job:worker/task:0"};
+    struct nodes nodes;
+    mu_server_options options;
+    mu_server_options other;
+    mu_cluster *smaller = mu_cluster_new();
+    mu_server *server;
+    char target[320];
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    server_options(&nodes, "worker", 0, &options);
+    options.config = (mu_session_config){3, 2, filters, 2};
+    server = start_with(&options);
+    (void)snprintf(target, sizeof target, "grpc://%s",
+                   mu_cluster_address(nodes.cluster, "worker", 0));
+    assert_string_equal(mu_server_target(server), target);
+    assert_string_equal(mu_server_task(server), "/job:worker/task:0");
+    assert_string_equal(mu_node_setting(mu_server_node(server), "intra_op_threads"), "2");
+    assert_string_equal(mu_node_setting(mu_server_node(server), "device_filters"),
+                        "/job:ps,/job:worker/task:0");
+    assert_int_equal(mu_server_config(server)->inter_op_threads, 3);
+    assert_int_equal(mu_cluster_task_count(mu_server_cluster(server), NULL), 3);
+
+    assert_true(mu_server_is(server, &options));
+    other = options;
+    other.rpc_layer = "http";
+    assert_false(mu_server_is(server, &other));
+    other = options;
+    other.config.device_filters_count = 1;
+    assert_false(mu_server_is(server, &other));
+    other = options;
+    other.node.task_type = "ps";
+    assert_false(mu_server_is(server, &other));
+    other = options;
+    other.node.cluster = smaller;
+    assert_int_equal(mu_cluster_add(smaller, "worker", 0, "127.0.0.1:1", NULL), 0);
+    assert_false(mu_server_is(server, &other));
+    mu_server_free(server);
+
+    options.rpc_layer = "";
+    server = start_with(&options);
+    assert_string_equal(mu_server_target(server),
+                        mu_cluster_address(nodes.cluster, "worker", 0));
+    mu_server_free(server);
+    mu_cluster_free(smaller);
+    nodes_done(&nodes);
+}
+
+/* ---- TF_CONFIG ---- */
+
+static void test_environment(void **state)
+{
+    static const struct {
+        const char *text;       /* %s: the cluster */
+        int code;
+        const char *words;
+    } rows[] = {
+        {NULL, -MU_EINVALID, "TF_CONFIG is not set"},
+        {"", -MU_EINVALID, "TF_CONFIG is not set"},
+        {"{\"task\":{\"type\":\"ps\",\"index\":0}}", -MU_EINVALID,
+         "TF_CONFIG: cluster is missing"},
+        {"{\"cluster\":%s}", -MU_EINVALID, "TF_CONFIG: task is missing"},
+        {"{\"cluster\":%s,\"task\":{\"index\":0}}", -MU_EINVALID,
+         "TF_CONFIG: task.type is missing"},
+        {"{\"cluster\":%s,\"task\":{\"type\":\"ps\",\"index\":4}}", -MU_ERANGE, "index"},
+        {"{\"cluster\":%s,\"task\":", -MU_EINVALID, "TF_CONFIG"},
+        {"{\"cluster\":%s,\"task\":{\"type\":\"ps\",\"index\":0},"
+         "\"environment\":\"moon\"}", -MU_EINVALID, "\"moon\""},
+    };
+    struct nodes nodes;
+    char text[2048];
+    mu_server_options options;
+    mu_server *server = NULL;
+    mu_error error;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    server_options(&nodes, "worker", 0, &options);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int rv;
+
+        (void)unsetenv("TF_CONFIG");
+        if (rows[i].text != NULL) {
+            const char *at = strstr(rows[i].text, "%s");
+            int head = at == NULL ? (int)strlen(rows[i].text) : (int)(at - rows[i].text);
+
+            (void)snprintf(text, sizeof text, "%.*s%s%s", head, rows[i].text,
+                           at == NULL ? "" : nodes.json, at == NULL ? "" : at + 2);
+            (void)setenv("TF_CONFIG", text, 1);
+        }
+        rv = mu_server_start_environment(&options, &error, &server);
+        if (rv != rows[i].code || !is_in(error.message, rows[i].words))
+            fail_msg("row %zu: %d %s", i, rv, error.message);
+    }
+    (void)snprintf(text, sizeof text, "{\"cluster\":%s,\"task\":{\"type\":\"ps\","
+                   "\"index\":\"0\"},\"rpc_layer\":\"http\"}", nodes.json);
+    (void)setenv("TF_CONFIG", text, 1);
+    assert_int_equal(mu_server_start_environment(&options, &error, &server), 0);
+    assert_string_equal(mu_server_task(server), "/job:ps/task:0");
+    assert_true(is_in(mu_server_target(server), "http://127.0.0.1:"));
+    mu_server_free(server);
+    (void)unsetenv("TF_CONFIG");
+    nodes_done(&nodes);
+}
+
+/* Somebody else's servers: no node, and a join that only a stop ends. */
+static void test_google(void **state)
+{
+    struct nodes nodes;
+    mu_server_options options;
+    struct joiner joiner;
+    mu_server *server;
+    mu_error error;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    server_options(&nodes, "ps", 0, &options);
+    options.environment = "google";
+    server = start_with(&options);
+    assert_null(mu_server_node(server));
+    assert_string_equal(mu_server_target(server), "");
+    assert_int_equal(mu_server_join(server, 20, &error), -MU_EDEADLINE);
+    assert_string_equal(error.message, "/job:ps/task:0 was not stopped after 20 ms");
+    begin_join(&joiner, server);
+    assert_int_equal(mu_server_stop(server, 0, &error), 0);
+    end_join(&joiner);
+    mu_server_free(server);
+    nodes_done(&nodes);
+}
+
+/* ---- The end ---- */
+
+static void test_job_done(void **state)
+{
+    struct nodes nodes;
+    mu_server *servers[2];
+    struct joiner joiners[3];
+    mu_error error;
+    mu_node *chief;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    servers[0] = start(&nodes, "worker", 0);
+    servers[1] = start(&nodes, "ps", 0);
+    assert_int_equal(mu_server_join(servers[1], 20, &error), -MU_EDEADLINE);
+    assert_true(is_in(error.message, "the job is not done after 20 ms: "
+                      "/job:chief/task:0 at tcp://127.0.0.1:"));
+    assert_true(is_in(error.message, " is not connected"));
+    chief = nodes_open(&nodes, "chief", 0);
+    nodes_wait_log(&nodes, "/job:chief/task:0 links: /job:ps/task:0 is up");
+    begin_join(&joiners[0], servers[0]);
+    begin_join(&joiners[1], servers[1]);
+    begin_join(&joiners[2], servers[1]);
+    nodes_wait_log(&nodes, "/job:worker/task:0 takes closures");
+    assert_int_equal(mu_node_job_done(chief, -MU_EDATALOSS, "the data is bad", 0, &error),
+                     -MU_EDEADLINE);
+    for (size_t i = 0; i < 3; i++) {
+        end_join(&joiners[i]);
+        assert_int_equal(joiners[i].error.code, -MU_EDATALOSS);
+        assert_string_equal(joiners[i].error.message, "the data is bad");
+    }
+    mu_server_free(servers[0]);
+    mu_server_free(servers[1]);
+    nodes_done(&nodes);
+}
+
+static void *stop_it(void *arg)
+{
+    return mu_server_stop(arg, SOON_MS, NULL) == 0 ? arg : NULL;
+}
+
+/* Threads that stop and threads that join, all at a time. */
+static void test_stop(void **state)
+{
+    struct nodes nodes;
+    struct joiner joiners[3];
+    pthread_t stoppers[3];
+    mu_server *server;
+    mu_error error = {0};
+    void *stopped;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    for (int round = 0; round < 10; round++) {
+        server = start(&nodes, round % 2 == 0 ? "ps" : "worker", 0);
+        for (size_t i = 0; i < 3; i++)
+            begin_join(&joiners[i], server);
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(pthread_create(&stoppers[i], NULL, stop_it, server), 0);
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(pthread_join(stoppers[i], &stopped), 0);
+            assert_ptr_equal(stopped, server);
+            end_join(&joiners[i]);
+        }
+        assert_int_equal(mu_server_stop(server, SOON_MS, &error), 0);
+        assert_int_equal(mu_server_join(server, SOON_MS, &error), 0);
+        mu_server_free(server);
+    }
+    mu_server_free(NULL);
+    nodes_done(&nodes);
+}
+
+static int slow(mu_run *run, void *user)
+{
+    (void)user;
+    for (int i = 0; i < 300 && !mu_run_cancelled(run); i++)
+        nodes_pause();
+    mu_run_return(run, mu_value_int(7));
+    return 0;
+}
+
+/* A worker finishes what it has before it is gone, whoever stops it. */
+static void test_stop_drains(void **state)
+{
+    (void)state;
+    for (int remote = 0; remote < 2; remote++) {
+        struct nodes nodes;
+        mu_coordinator *coordinator;
+        mu_remote_value *value = NULL;
+        mu_server *server;
+        struct joiner joiner;
+        mu_value *result = NULL;
+        mu_error error = {0};
+        int64_t number = 0;
+        mu_node *chief;
+        mu_node *client;
+
+        nodes_init(&nodes, 1, 0);
+        server = start(&nodes, "worker", 0);
+        assert_int_equal(mu_node_register(mu_server_node(server), "slow", slow, NULL, 0),
+                         0);
+        chief = nodes_open(&nodes, "chief", 0);
+        client = nodes_open(&nodes, "client", 0);
+        coordinator = nodes_coordinator(chief);
+        begin_join(&joiner, server);
+        assert_int_equal(mu_coordinator_schedule(coordinator, "slow", NULL, SOON_MS, &error,
+                                                 &value), 0);
+        nodes_wait_log(&nodes, "takes closures");
+        for (int i = 0; i < 50; i++)
+            nodes_pause();
+        if (remote) {
+            assert_int_equal(mu_server_stop_remote(client, "/job:worker/task:0",
+                                                   "enough", SOON_MS, &error), 0);
+            nodes_wait_log(&nodes, "job: stopped by /job:chief/task:0: asked by "
+                                   "/job:client/task:0: enough");
+        } else {
+            assert_int_equal(mu_server_stop(server, SOON_MS, &error), 0);
+        }
+        end_join(&joiner);
+        assert_int_equal(mu_remote_value_fetch(value, SOON_MS, &error, &result), 0);
+        assert_int_equal(mu_value_get_int(result, &number), 0);
+        assert_int_equal(number, 7);
+        mu_value_free(result);
+        mu_remote_value_free(value);
+        mu_coordinator_close(coordinator);
+        mu_server_free(server);
+        nodes_done(&nodes);
+    }
+}
+
+static void test_stop_remote_errors(void **state)
+{
+    static const struct {
+        const char *task;
+        int code;
+        const char *words;
+    } rows[] = {
+        {NULL, -MU_EINVALID, "expected a task"},
+        {"", -MU_EINVALID, "expected one task"},
+        {"worker", -MU_EINVALID, "expected a task"},
+        {"ps:0-1", -MU_EINVALID, "expected one task"},
+        {"chief:0", -MU_EPRECONDITION, "it ends the job"},
+        {"ps:1", -MU_EDEADLINE, "/job:ps/task:1 was not stopped within 200 ms"},
+    };
+    struct nodes nodes;
+    mu_node *client;
+    mu_error error;
+
+    (void)state;
+    nodes_init(&nodes, 1, 2);
+    (void)nodes_open(&nodes, "chief", 0);
+    client = nodes_open(&nodes, "client", 0);
+    nodes_wait_log(&nodes, "/job:chief/task:0 is up");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int rv = mu_server_stop_remote(client, rows[i].task, NULL, 200, &error);
+
+        if (rv != rows[i].code || !is_in(error.message, rows[i].words))
+            fail_msg("row %zu: %d %s", i, rv, error.message);
+    }
+    nodes_done(&nodes);
+}
+
+/* ---- Servers that are told their cluster ---- */
+
+static void test_told(void **state)
+{
+    static const char *const filters[] = {"/job:ps"};
+    struct nodes nodes;
+    struct starter starter = {.rv = 0};
+    struct joiner joiner;
+    mu_server_offer offer;
+    mu_server *server;
+    mu_error error = {0};
+    mu_node *chief;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    chief = nodes_open(&nodes, "chief", 0);
+    waiting_options(&nodes, "ps", 0, &starter.options);
+    begin_start(&starter);
+    offer_options(&nodes, "ps", 0, &offer);
+    offer.config = (mu_session_config){2, 5, filters, 1};
+    assert_int_equal(mu_server_offer_cluster(&offer, SOON_MS, &error), 0);
+    server = end_start(&starter);
+    assert_string_equal(mu_server_task(server), "/job:ps/task:0");
+    assert_int_equal(mu_cluster_task_count(mu_server_cluster(server), NULL), 3);
+    assert_int_equal(mu_server_config(server)->intra_op_threads, 5);
+    assert_string_equal(mu_node_setting(mu_server_node(server), "intra_op_threads"), "5");
+
+    /* It is the one: the chief finds it, and the same offer again is fine. */
+    begin_join(&joiner, server);
+    make_offer(&nodes, "ps", 0);
+    nodes_wait_log(&nodes, "/job:chief/task:0 links: /job:ps/task:0 is up");
+    (void)mu_node_job_done(chief, 0, "", 0, &error);
+    end_join(&joiner);
+    mu_server_free(server);
+    nodes_done(&nodes);
+}
+
+static void test_told_limit(void **state)
+{
+    struct nodes nodes;
+    mu_server_options options;
+    mu_server *server = NULL;
+    mu_server_offer offer;
+    mu_error error;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    waiting_options(&nodes, "ps", 0, &options);
+    options.limit_ms = 50;
+    assert_int_equal(mu_server_start(&options, &error, &server), -MU_EDEADLINE);
+    assert_string_equal(error.message, "no client has offered a cluster spec to "
+                        "/job:server/task:0 within 50 ms");
+    offer_options(&nodes, "ps", 0, &offer);
+    assert_int_equal(mu_server_offer_cluster(&offer, 50, &error), -MU_EDEADLINE);
+    assert_true(is_in(error.message, "was not told its cluster within 50 ms"));
+    offer.task_index = 7;
+    assert_int_equal(mu_server_offer_cluster(&offer, 50, &error), -MU_ERANGE);
+    offer_options(&nodes, "client", 0, &offer);
+    assert_int_equal(mu_server_offer_cluster(&offer, 50, &error), -MU_EINVALID);
+    offer.cluster = NULL;
+    assert_int_equal(mu_server_offer_cluster(&offer, 50, &error), -MU_EINVALID);
+    nodes_done(&nodes);
+}
+
+/* Two clients with specs of their own, at a time. */
+struct rival {
+    pthread_t thread;
+    mu_server_offer offer;
+    int rv;
+    mu_error error;
+};
+
+static void *offer_as_rival(void *arg)
+{
+    struct rival *rival = arg;
+
+    rival->rv = mu_server_offer_cluster(&rival->offer, SOON_MS, &rival->error);
+    return NULL;
+}
+
+static void test_two_specs(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        struct nodes nodes;
+        struct starter starter = {.rv = 0};
+        struct rival rivals[2] = {{.rv = 0}};
+        mu_cluster *other;
+        mu_server *server;
+        int winner;
+
+        nodes_init(&nodes, 1, 1);
+        other = mu_cluster_copy(nodes.cluster);
+        assert_int_equal(mu_cluster_add(other, "worker", 1, "127.0.0.1:1", NULL), 0);
+        waiting_options(&nodes, "ps", 0, &starter.options);
+        begin_start(&starter);
+        for (int i = 0; i < 2; i++) {
+            offer_options(&nodes, "ps", 0, &rivals[i].offer);
+            if (i == 1)
+                rivals[i].offer.cluster = other;
+            assert_int_equal(pthread_create(&rivals[i].thread, NULL, offer_as_rival,
+                                            &rivals[i]), 0);
+        }
+        server = end_start(&starter);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(pthread_join(rivals[i].thread, NULL), 0);
+        winner = mu_cluster_task_count(mu_server_cluster(server), NULL) == 4;
+        if (rivals[winner].rv != 0)
+            fail_msg("%s", rivals[winner].error.message);
+        if (rivals[!winner].rv != -MU_EPRECONDITION)
+            fail_msg("%d %s", rivals[!winner].rv, rivals[!winner].error.message);
+        mu_server_free(server);
+        mu_cluster_free(other);
+        nodes_done(&nodes);
+    }
+}
+
+/* A process that offers once it is told to. It is made before the server is, whose
+ * sockets it would have otherwise. */
+struct doomed {
+    pid_t pid;
+    int go;
+};
+
+static void doomed_init(struct doomed *doomed, struct nodes *nodes)
+{
+    int ends[2];
+    char byte;
+
+    assert_int_equal(pipe(ends), 0);
+    doomed->pid = fork();
+    doomed->go = ends[1];
+    assert_true(doomed->pid >= 0);
+    if (doomed->pid == 0) {
+        mu_server_offer offer;
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)close(ends[1]);
+        if (read(ends[0], &byte, 1) != 1)
+            _exit(1);
+        mu_server_offer_init(&offer);
+        offer.cluster = nodes->cluster;
+        offer.task_type = "ps";
+        offer.log_level = -1;
+        (void)mu_server_offer_cluster(&offer, SOON_MS, NULL);
+        _exit(0);
+    }
+    (void)close(ends[0]);
+}
+
+static void doomed_offers(struct doomed *doomed, int after_ms)
+{
+    const struct timespec wait = {0, after_ms * 1000000L};
+
+    assert_int_equal(write(doomed->go, "x", 1), 1);
+    (void)nanosleep(&wait, NULL);
+    (void)kill(doomed->pid, SIGKILL);
+    assert_int_equal(waitpid(doomed->pid, NULL, 0), doomed->pid);
+    (void)close(doomed->go);
+}
+
+static void test_killed_clients(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 12; round++) {
+        struct nodes nodes;
+        struct starter starter = {.rv = 0};
+        struct doomed doomed[2];
+        mu_server *server;
+
+        nodes_init(&nodes, 1, 1);
+        doomed_init(&doomed[0], &nodes);
+        doomed_init(&doomed[1], &nodes);
+        waiting_options(&nodes, "ps", 0, &starter.options);
+        begin_start(&starter);
+        doomed_offers(&doomed[0], 1 + round);
+        doomed_offers(&doomed[1], 12 - round);
+        make_offer(&nodes, "ps", 0);
+        server = end_start(&starter);
+        assert_string_equal(mu_server_task(server), "/job:ps/task:0");
+        mu_server_free(server);
+        nodes_done(&nodes);
+    }
+}
+
+/* Bytes that are no protocol, connections that say nothing, and ones that end. */
+static void throw_garbage(int port, const void *data, size_t size)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < SOON_MS; i++) {
+        if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+            break;
+        nodes_pause();
+    }
+    (void)send(fd, data, size, MSG_NOSIGNAL);
+    (void)close(fd);
+}
+
+static void test_garbage(void **state)
+{
+    static const char get[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const unsigned char sp[] = {0, 'S', 'P', 0, 0, 0x51, 0, 0, 0xFF, 0xFF, 0xFF,
+                                       0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2, 3};
+    static const unsigned char hello[] = {0, 'S', 'P', 0, 0, 0x50, 0, 0, 0, 0, 0, 0, 0, 0,
+                                          0, 32, 'M', 'U', 'S', 'T', 1, 0, 1, 0};
+    struct nodes nodes;
+    struct starter starter = {.rv = 0};
+    const char *address;
+    int port;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    address = mu_cluster_address(nodes.cluster, "ps", 0);
+    port = (int)strtol(strchr(address, ':') + 1, NULL, 10);
+    waiting_options(&nodes, "ps", 0, &starter.options);
+    begin_start(&starter);
+    for (int i = 0; i < 20; i++) {
+        throw_garbage(port, get, sizeof get);
+        throw_garbage(port, sp, sizeof sp);
+        throw_garbage(port, hello, sizeof hello);
+        throw_garbage(port, "", 0);
+    }
+    make_offer(&nodes, "ps", 0);
+    mu_server_free(end_start(&starter));
+    nodes_done(&nodes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_option_errors),
+        cmocka_unit_test(test_address_in_use),
+        cmocka_unit_test(test_looking),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_google),
+        cmocka_unit_test(test_job_done),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_drains),
+        cmocka_unit_test(test_stop_remote_errors),
+        cmocka_unit_test(test_told),
+        cmocka_unit_test(test_told_limit),
+        cmocka_unit_test(test_two_specs),
+        cmocka_unit_test(test_killed_clients),
+        cmocka_unit_test(test_garbage),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
