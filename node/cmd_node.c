@@ -394,13 +394,15 @@ static void await_tasks(const struct task *task)
     }
 }
 
-/* The chief's program has ended, so the job has. */
+/* The chief's program has ended, so the job has. One that was distributed has waited for
+ * the others itself, and knows who of them has ended before. */
 static void end_job(struct task *task, int rv, const mu_error *why)
 {
     mu_error error;
     int code = rv < -255 ? -MU_EUNKNOWN : rv;
 
-    await_tasks(task);
+    if (task->node->distribute == NULL)
+        await_tasks(task);
     rv = mu_node_job_done(task->node, code, code == 0 ? "" : why->message,
                           task->grace_ms, &error);
     if (rv != 0 && atomic_load(&task->signal) == 0)

@@ -2,6 +2,7 @@
  * calls, and all of it down again. */
 #include "node/distribute.h"
 #include "node/node.h"
+#include "node/server.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -342,17 +343,35 @@ static int start_server(struct mu__distribution *run, mu_error *error)
     return 0;
 }
 
+/* A node that was given gets what can still be given to it: its settings. Threads it has
+ * already. */
+static int use_node(struct mu__distribution *run, mu_error *error)
+{
+    const mu_session_config *config = &run->own.config;
+    int rv;
+
+    run->node = run->options.node;
+    rv = mu__server_settings(run->node, config);
+    if (rv != 0)
+        return mu_error_set(error, rv, "no memory for a node's settings");
+    if (config->inter_op_threads != 0)
+        mu__distribution_say(run, MU_LOG_INFO,
+                             "the strategy wants %u threads; a node that runs keeps "
+                             "what it was opened with",
+                             config->inter_op_threads);
+    return 0;
+}
+
 static int prepare(struct mu__distribution *run, mu_error *error)
 {
     int rv = 0;
 
-    if (run->options.node != NULL) {
-        run->node = run->options.node;
-    } else if (run->plan.serves) {
+    if (run->plan.serves)
         rv = configure_own(run, error);
-        if (rv == 0)
-            rv = start_server(run, error);
-    }
+    if (rv == 0 && run->options.node != NULL)
+        rv = use_node(run, error);
+    else if (rv == 0 && run->plan.serves)
+        rv = start_server(run, error);
     if (rv == 0 && run->plan.serves && !run->plan.client && !run->plan.joins)
         rv = mu__tasks_open(run, error);
     return rv;
@@ -364,10 +383,10 @@ static int end_job(struct mu__distribution *run, const mu_error *why, mu_error *
 {
     bool has_chief = mu_cluster_task_count(run->spec.cluster, "chief") > 0;
 
-    if (!run->plan.leads || (run->options.node != NULL && has_chief))
+    if (!run->plan.leads)
         return 0;
     mu__tasks_await_joining(run);
-    if (run->options.keep_server)
+    if (run->options.keep_server || (run->options.node != NULL && has_chief))
         return 0;
     return mu__tasks_end(run->node, has_chief, why, run->options.end_limit_ms, error);
 }

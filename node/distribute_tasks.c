@@ -25,7 +25,8 @@ enum {
     KEY_BYTES = 160,
     REGISTER_MS = 3600000,      /* for the service's host to be there */
     LOOK_MS = 500,              /* between two looks at a task whose result is awaited */
-    LEAVE_MS = 5000,            /* for the others to hear of the end */
+    LEAVE_MS = 5000,            /* for the others to hear of the end, */
+    ALONE_MS = 200,             /* and one look at whether they have */
     PAUSE_MS = 20,
     RESULT_BYTES_MAX = 1 << 20,
     MS_NS = 1000000
@@ -400,7 +401,8 @@ static void tell_result(struct mu__distribution *run, const struct mu_context *c
                              inner.message);
 }
 
-/* The leading task still needs its agent, which an error that is reported would end. */
+/* The leading task still needs its agent, which an error that is reported would end. The
+ * others are not missed any more. */
 void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *context,
                     const mu_error *error)
 {
@@ -412,6 +414,8 @@ void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *conte
     if (error->code != 0)
         (void)mu_agent_report_error(run->node, error->code, error->message,
                                     MU__SERVICE_MS, NULL);
+    else if (!run->options.keep_server)
+        (void)mu_agent_leave(run->node, MU__SERVICE_MS, NULL);
 }
 
 /* ---- gathering ---- */
@@ -661,30 +665,51 @@ int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error)
     return rv != 0 ? rv : job.code;
 }
 
+/* Until they are connected. A task of a job that is not coordinated, an evaluator say, is
+ * not even known before. */
+static int await_tasks(mu_node *node, const char *tasks, int64_t limit_ms,
+                       mu_error *ret_error)
+{
+    const uint64_t began_ns = uv_hrtime();
+    int64_t left_ms = limit_ms;
+    mu_value *states = NULL;
+    int rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
+
+    while (rv == -MU_ENOTFOUND && left_ms != 0) {
+        uv_sleep(PAUSE_MS);
+        if (limit_ms >= 0) {
+            left_ms = limit_ms - (int64_t)((uv_hrtime() - began_ns) / MS_NS);
+            left_ms = left_ms < 0 ? 0 : left_ms;
+        }
+        rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
+    }
+    mu_value_free(states);
+    return rv;
+}
+
 void mu__tasks_await_joining(struct mu__distribution *run)
 {
     char *tasks = mu__plan_joining(&run->plan, run->spec.cluster, run->spec.task_type,
                                    run->spec.task_index);
-    mu_value *states = NULL;
     mu_error error = {0};
 
     if (tasks != NULL && tasks[0] != '\0' && has_service(run->node) &&
-        mu_tasks_wait(run->node, tasks, run->options.end_limit_ms, &error, &states) != 0)
+        await_tasks(run->node, tasks, run->options.end_limit_ms, &error) != 0)
         mu__distribution_say(run, MU_LOG_WARN,
                              "somebody does not hear that the job is done: %s",
                              error.message);
-    mu_value_free(states);
     free(tasks);
 }
 
-/* Nobody but this task is connected any more. */
+/* Nobody but this task is connected any more, or the service was elsewhere and has
+ * gone. */
 static bool is_alone(mu_node *node)
 {
     const char *self = mu_node_task(node);
     mu_value *states = NULL;
     bool alone = true;
 
-    if (mu_tasks_states(node, NULL, MU__SERVICE_MS, NULL, &states) != 0)
+    if (mu_tasks_states(node, NULL, ALONE_MS, NULL, &states) != 0)
         return true;
     for (size_t i = 0; i < mu_value_count(states); i++) {
         const mu_value *one = mu_value_at(states, i);

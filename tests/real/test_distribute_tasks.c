@@ -365,6 +365,77 @@ static void test_missing_worker(void **state)
                         "no result of /job:worker/task:0: it was away for 700 ms");
 }
 
+/* ---- sessions, and what the strategy wants of nodes ---- */
+
+enum { SESSION_THREADS = 3 };
+
+static int init_parameters(mu_node *node, void *user, mu_error *ret_error)
+{
+    struct world *world = user;
+
+    (void)node;
+    (void)ret_error;
+    atomic_fetch_add(&world->rounds, 1);
+    return 0;
+}
+
+/* The session config has reached the node, and the session. */
+static int check_session(mu_context *c, mu_node *node, mu_session *session)
+{
+    const mu_session_config *config = mu_session_config_of(session);
+    const char *filters = mu_node_setting(node, "device_filters");
+    char expected[128];
+
+    (void)snprintf(expected, sizeof expected, "%s,/job:ps", mu_context_task(c));
+    if (filters == NULL || strcmp(filters, expected) != 0)
+        return mu_context_fail(c, -MU_EINTERNAL, "filters of the node: %s", filters);
+    if (config->inter_op_threads != SESSION_THREADS || config->device_filters_count != 2)
+        return mu_context_fail(c, -MU_EINTERNAL, "the session's config is another one");
+    if (mu_session_is_chief(session) != mu_context_should_init(c))
+        return mu_context_fail(c, -MU_EINTERNAL, "the session is another one's");
+    mu_context_return(c, mu_value_int(mu_session_is_chief(session)));
+    return 0;
+}
+
+static int open_session(mu_context *c, void *user)
+{
+    mu_session_options options;
+    mu_session *session = NULL;
+    mu_session *again = NULL;
+    mu_node *node = NULL;
+    mu_error error = {0};
+
+    mu_session_options_init(&options);
+    options.scaffold.init = init_parameters;
+    options.scaffold.user = user;
+    if (mu_context_node(c, &error, &node) != 0 ||
+        mu_context_session(c, &options, &error, &session) != 0 ||
+        mu_context_session(c, NULL, &error, &again) != 0 ||
+        mu_context_wait_for_others(c, SOON_MS, &error) != 0)
+        return mu_context_fail_with(c, &error);
+    if (session != again)
+        return mu_context_fail(c, -MU_EINTERNAL, "a second session was opened");
+    return check_session(c, node, session);
+}
+
+static void test_sessions(void **state)
+{
+    struct world *world = *state;
+
+    make_cluster(world, 1, 2, 1, 0);
+    add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
+    for (int i = 0; i < world->count; i++) {
+        world->processes[i].options.worker = open_session;
+        world->processes[i].options.config.inter_op_threads = SESSION_THREADS;
+    }
+    run_all(world);
+    check_fine(world);
+    assert_int_equal(atomic_load(&world->rounds), 1);
+    assert_int_equal(number_of(find(world, "chief", 0), "/job:chief/task:0", "value"), 1);
+    assert_int_equal(number_of(find(world, "chief", 0), "/job:worker/task:1", "value"),
+                     0);
+}
+
 /* ---- the server that a thread keeps ---- */
 
 struct twice {
@@ -524,6 +595,7 @@ int main(void)
         TEST(test_chief_fails),
         TEST(test_large_results),
         TEST(test_missing_worker),
+        TEST(test_sessions),
         TEST(test_server_is_kept),
         TEST(test_client_worker),
         TEST(test_standalone),

@@ -1,0 +1,242 @@
+/* One program for every mode: the tasks add up the numbers from 1 to N (--set numbers=N),
+ * each its part, step by step, in a variable on the parameter servers. Where one call
+ * stands for all, it adds up the whole. */
+#include <muster.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LOOK_MS = 50 };
+
+int mu_plugin_open(mu_node *node);
+
+struct program {
+    uint64_t numbers;
+    uint64_t steps;
+    uint64_t pause_ms;          /* that each step takes */
+    uint64_t limit_ms;          /* of each wait */
+    const char *fails;          /* a task that fails in the middle; NULL: none */
+};
+
+/* A call's part of the work. */
+struct part {
+    uint64_t id;                /* of `count` */
+    uint64_t count;
+    mu_variable *sum;           /* NULL: nobody else adds */
+    int64_t own;
+};
+
+static void nap(uint64_t ms)
+{
+    const struct timespec time = {
+        .tv_sec = (time_t)(ms / 1000),
+        .tv_nsec = (long)(ms % 1000) * 1000000,
+    };
+
+    (void)nanosleep(&time, NULL);
+}
+
+static const char *name_of(const mu_context *context)
+{
+    const char *task = mu_context_task(context);
+
+    return task[0] == '\0' ? "one call for all" : task;
+}
+
+/* ---- the variable ---- */
+
+static int open_sum(const struct program *p, mu_context *context, mu_error *error,
+                    mu_variable **ret_sum)
+{
+    const uint64_t dims[] = {1};
+    const mu_variable_spec spec = {
+        .name = "sum",
+        .dtype = MU_I64,
+        .rank = 1,
+        .dims = dims,
+        .flags = mu_context_should_init(context) ? 0 : MU_VARIABLE_EXISTING,
+    };
+    mu_node *node;
+    int rv = mu_context_node(context, error, &node);
+
+    return rv != 0 ? rv
+                   : mu_variable_open(node, &spec, (int64_t)p->limit_ms, error, ret_sum);
+}
+
+/* One call for all of them takes the whole. */
+static int open_part(const struct program *p, mu_context *context, mu_error *error,
+                     struct part *part)
+{
+    const mu_cluster *cluster = mu_context_cluster(context);
+    const char *type = mu_context_task_type(context);
+    int id = 0;
+    int rv;
+
+    *part = (struct part){.count = 1};
+    if (type == NULL)
+        return 0;
+    rv = mu_cluster_id_in_cluster(cluster, type, mu_context_task_index(context), error,
+                                  &id);
+    part->id = (uint64_t)id;
+    part->count = mu_context_num_workers(context);
+    return rv != 0 ? rv : open_sum(p, context, error, &part->sum);
+}
+
+/* ---- the worker function ---- */
+
+/* The numbers of this step that are this part's. */
+static int64_t sum_of_step(const struct program *p, const struct part *part,
+                           uint64_t step)
+{
+    int64_t sum = 0;
+
+    for (uint64_t n = step + 1; n <= p->numbers; n += p->steps)
+        if (n / p->steps % part->count == part->id)
+            sum += (int64_t)n;
+    return sum;
+}
+
+static int do_step(const struct program *p, mu_context *context, struct part *part,
+                   uint64_t step, mu_error *error)
+{
+    int64_t sum = sum_of_step(p, part, step);
+    int rv = 0;
+
+    nap(p->pause_ms);
+    if (p->fails != NULL && strcmp(p->fails, mu_context_task(context)) == 0 &&
+        step == p->steps / 2)
+        return mu_error_set(error, -MU_EABORTED, "%s was told to fail in step %" PRIu64,
+                            p->fails, step);
+    part->own += sum;
+    if (part->sum != NULL)
+        rv = mu_variable_add(part->sum, &sum, sizeof sum, (int64_t)p->limit_ms, error);
+    if (rv == 0 && mu_context_has_barrier(context))
+        rv = mu_context_wait_for_others(context, (int64_t)p->limit_ms, error);
+    return rv;
+}
+
+/* The chief says what all of them came to, the others what they added. */
+static int give_result(const struct program *p, mu_context *context,
+                       struct part *part, mu_error *error)
+{
+    int64_t sum = part->own;
+    int rv = 0;
+
+    if (part->sum != NULL && mu_context_is_chief(context)) {
+        rv = mu_variable_read(part->sum, &sum, sizeof sum, (int64_t)p->limit_ms, error);
+        if (rv != 0)
+            return rv;
+    }
+    (void)printf("%s: %" PRId64 "\n", name_of(context), sum);
+    mu_context_return(context, mu_value_int(sum));
+    return 0;
+}
+
+static int work(mu_context *context, void *user)
+{
+    const struct program *p = user;
+    struct part part;
+    mu_error error;
+    int rv = open_part(p, context, &error, &part);
+
+    (void)printf("%s begins\n", name_of(context));
+    for (uint64_t step = 0; rv == 0 && step < p->steps; step++)
+        rv = do_step(p, context, &part, step, &error);
+    if (rv == 0)
+        rv = give_result(p, context, &part, &error);
+    mu_variable_close(part.sum);
+    return rv == 0 ? 0 : mu_context_fail_with(context, &error);
+}
+
+/* ---- the eval function ---- */
+
+/* Looks at the sum until nobody adds to it any more. */
+static int eval(mu_context *context, void *user)
+{
+    const struct program *p = user;
+    mu_variable *sum = NULL;
+    int64_t last = 0;
+    mu_error error;
+    int rv;
+
+    if (mu_context_task_type(context) == NULL)
+        return 0;
+    rv = open_sum(p, context, &error, &sum);
+    while (rv == 0 && !mu_context_cancelled(context)) {
+        rv = mu_variable_read(sum, &last, sizeof last, (int64_t)p->limit_ms, &error);
+        nap(LOOK_MS);
+    }
+    mu_variable_close(sum);
+    if (rv != 0 && !mu_context_cancelled(context))
+        return mu_context_fail_with(context, &error);
+    mu_context_return(context, mu_value_int(last));
+    return 0;
+}
+
+/* ---- loading ---- */
+
+static int read_number(const mu_node *node, const char *name, uint64_t low,
+                       uint64_t *number)
+{
+    const char *text = mu_node_setting(node, name);
+    unsigned long long whole;
+    char *end;
+
+    if (text == NULL)
+        return 0;
+    errno = 0;
+    whole = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole < low ||
+        whole > 1000000) {
+        (void)fprintf(stderr, "distribute: setting %s is \"%.80s\", expected a whole "
+                      "number from %" PRIu64 " to 1000000\n", name, text, low);
+        return -MU_EINVALID;
+    }
+    *number = whole;
+    return 0;
+}
+
+static int read_strategy(const mu_node *node, const mu_strategy **ret_strategy)
+{
+    const char *name = mu_node_setting(node, "strategy");
+
+    *ret_strategy = mu_strategy_parameter_server();
+    if (name == NULL || strcmp(name, "parameter_server") == 0)
+        return 0;
+    *ret_strategy = mu_strategy_default();
+    if (strcmp(name, "default") == 0)
+        return 0;
+    (void)fprintf(stderr, "distribute: setting strategy is \"%.80s\", expected "
+                  "parameter_server or default\n", name);
+    return -MU_EINVALID;
+}
+
+int mu_plugin_open(mu_node *node)
+{
+    static struct program program = {
+        .numbers = 1000,
+        .steps = 10,
+        .limit_ms = 60000,
+    };
+    mu_distribute_options options;
+
+    mu_distribute_options_init(&options);
+    if (read_number(node, "numbers", 1, &program.numbers) != 0 ||
+        read_number(node, "steps", 1, &program.steps) != 0 ||
+        read_number(node, "pause_ms", 0, &program.pause_ms) != 0 ||
+        read_number(node, "limit_ms", 1, &program.limit_ms) != 0 ||
+        read_strategy(node, &options.strategy) != 0)
+        return -MU_EINVALID;
+    program.fails = mu_node_setting(node, "fails");
+    options.end_limit_ms = (int64_t)program.limit_ms;
+    options.worker = work;
+    options.worker_user = &program;
+    options.eval = eval;
+    options.eval_user = &program;
+    options.eval_strategy = options.strategy;
+    return mu_node_distribute(node, &options);
+}

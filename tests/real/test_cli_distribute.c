@@ -1,0 +1,177 @@
+/* One plugin in every mode of `muster run` and `muster node`, in real processes. */
+#include "tests/real/cli.h"
+
+static struct cli run;
+
+static char plugin[256];
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)snprintf(plugin, sizeof plugin, "%s/distribute.so",
+                   cli_variable("MUSTER_EXAMPLES"));
+    return 0;
+}
+
+static void expect_sum(const char *needle)
+{
+    if (strstr(run.text, needle) == NULL) {
+        cli_show(&run);
+        fail_msg("\"%s\" was not printed", needle);
+    }
+}
+
+static void start(const char *mode, const char *chief, const char *strategy,
+                  const char *more)
+{
+    cli_start(&run, NULL, "run", "--mode", mode, "--chief", chief, "--workers", "2",
+              "--ps", "1", "--plugin", plugin, "--set", strategy, "--set", more, NULL);
+}
+
+/* ---- modes ---- */
+
+static const struct {
+    const char *mode;
+    const char *chief;
+    const char *strategy;
+    const char *sums[3];        /* that are printed, and by whom */
+} modes[] = {
+    {"independent", "1", "strategy=parameter_server",
+     {"chief/0  | /job:chief/task:0: 500500", "worker/0 | /job:worker/task:0: ",
+      "worker/1 | /job:worker/task:1: "}},
+    {"independent", "1", "strategy=default",
+     {"chief/0  | one call for all: 500500"}},
+    {"independent", "0", "strategy=parameter_server",
+     {"worker/0 | /job:worker/task:0: 500500", "worker/1 | /job:worker/task:1: "}},
+    {"client-worker", "1", "strategy=parameter_server",
+     {"chief/0  | /job:chief/task:0: 500500", "chief/0  | /job:worker/task:0: ",
+      "chief/0  | /job:worker/task:1: "}},
+    {"client-worker", "0", "strategy=default",
+     {"worker/0 | one call for all: 500500"}},
+    {"standalone", "1", "strategy=parameter_server",
+     {"client/0 | /job:chief/task:0: 500500", "client/0 | /job:worker/task:0: ",
+      "client/0 | /job:worker/task:1: "}},
+    {"standalone", "0", "strategy=default", {"client/0 | one call for all: 500500"}},
+    {"local", "1", "strategy=parameter_server", {"chief/0 | one call for all: 500500"}},
+};
+
+static void test_modes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        start(modes[i].mode, modes[i].chief, modes[i].strategy, "numbers=1000");
+        cli_expect_code(&run, 0);
+        for (size_t j = 0; j < 3 && modes[i].sums[j] != NULL; j++)
+            expect_sum(modes[i].sums[j]);
+    }
+}
+
+static void test_evaluator(void **state)
+{
+    (void)state;
+    cli_start(&run, NULL, "run", "--workers", "1", "--ps", "1", "--evaluator", "1",
+              "--plugin", plugin, NULL);
+    cli_expect_code(&run, 0);
+    expect_sum("/job:chief/task:0: 500500");
+    expect_sum("distribute: /job:evaluator/task:0 ended with 0");
+    expect_sum("evaluator/0 ended with exit code 0");
+}
+
+/* Without a cluster there is nothing to be said but the plugin. */
+static void test_local_node(void **state)
+{
+    (void)state;
+    cli_start(&run, NULL, "node", "--mode", "local", "--plugin", plugin, "--set",
+              "numbers=4", NULL);
+    cli_expect_code(&run, 0);
+    expect_sum("one call for all: 10");
+}
+
+static void test_unknown_mode(void **state)
+{
+    (void)state;
+    cli_start(&run, NULL, "node", "--mode", "moon", "--plugin", plugin, NULL);
+    cli_expect_code(&run, 2);
+    expect_sum("--mode: expected one of independent|standalone|local|client-worker, got "
+               "\"moon\"");
+}
+
+static void test_bad_tf_config(void **state)
+{
+    static const char *const variables[] = {
+        "TF_CONFIG={\"cluster\":{\"chief\":[\"127.0.0.1:0\"]},\"task\":{\"type\":"
+        "\"worker\",\"index\":0}}",
+        NULL,
+    };
+
+    (void)state;
+    cli_start(&run, variables, "node", "--plugin", plugin, NULL);
+    cli_expect_code(&run, 2);
+    expect_sum("TF_CONFIG: task.type: ");
+}
+
+/* ---- failures ---- */
+
+static void test_worker_fails(void **state)
+{
+    (void)state;
+    start("independent", "1", "fails=/job:worker/task:1", "limit_ms=30000");
+    cli_expect_code(&run, 1);
+    expect_sum("chief/0 ended with exit code 1");
+    expect_sum("worker/0 ended with exit code 1");
+    expect_sum("ps/0 ended with exit code 1");
+    expect_sum("/job:chief/task:0 node: /job:worker/task:1 was told to fail in step 5");
+    expect_sum("/job:worker/task:0 node: /job:worker/task:1 was told to fail in step 5");
+}
+
+/* Killed in the middle: the others wait for it as long as they said, and name it. */
+static void test_worker_is_killed(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", "--plugin", plugin,
+              "--set", "steps=1000", "--set", "pause_ms=20", "--set", "limit_ms=1500",
+              NULL);
+    pid = cli_task_pid(&run, NULL, "worker/1");
+    (void)cli_expect(&run, NULL, "/job:worker/task:1 begins");
+    (void)cli_expect(&run, NULL, "/job:chief/task:0 begins");
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    cli_expect_code(&run, 1);
+    expect_sum("worker/1 was killed by signal 9");
+    expect_sum("missing: /job:worker/task:1");
+    expect_sum("no result of /job:worker/task:1: it was away for 1500 ms");
+}
+
+/* With fate sharing they do not wait at all. */
+static void test_worker_is_killed_and_missed(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", "--plugin", plugin,
+              "--set", "steps=1000", "--set", "pause_ms=20", "--recoverable", "ps",
+              NULL);
+    pid = cli_task_pid(&run, NULL, "worker/1");
+    (void)cli_expect(&run, NULL, "/job:worker/task:1 begins");
+    (void)cli_expect(&run, NULL, "/job:chief/task:0 begins");
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    cli_expect_code(&run, 1);
+    expect_sum("/job:worker/task:1 is lost");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_evaluator),
+        cmocka_unit_test(test_local_node),
+        cmocka_unit_test(test_unknown_mode),
+        cmocka_unit_test(test_bad_tf_config),
+        cmocka_unit_test(test_worker_fails),
+        cmocka_unit_test(test_worker_is_killed),
+        cmocka_unit_test(test_worker_is_killed_and_missed),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
