@@ -209,8 +209,21 @@ static void end_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
     free(relay);
 }
 
+/* The task that is stopped hears who wanted it. */
+static void copy_reason(struct job_relay *relay, const struct job_peer *peer,
+                        struct mu__view reason)
+{
+    char line[MU__ERROR_TEXT_MAX + 1];
+
+    copy_line(reason, line, sizeof line);
+    (void)snprintf(relay->reason, sizeof relay->reason,
+                   "asked by /job:%s/task:%" PRIu32 "%s%.400s", peer->type, peer->index,
+                   line[0] == '\0' ? "" : ": ", line);
+}
+
 static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
                                    const struct mu__msg *msg,
+                                   const struct job_peer *peer,
                                    const struct mu__server_stop *body)
 {
     struct job_relay *relay;
@@ -224,7 +237,7 @@ static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
     relay->from_token = body->token;
     relay->token = ++job->token_last;
     relay->limit_ms = body->limit_ms;
-    copy_line(body->reason, relay->reason, sizeof relay->reason);
+    copy_reason(relay, peer, body->reason);
     /* Before the one who asks gives up: our words say more. */
     if (body->limit_ms > 0)
         relay->timer = mu__timer_set(ctx, body->limit_ms - body->limit_ms / 8, 0);
@@ -235,9 +248,9 @@ static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
 }
 
 static void stop_other(struct mu__ctx *ctx, struct job *job, const struct mu__msg *msg,
-                       const struct mu__task_range *task,
-                       const struct mu__server_stop *body)
+                       const struct job_peer *peer, const struct mu__task_range *task)
 {
+    const struct mu__server_stop *body = mu__body((struct mu__msg *)msg);
     struct job_relay *relay;
 
     if (!mu__job_is_chief(job)) {
@@ -245,7 +258,7 @@ static void stop_other(struct mu__ctx *ctx, struct job *job, const struct mu__ms
                        "only the chief has other tasks stopped");
         return;
     }
-    relay = new_relay(ctx, job, msg, body);
+    relay = new_relay(ctx, job, msg, peer, body);
     if (relay == NULL) {
         mu__job_answer(ctx, msg->from, body->token, -MU_EEXHAUSTED,
                        "the chief has too many tasks to stop");
@@ -317,7 +330,7 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (body->task.size == 0 || is_this(job, &task))
         stop_this(ctx, job, msg, peer, body);
     else
-        stop_other(ctx, job, msg, &task, body);
+        stop_other(ctx, job, msg, peer, &task);
 }
 
 /* ---- node news, limits, the end ---- */

@@ -27,11 +27,12 @@ enum {
     POSITION_SHIFT = 4      /* a position: the byte's place, then which of its bits */
 };
 
+/* What is looked at for each operation stands together, beside the key. */
 struct entry {
-    struct entry *same_hash;
     struct entry *child[2];     /* of the node that is in it */
     struct entry *owned_next;   /* of the same owner */
     struct entry *owned_before;
+    struct entry *same_hash;
     struct mu__buf *value;      /* NULL when empty */
     uint64_t hash;
     uint64_t revision;
@@ -45,6 +46,8 @@ struct mu__key_values {
     struct mu__map hashes;      /* -> the first entry of a chain */
     struct mu__map owners;      /* -> the first entry of its list */
     struct entry *root;
+    struct entry *found;        /* last, which is often put next; NULL: none */
+    struct entry **memory;      /* &found, for those who change nothing else */
     uint64_t secret[2];
     uint64_t count;
     uint64_t bytes;
@@ -89,6 +92,20 @@ int mu__key_normalize(struct mu__view key, bool may_be_empty, mu_error *ret_erro
     return 0;
 }
 
+#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Whether eight bytes are neither slashes nor below 32. */
+static bool are_plain(const uint8_t *at)
+{
+    uint64_t word;
+    uint64_t slashes;
+
+    memcpy(&word, at, 8);
+    slashes = word ^ EACH_BYTE('/');
+    return ((((word - EACH_BYTE(32)) & ~word) | ((slashes - EACH_BYTE(1)) & ~slashes)) &
+            EACH_BYTE(128)) == 0;
+}
+
 bool mu__key_is_normal(struct mu__view key)
 {
     const uint8_t *at = key.data;
@@ -97,6 +114,11 @@ bool mu__key_is_normal(struct mu__view key)
     if (key.size > MU__KEY_MAX)
         return false;
     for (uint32_t i = 0; i < key.size; i++) {
+        if (i + 8 <= key.size && are_plain(at + i)) {
+            slash = false;
+            i += 7;
+            continue;
+        }
         if (at[i] < 32 || (slash && at[i] == '/'))
             return false;
         slash = at[i] == '/';
@@ -164,6 +186,13 @@ static uint64_t hash_of(const struct mu__key_values *kv, struct mu__view key)
 
         memcpy(&word, at + i, 8);
         sip_add(&s, word);
+    }
+    if (i > 0 && i < key.size) {
+        uint64_t word;
+
+        memcpy(&word, at + key.size - 8, 8);
+        last |= word >> (8 - key.size % 8) * 8;
+        i = key.size;
     }
     for (unsigned shift = 0; i < key.size; i++, shift += 8)
         last |= (uint64_t)at[i] << shift;
@@ -608,6 +637,7 @@ struct mu__key_values *mu__key_values_new(uint64_t secret, uint64_t keys_max,
 
     if (kv == NULL)
         return NULL;
+    kv->memory = &kv->found;
     kv->secret[0] = secret;
     kv->secret[1] = rotate(secret, 29) * UINT64_C(0x9e3779b97f4a7c15);
     kv->keys_max = keys_max == 0 ? MU__KEYS_MAX : keys_max;
@@ -630,6 +660,7 @@ void mu__key_values_clear(struct mu__key_values *kv)
     mu__map_done(&kv->hashes);
     mu__map_done(&kv->owners);
     kv->root = NULL;
+    kv->found = NULL;
     kv->count = 0;
     kv->bytes = 0;
 }
@@ -645,15 +676,20 @@ void mu__key_values_free(struct mu__key_values *kv)
 bool mu__key_values_find(const struct mu__key_values *kv, struct mu__view key,
                          struct mu__key_value *ret_entry)
 {
-    return show(find(kv, hash_of(kv, key), key), ret_entry);
+    *kv->memory = find(kv, hash_of(kv, key), key);
+    return show(kv->found, ret_entry);
 }
 
 int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *entry,
                        mu_error *ret_error)
 {
-    uint64_t hash = hash_of(kv, entry->key);
-    struct entry *known = find(kv, hash, entry->key);
+    struct entry *known = kv->found;
+    uint64_t hash;
 
+    if (known != NULL && is_key(known, entry->key))
+        return change(kv, known, entry, ret_error);
+    hash = hash_of(kv, entry->key);
+    known = find(kv, hash, entry->key);
     if (known != NULL)
         return change(kv, known, entry, ret_error);
     return add(kv, hash, entry, ret_error);
@@ -665,6 +701,8 @@ bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key)
 
     if (entry == NULL)
         return false;
+    if (kv->found == entry)
+        kv->found = NULL;
     take_from_owner(kv, entry);
     take_from_order(kv, entry);
     take_from_hashes(kv, entry);

@@ -34,7 +34,8 @@ enum cmd_verb_bit {
     CMD_BARRIER = 4096,
     CMD_TASKS = 8192,
     CMD_DEVICES = 16384,
-    CMD_PREEMPT = 32768
+    CMD_PREEMPT = 32768,
+    CMD_STOP = 65536
 };
 
 struct cmd_verb {
@@ -64,6 +65,7 @@ int cmd_barrier(struct cmd_options *options);
 int cmd_tasks(struct cmd_options *options);
 int cmd_devices(struct cmd_options *options);
 int cmd_preempt(struct cmd_options *options);
+int cmd_stop(struct cmd_options *options);
 
 /* The verbs, ended by one without a name (cmd_help.c). */
 extern const struct cmd_verb cmd_verbs[];

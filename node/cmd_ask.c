@@ -86,7 +86,7 @@ int cmd_ask_at(struct cmd_ask *ask, const char *type, int index, mu_error *error
                      error);
 }
 
-static int find_chief(struct cmd_ask *ask, mu_error *error)
+int cmd_ask_chief(struct cmd_ask *ask, mu_error *error)
 {
     const char *listed = mu_cluster_address(ask->spec, "chief", 0);
 
@@ -196,5 +196,5 @@ int cmd_ask_of(const struct cmd_options *options, cmd_find_fn find,
 
 int cmd_ask(const struct cmd_options *options, cmd_question_fn question)
 {
-    return cmd_ask_of(options, find_chief, question, NULL);
+    return cmd_ask_of(options, cmd_ask_chief, question, NULL);
 }

@@ -35,7 +35,8 @@ typedef int (*cmd_question_fn)(struct cmd_ask *ask, mu_error *error);
 int cmd_ask_of(const struct cmd_options *options, cmd_find_fn find,
                cmd_question_fn question, void *user);
 
-/* Of the chief. */
+/* Of the chief; and how that is found. */
+int cmd_ask_chief(struct cmd_ask *ask, mu_error *error);
 int cmd_ask(const struct cmd_options *options, cmd_question_fn question);
 
 /* Ask a task alone, at --address. */

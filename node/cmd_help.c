@@ -17,7 +17,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  TF_CONFIG='{\"cluster\": {\"chief\": [\"a:4000\"], \"worker\": [\"b:4000\"]},\n"
      "              \"task\": {\"type\": \"worker\", \"index\": 0}}' \\\n"
      "      muster node --plugin ./digits.so\n"
-     "  muster node --cluster @cluster.json --task ps:0 --bind tcp://0.0.0.0:4000\n",
+     "  muster node --cluster @cluster.json --task ps:0 --bind tcp://0.0.0.0:4000\n"
+     "  muster node --wait-cluster --bind tcp://10.0.0.7:4000\n",
      NULL},
     {"run", CMD_RUN, cmd_run, "start a whole cluster of processes on this machine",
      "Starts one `muster node` for each task, with free addresses and TF_CONFIG set,\n"
@@ -51,6 +52,15 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster drain worker:1 --address tcp://127.0.0.1:4000\n"
      "  muster drain worker:1 --cluster @cluster.json --limit-ms 60000\n",
      "WORKER"},
+    {"stop", CMD_STOP, cmd_stop, "have a task end as if its job was done",
+     "The TASK (\"ps:0\" or \"/job:ps/task:0\") ends with exit code 0 and has REASON in its\n"
+     "log; a worker finishes what it has before, for half of --limit-ms if that is\n"
+     "given. The chief passes it on; in a cluster without one the task itself is asked.\n"
+     "The chief is not stopped like this, and a task that runs a program of its own\n"
+     "ends when that does.\n",
+     "  muster stop ps:1 --address tcp://127.0.0.1:4000\n"
+     "  muster stop worker:0 \"too many\" --cluster @cluster.json -o json\n",
+     "TASK [REASON]"},
     {"kv get", CMD_KV_GET, cmd_kv_get, "print the value of a key",
      "Prints the bytes of the key's value as they are. With --wait it waits until the\n"
      "key is there, else a key that is not there gives exit code 1.\n",

@@ -12,6 +12,7 @@
 #include "node/cmd_log.h"
 #include "node/cmd_spec.h"
 #include "node/node.h"
+#include "node/server.h"
 #include "resolver/cluster.h"
 
 #include "muster/coordination.h"
@@ -40,11 +41,14 @@ struct task {
     const struct cmd_options *options;
     struct cmd_log log;
     struct cmd_spec spec;
+    struct mu__server_offered offered;  /* with --wait-cluster: where `spec` is from */
     int grace_ms;
     atomic_int closing_ms;      /* what is left of it for the node's closing */
     pthread_mutex_t lock;       /* guards `node` against the watcher */
     mu_node *node;              /* NULL before it is open, and once its owner closes it */
-    char name[64];              /* "/job:worker/task:1" */
+    char names[2][64];          /* "/job:worker/task:1"; of a server that waits, too */
+    _Atomic(const char *) name; /* one of them */
+    atomic_bool drains;         /* it is a worker */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
     pthread_t notifier;         /* the watcher's, which gives a preemption notice */
@@ -130,7 +134,7 @@ static void *end_task(void *arg)
     uint64_t began_ms = now_ms();
     int left_ms = task->grace_ms;
 
-    if (strcmp(task->spec.type, "worker") == 0) {
+    if (atomic_load(&task->drains)) {
         drain(task);
         left_ms -= (int)(now_ms() - began_ms);
     }
@@ -270,7 +274,24 @@ static mu_node_options options_of(struct task *task)
     options.log = cmd_log_line;
     options.log_user = &task->log;
     options.log_level = task->log.level;
+    if (task->offered.cluster != NULL)
+        mu__server_apply(&task->offered, &options);
     return options;
+}
+
+/* The watcher sees it from now on. */
+static void show_node(struct task *task, mu_node *node)
+{
+    pthread_mutex_lock(&task->lock);
+    task->node = node;
+    pthread_mutex_unlock(&task->lock);
+}
+
+static int open_code(int rv)
+{
+    return rv == -MU_EEXISTS || rv == -MU_EUNAVAILABLE || rv == -MU_EPERMISSION
+               ? CMD_ADDRESS
+               : CMD_USAGE;
 }
 
 static int open_node(struct task *task, mu_error *error)
@@ -279,16 +300,11 @@ static int open_node(struct task *task, mu_error *error)
     mu_node *node;
     int rv = mu_node_open(&options, error, &node);
 
-    if (rv == 0) {
-        task->opened_ms = now_ms();
-        pthread_mutex_lock(&task->lock);
-        task->node = node;
-        pthread_mutex_unlock(&task->lock);
-        return CMD_FINE;
-    }
-    return rv == -MU_EEXISTS || rv == -MU_EUNAVAILABLE || rv == -MU_EPERMISSION
-               ? CMD_ADDRESS
-               : CMD_USAGE;
+    if (rv != 0)
+        return open_code(rv);
+    task->opened_ms = now_ms();
+    show_node(task, node);
+    return CMD_FINE;
 }
 
 static int apply_setting(struct task *task, const char *text, mu_error *error)
@@ -316,6 +332,8 @@ static int prepare(struct task *task, mu_error *error)
     const struct cmd_value *plugins = &task->options->values[CMD_FLAG_PLUGIN];
     int rv = 0;
 
+    if (mu__server_settings(task->node, &task->offered.config) != 0)
+        rv = mu_error_set(error, -MU_ENOMEM, "out of memory");
     for (size_t i = 0; rv == 0 && i < settings->items_count; i++)
         rv = apply_setting(task, settings->items[i], error);
     for (size_t i = 0; rv == 0 && i < plugins->items_count; i++)
@@ -436,20 +454,91 @@ static int close_node(struct task *task)
     mu_error error;
     int rv;
 
-    pthread_mutex_lock(&task->lock);
-    task->node = NULL;
-    pthread_mutex_unlock(&task->lock);
+    show_node(task, NULL);
     rv = mu_node_close(node, atomic_load(&task->closing_ms), &error);
     if (rv != 0)
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
     return rv;
 }
 
+/* ---- a server that waits for its cluster ---- */
+
+/* What it is told takes the place of flags. */
+static int check_waiting(const struct cmd_options *options, mu_error *error)
+{
+    static const enum cmd_flag others[] = {CMD_FLAG_CLUSTER, CMD_FLAG_TASK,
+                                           CMD_FLAG_TYPE};
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (options->values[others[i]].source == CMD_FROM_LINE)
+            return mu_error_set(error, -MU_EINVALID,
+                                "--wait-cluster: expected no --%s beside it",
+                                cmd_flags[others[i]].name);
+    if (cmd_text(options, CMD_FLAG_BIND) == NULL)
+        return mu_error_set(error, -MU_EINVALID,
+                            "--wait-cluster: expected --bind beside it, where the server "
+                            "waits");
+    return 0;
+}
+
+static void name_task(struct task *task, int which)
+{
+    mu__task_name(task->names[which], sizeof task->names[which], task->spec.type,
+                  task->spec.index);
+    atomic_store(&task->name, task->names[which]);
+    atomic_store(&task->drains, strcmp(task->spec.type, "worker") == 0);
+}
+
+static int become_told(struct task *task, mu_error *error)
+{
+    task->spec.cluster = mu_cluster_copy(task->offered.cluster);
+    if (task->spec.cluster == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    memcpy(task->spec.type, task->offered.type, sizeof task->spec.type);
+    task->spec.index = task->offered.index;
+    name_task(task, 1);
+    return 0;
+}
+
+/* The exit code when nothing comes of it. */
+static int wait_for_cluster(struct task *task, mu_error *error)
+{
+    const mu_node_options options = options_of(task);
+    mu_node *node;
+    int rv = mu__server_wait_open(&options, error, &node);
+
+    if (rv != 0)
+        return open_code(rv);
+    show_node(task, node);
+    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
+                "waits at %s to be told its cluster", mu_node_address(node));
+    rv = atomic_load(&task->signal) != 0
+             ? -MU_ECLOSED
+             : mu__server_take(node, -1, error, &task->offered);
+    (void)close_node(task);
+    if (atomic_load(&task->signal) != 0)
+        return CMD_SIGNAL + atomic_load(&task->signal);
+    if (rv == 0)
+        rv = become_told(task, error);
+    return rv == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+static bool waits(const struct task *task)
+{
+    return cmd_number(task->options, CMD_FLAG_WAIT_CLUSTER) != 0;
+}
+
+/* ---- all of it ---- */
+
 static int open_and_work(struct task *task)
 {
-    mu_error error;
-    int code = open_node(task, &error);
+    mu_error error = {.message = "a signal came"};
+    int code = waits(task) ? wait_for_cluster(task, &error) : CMD_FINE;
 
+    if (code > CMD_SIGNAL)
+        return code;
+    if (code == CMD_FINE)
+        code = open_node(task, &error);
     if (code != CMD_FINE) {
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
         return code;
@@ -464,7 +553,7 @@ static int run_node(struct task *task)
     mu_error error;
     int code;
 
-    mu__task_name(task->name, sizeof task->name, task->spec.type, task->spec.index);
+    name_task(task, 0);
     if (watch_signals(task, &error) != 0) {
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
         return CMD_FAILED;
@@ -485,6 +574,7 @@ int cmd_node(struct cmd_options *options)
     };
     mu_error error;
     int code = CMD_USAGE;
+    int rv;
 
     tune_memory();
     /* Plugins print to a pipe as often as to a terminal: their lines shall not wait. */
@@ -493,11 +583,15 @@ int cmd_node(struct cmd_options *options)
         (void)fprintf(stderr, "muster node: %s\n", error.message);
         return CMD_USAGE;
     }
-    if (cmd_spec_read(options, &error, &task.spec) != 0)
+    (void)snprintf(task.spec.type, sizeof task.spec.type, "%s", MU__LINK_UNKNOWN);
+    rv = waits(&task) ? check_waiting(options, &error)
+                      : cmd_spec_read(options, &error, &task.spec);
+    if (rv != 0)
         cmd_log_say(&task.log, MU_LOG_ERROR, task.name, "%s", error.message);
     else
         code = run_node(&task);
     mu_cluster_free(task.spec.cluster);
+    mu__server_offered_done(&task.offered);
     cmd_log_close(&task.log);
     return code;
 }

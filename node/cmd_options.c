@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define NODES (CMD_NODE | CMD_RUN)
-#define CHIEF_ASKERS (CMD_STATUS | CMD_EXPLAIN | CMD_DRAIN)
+#define CHIEF_ASKERS (CMD_STATUS | CMD_EXPLAIN | CMD_DRAIN | CMD_STOP)
 #define KV                                                                            \
     (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR)
 #define SERVICE_ASKERS (KV | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT)
@@ -353,8 +353,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .name = "limit-ms", .variable = "MUSTER_LIMIT_MS", .kind = CMD_NUMBER,
         .verbs = ASKERS, .word = "MS", .initial = "5000", .low = 1, .high = 86400000,
         .help = "how long to wait for the chief or the service; and, when it is given, "
-                "for what drain, kv get --wait, kv watch, barrier and tasks wait for, "
-                "which else may take as long as it takes",
+                "for what drain, stop, kv get --wait, kv watch, barrier and tasks wait "
+                "for, which else may take as long as it takes",
     },
     [CMD_FLAG_LOG_LEVEL] = {
         .name = "log-level", .variable = "MUSTER_LOG_LEVEL", .kind = CMD_CHOICE,
@@ -375,7 +375,7 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
-        .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_VERSION | SERVICE_ASKERS,
+        .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_STOP | CMD_VERSION | SERVICE_ASKERS,
         .word = "FORMAT",
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",
@@ -386,6 +386,12 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .choices = "independent|standalone|local|client-worker",
         .help = "who calls the worker function of a plugin: each task its own, a client "
                 "for all, this process alone, or the leading task for all",
+    },
+    [CMD_FLAG_WAIT_CLUSTER] = {
+        .name = "wait-cluster", .variable = "MUSTER_WAIT_CLUSTER", .kind = CMD_SWITCH,
+        .verbs = CMD_NODE, .word = "0|1", .initial = "0", .high = 1,
+        .help = "wait at --bind for a client that says which cluster this is, and which "
+                "task; TF_CONFIG is not looked at",
     },
 };
 

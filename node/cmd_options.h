@@ -78,6 +78,7 @@ enum cmd_flag {
     CMD_FLAG_LOG_FILE,
     CMD_FLAG_OUTPUT,
     CMD_FLAG_MODE,
+    CMD_FLAG_WAIT_CLUSTER,
     CMD_FLAGS_COUNT
 };
 

@@ -187,15 +187,13 @@ static int find(struct cmd_ask *ask, mu_error *error)
 static int ask_registered(struct cmd_ask *ask, mu_error *error)
 {
     const struct service *service = ask->user;
-    int rv = mu_agent_register(ask->node, 0, cmd_limit(ask), error);
+    mu_error why;
+    int rv = mu_agent_register(ask->node, 0, cmd_limit(ask), &why);
     int code;
 
-    if (rv == -MU_EDEADLINE && ask->hosts_any != NULL)
-        (void)mu_error_set(error, rv,
-                           "no coordination service was reached at %s within %lld ms",
-                           ask->address, (long long)cmd_limit(ask));
     if (rv != 0)
-        return cmd_ask_code(rv);
+        return cmd_ask_code(mu_error_set(error, rv, "no coordination service at %s: %s",
+                                         ask->address, why.message));
     code = service->question(ask, error);
     (void)mu_agent_leave(ask->node, LEAVE_LIMIT_MS, NULL);
     return code;

@@ -24,7 +24,8 @@ enum {
     RECOVERY_WAIT_MS = 30000,
     NAME_BYTES_MAX = 200,
     KEY_BYTES = 256,
-    QUESTION_MS = 1000,         /* for how long the service is asked about the chief */
+    QUESTION_MS = 250,          /* for how long the service is asked about the chief */
+    CLOSE_MS = 1000,
     PAUSE_MS = 20,
     LINE_BYTES = 900
 };
@@ -132,6 +133,21 @@ static int call_hook(const struct opening *opening, const char *what,
     return hook(opening, what,
                 function(opening->node, opening->options->scaffold.user, &error), &error,
                 ret_error);
+}
+
+/* Whether the program says that all is there: 0, or why not in `words`. */
+static int ask_ready(const struct opening *opening, char words[LINE_BYTES])
+{
+    const mu_scaffold *scaffold = &opening->options->scaffold;
+    mu_error error = {0};
+    int rv = scaffold->ready == NULL
+                 ? 0
+                 : scaffold->ready(opening->node, scaffold->user, &error);
+
+    if (rv != 0)
+        (void)snprintf(words, LINE_BYTES, "the parameters are not ready: %s",
+                       error.message[0] == '\0' ? mu_strerror(rv) : error.message);
+    return rv;
 }
 
 /* ---- checks ---- */
@@ -256,16 +272,16 @@ static int restore_or_initialize(struct opening *opening, mu_error *ret_error)
 
 static int make_ready(struct opening *opening, mu_error *ret_error)
 {
-    const mu_scaffold *scaffold = &opening->options->scaffold;
-    mu_error error = {0};
+    char words[LINE_BYTES];
     int rv = restore_or_initialize(opening, ret_error);
 
     if (rv == 0)
-        rv = call_hook(opening, "local_init", scaffold->local_init, ret_error);
-    if (rv != 0 || call_hook(opening, "the parameters are not ready", scaffold->ready,
-                             &error) == 0)
+        rv = call_hook(opening, "local_init", opening->options->scaffold.local_init,
+                       ret_error);
+    if (rv != 0 || ask_ready(opening, words) == 0)
         return rv;
-    return mu_error_set(ret_error, -MU_EPRECONDITION, "%s", error.message);
+    return mu_error_set(ret_error, -MU_EPRECONDITION, "session %s: %.400s",
+                        opening->options->name, words);
 }
 
 /* Nobody who comes now takes the word of a chief of before. */
@@ -326,8 +342,9 @@ static void name_chief(const struct opening *opening, char *out, size_t size)
     (void)snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
 }
 
-/* What is known of the chief: when it was heard. */
-static void look_for_chief(const struct opening *opening, char *out, size_t size)
+/* What is known of the chief: when it was heard. Asks no longer than `limit_ms`. */
+static void look_for_chief(const struct opening *opening, int64_t limit_ms, char *out,
+                           size_t size)
 {
     char chief[64];
     mu_value *states = NULL;
@@ -338,7 +355,7 @@ static void look_for_chief(const struct opening *opening, char *out, size_t size
     size_t length;
 
     name_chief(opening, chief, sizeof chief);
-    if (mu_tasks_states(opening->node, chief, QUESTION_MS, &error, &states) != 0) {
+    if (mu_tasks_states(opening->node, chief, limit_ms, &error, &states) != 0) {
         if (error.code == -MU_ENOTFOUND)
             (void)snprintf(out, size, "%s was never heard", chief);
         else
@@ -359,20 +376,23 @@ static void look_for_chief(const struct opening *opening, char *out, size_t size
 
 static int late(const struct opening *opening, const char *what, mu_error *ret_error)
 {
+    int64_t waited_ms = spent_ms(opening);
     char chief[320];
 
-    look_for_chief(opening, chief, sizeof chief);
+    look_for_chief(opening, QUESTION_MS, chief, sizeof chief);
     return mu_error_set(ret_error, -MU_EDEADLINE,
-                        "session %s: %.150s after %" PRId64 " ms: %s",
-                        opening->options->name, what, spent_ms(opening), chief);
+                        "session %s: %.200s after %" PRId64 " ms: %s",
+                        opening->options->name, what, waited_ms, chief);
 }
 
 static void say_waiting(const struct opening *opening, const char *what)
 {
+    int64_t left = left_ms(opening);
     char chief[320];
 
-    look_for_chief(opening, chief, sizeof chief);
-    say(opening, MU_LOG_INFO, "%s: %s after %" PRId64 " ms: %s", opening->options->name,
+    look_for_chief(opening, left >= 0 && left < QUESTION_MS ? left : QUESTION_MS, chief,
+                   sizeof chief);
+    say(opening, MU_LOG_INFO, "%s: %.500s after %" PRId64 " ms: %s", opening->options->name,
         what, spent_ms(opening), chief);
 }
 
@@ -447,14 +467,13 @@ static int pause(const struct opening *opening, mu_error *ret_error)
 
 static int wait_until_ready(struct opening *opening, mu_error *ret_error)
 {
-    const mu_scaffold *scaffold = &opening->options->scaffold;
-    mu_error error;
+    char words[LINE_BYTES];
     int rv;
 
-    while (call_hook(opening, "not ready", scaffold->ready, &error) != 0) {
+    while (ask_ready(opening, words) != 0) {
         if (left_ms(opening) == 0)
-            return late(opening, error.message, ret_error);
-        say_waiting(opening, error.message);
+            return late(opening, words, ret_error);
+        say_waiting(opening, words);
         rv = pause(opening, ret_error);
         if (rv != 0)
             return rv;
@@ -524,7 +543,7 @@ void mu_session_close(mu_session *session)
     if (session == NULL)
         return;
     if (session->has_told && !mu__node_on_loop(session->node))
-        (void)mu_kv_delete(session->node, session->key, QUESTION_MS, NULL, NULL);
+        (void)mu_kv_delete(session->node, session->key, CLOSE_MS, NULL, NULL);
     mu__session_config_done(&session->config);
     free(session->restored);
     mu__node_unref(session->node);

@@ -523,8 +523,8 @@ static int etcd_open(const struct mu__store_config *config, mu_error *ret_error,
     if (rv == 0)
         rv = set_prefix(store, config->cluster_name, ret_error);
     if (rv == 0 && config->http == NULL)
-        rv = mu_error_set(ret_error, -MU_EINVALID, "store \"etcd:%s\" has no door to HTTP",
-                          config->place);
+        rv = mu_error_set(ret_error, -MU_EINVALID, "store \"etcd:%s\" has no door to "
+                          "HTTP", config->place);
     if (rv != 0) {
         free(store);
         return rv;

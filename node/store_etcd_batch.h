@@ -17,8 +17,9 @@ enum { MU__ETCD_TXN_OPS = 120, MU__ETCD_TXN_BYTES = 1280 << 10 };
 enum { MU__ETCD_BUCKET = 256 };     /* tokens of an agent whose results share a key */
 
 struct mu__etcd_op {
-    struct mu__view key;    /* below the cluster's prefix; one allocation with the value */
-    struct mu__view value;  /* empty: the key is deleted. Nothing empty is ever put */
+    struct mu__view key;    /* below the cluster's prefix; in one allocation with */
+    struct mu__view value;  /* the value. Empty: the key is deleted; nothing empty is
+                               ever put */
 };
 
 struct mu__etcd_batch {

@@ -105,7 +105,7 @@ struct etcd_store {
 
     uint64_t number;
     bool number_is_new;
-    uint64_t staged;                /* so many changes were put aside by a former holder */
+    uint64_t staged;                /* changes that a former holder has put aside */
 
     /* Reading, page by page. */
     size_t section;

@@ -10,7 +10,7 @@
  * One transaction is under way at a time; what is committed meanwhile waits, and goes
  * together into the next one. A batch that is too large for one is put aside first, in as
  * many as it needs (STAGING), then counts by one key (POINTING), and is then done, again
- * in as many as it needs, which the next holder does if this one does not get that far. */
+ * in as many as it needs; the next holder does that if this one does not get so far. */
 #include "node/store_etcd_inner.h"
 
 #include <assert.h>
@@ -108,13 +108,12 @@ static void add_ops(struct etcd_store *store, const char *below, bool is_apart)
     for (size_t i = work->at; i < work->end; i++) {
         const struct mu__etcd_op *op = &work->batch->ops[i];
         size_t size = strlen(below);
-        struct mu__view at;
+        struct mu__view at = {rest, (uint32_t)size + op->key.size};
 
-        assert(size + op->key.size < sizeof rest);
+        assert(at.size < sizeof rest);
         memcpy(rest, below, size);
         memcpy(rest + size, op->key.data, op->key.size);
-        at = mu__etcd_key_of(store, (struct mu__view){rest, (uint32_t)size + op->key.size},
-                             key);
+        at = mu__etcd_key_of(store, at, key);
         if (op->value.size > 0 || is_apart)
             mu__etcd_txn_put(&store->main.body, at, op->value, 0);
         else

@@ -478,8 +478,8 @@ int mu__etcd_txn_ranged(const struct mu__etcd_answer *answer, size_t at,
 
     if (!cJSON_IsObject(range))
         return mu_error_set(ret_error, -MU_EDATALOSS,
-                            "etcd's answer has no \"response_range\" for operation %zu of "
-                            "the transaction",
+                            "etcd's answer has no \"response_range\" for operation %zu "
+                            "of the transaction",
                             at + 1);
     return read_entries(range, ret_error, ret_entries);
 }

@@ -2,9 +2,10 @@
  *
  * Begins and ends of a key's operations stand in one list in order. An operation may be
  * next when no end stands before its begin. When it is taken, its begin and end leave the
- * list; an end that comes first in the list, of an operation that was not taken, says that
- * this is a wrong way. Operations without an end need not be taken. A state is which ones
- * were taken and what the key then is; one that was seen before is not searched again. */
+ * list; an end that comes first in the list, of an operation that was not taken, says
+ * that this is a wrong way. Operations without an end need not be taken. A state is which
+ * ones were taken and what the key then is; one that was seen before is not searched
+ * again. */
 #include "tests/linear.h"
 
 #include <assert.h>

@@ -29,7 +29,7 @@ struct linear_op {
     unsigned key;
     int64_t value;
     uint64_t expected;
-    uint64_t begin;         /* moments: one that ends before another begins is before it */
+    uint64_t begin;         /* moments: what ends before another begins is before it */
     uint64_t end;
     int code;               /* the answer, as what follows */
     int64_t number;

@@ -409,6 +409,30 @@ static void test_barrier(void **state)
     end(cluster);
 }
 
+/* A worker that was restarted counts from 0 and joins the third generation; from then on
+ * it counts as the others do. */
+static void test_barrier_restarted(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *chief;
+
+    (void)state;
+    for (unsigned round = 0; round < 6; round++) {
+        chief = meet(cluster->chief, "b", NULL, 1, -1);
+        if (round == 2) {
+            run_for(cluster, 100);
+            sim_crash(cluster->workers[0]->node);
+            run_for(cluster, 2000);
+            cluster_start(cluster->workers[0]);
+            run_for(cluster, 1000);
+        }
+        assert_false(chief->done);
+        expect_done(meet(cluster->workers[0], "b", NULL, 1, 1000), 0, 20);
+        assert_int_equal(cluster_wait(chief), 0);
+    }
+    end(cluster);
+}
+
 static void test_barrier_of_threads(void **state)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
@@ -918,6 +942,7 @@ int main(void)
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_nobody_hosts),
         cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_barrier_restarted),
         cmocka_unit_test(test_barrier_of_threads),
         cmocka_unit_test(test_too_few_threads),
         cmocka_unit_test(test_barrier_alone),

@@ -13,7 +13,7 @@
 #include "tests/sim/random.h"
 
 enum {
-    SEEDS = 400,
+    SEEDS = 1000,
     REPEAT_EVERY = 40,      /* seeds that are run twice */
     TASKS_MAX = 30,
     NAMES_MAX = 4,

@@ -5,13 +5,14 @@
 
 enum { ONCE = 0, OVER = MU__PUT_OVERWRITE, COMPARE = MU__PUT_COMPARE };
 
-/* ---- What agents ask ---- */
+/* ---- What agents ask, who have all answers of before ---- */
 
 static uint64_t put_sized(struct service_agent *agent, const char *key, const void *value,
                           size_t size, uint32_t flags, uint64_t revision)
 {
-    TELL(agent, KEY_PUT, key_put, .token = ++agent->token, .key = mu__view_str(key),
-         .value = {value, (uint32_t)size}, .flags = flags, .revision = revision);
+    TELL(agent, KEY_PUT, key_put, .token = ++agent->token, .done = agent->token,
+         .key = mu__view_str(key), .value = {value, (uint32_t)size}, .flags = flags,
+         .revision = revision);
     return agent->token;
 }
 
@@ -31,13 +32,13 @@ static uint64_t get(struct service_agent *agent, const char *key, bool wait)
 static uint64_t increment(struct service_agent *agent, const char *key, int64_t by)
 {
     TELL(agent, KEY_INCREMENT, key_increment, .token = ++agent->token,
-         .key = mu__view_str(key), .by = by);
+         .done = agent->token, .key = mu__view_str(key), .by = by);
     return agent->token;
 }
 
 static uint64_t delete(struct service_agent *agent, const char *key)
 {
-    TELL(agent, KEY_DELETE, key_delete, .token = ++agent->token,
+    TELL(agent, KEY_DELETE, key_delete, .token = ++agent->token, .done = agent->token,
          .key = mu__view_str(key));
     return agent->token;
 }
@@ -161,8 +162,8 @@ static void test_bytes(void **state)
     service_end(p.s);
 }
 
-#define NOT_NORMAL "a key is not in its normal form: it is empty, too long, has slashes " \
-                   "too many or control characters"
+#define NOT_NORMAL "a key is not in its normal form: it is empty, too long, has " \
+                   "slashes too many or control characters"
 #define OWN "is the service's own: keys below _muster are for reading"
 
 static void test_bad_keys(void **state)
@@ -528,8 +529,9 @@ static void test_revisions_ascend(void **state)
     for (unsigned i = 0; i < 3; i++)
         (void)put_sized(p.w0, "large", large, sizeof large, OVER, 0);
     (void)delete(p.w0, "large");
+    /* One that is refused: its result is not kept, and the others are done with. */
     TELL(p.w0, KEY_DELETE, key_delete, .token = ++p.w0->token, .done = p.w0->token,
-         .key = mu__view_str("nothing"));
+         .key = mu__view_str("_muster"));
     before = p.s->hosts[0].storage->size;
     service_run(p.s, 1500);
     assert_true(p.s->hosts[0].storage->size < before / 100);

@@ -439,9 +439,12 @@ static void calm_down(struct run *r)
     come_back_all(r);
     listen(r);
     for (unsigned c = 0; c < CLIENTS; c++)
-        for (unsigned i = 0; i < OPEN_MAX; i++)
-            if (is_change(&r->clients[c].asked[i]) || r->clients[c].asked[i].op.value == 0)
-                assert_int_equal(r->clients[c].asked[i].token, 0);
+        for (unsigned i = 0; i < OPEN_MAX; i++) {
+            const struct asked *asked = &r->clients[c].asked[i];
+
+            if (is_change(asked) || asked->op.value == 0)
+                assert_int_equal(asked->token, 0);
+        }
 }
 
 static struct run live(uint64_t seed, const struct mu__store_kind *store)

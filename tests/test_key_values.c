@@ -55,6 +55,30 @@ static void test_normalize(void **state)
     }
 }
 
+/* A bad byte is found wherever it stands. */
+static void test_normal_at_every_byte(void **state)
+{
+    char text[40];
+
+    (void)state;
+    for (size_t size = 1; size <= sizeof text; size++)
+        for (size_t at = 0; at < size; at++) {
+            memset(text, 'k', size);
+            for (int byte = 1; byte < 256; byte++) {
+                bool edge = byte == '/' && (at == 0 || at == size - 1);
+
+                text[at] = (char)byte;
+                assert_int_equal(mu__key_is_normal((struct mu__view){text,
+                                 (uint32_t)size}), byte >= 32 && !edge);
+            }
+            text[at] = '/';
+            if (at > 0)
+                text[at - 1] = '/';
+            assert_int_equal(mu__key_is_normal((struct mu__view){text, (uint32_t)size}),
+                             false);
+        }
+}
+
 static void test_normalize_empty(void **state)
 {
     char out[1024];
@@ -477,6 +501,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_normalize),
+        cmocka_unit_test(test_normal_at_every_byte),
         cmocka_unit_test(test_normalize_empty),
         cmocka_unit_test(test_normalize_long),
         cmocka_unit_test(test_below),

@@ -164,6 +164,15 @@ static unsigned count_lines(const char *trace, const char *words)
     return count;
 }
 
+static void spoil(struct contract_state *s, const char *ask)
+{
+    int status = 0;
+    char *text = etcd_data_ask(data_of(s), "/v3/kv/txn", ask, strlen(ask), &status);
+
+    assert_int_equal(status, 200);
+    free(text);
+}
+
 /* ---- The etcd of the simulator answers as a real one did ---- */
 
 static void test_rows(void **state)
@@ -341,6 +350,75 @@ static void test_paused_holder(void **state)
     contract_expect_content(&one->content, two->committed);
 }
 
+/* That the other one has written as often as this one makes no difference. */
+static void test_paused_holder_of_the_same_version(void **state)
+{
+    struct contract_state *s = *state;
+    struct contract_holder *one = contract_begin(s, 0);
+    struct contract_holder *two = begin_other(s);
+
+    put_safe(one, 1);
+    sim_pause(one->node, 20000);
+    contract_hold(two);
+    put_safe(two, 2);
+    contract_put(one, 7);
+    sim_resume(one->node);
+    contract_run_ms(s, 1000);
+    assert_int_equal(one->committed, 1);
+    assert_int_equal(one->times_lost, 1);
+    contract_kill(two);
+    contract_hold(one);
+    contract_expect_content(&one->content, 2);
+}
+
+/* Somebody else has written the leader's key: whatever that means, it is not ours. */
+static void test_leader_key_overwritten(void **state)
+{
+    struct contract_state *s = *state;
+    struct contract_holder *h = contract_begin(s, 0);
+
+    put_safe(h, 1);
+    spoil(s, "{\"success\":[{\"request_put\":{\"key\":"
+             "\"L211c3Rlci9jb250cmFjdC9sZWFkZXI=\",\"value\":\"YWJj\"}}]}");
+    contract_put(h, 2);
+    contract_run_ms(s, 100);
+    assert_int_equal(h->committed, 1);
+    assert_int_equal(h->times_lost, 1);
+    assert_non_null(strstr(h->reason, "is now of \"abc\""));
+}
+
+/* What counts is when the request was sent that kept the lease, not when its answer
+ * came. */
+static void test_slow_answers(void **state)
+{
+    struct contract_state *s = *state;
+    struct contract_holder *h = contract_begin(s, 0);
+
+    contract_run_ms(s, 1000);
+    sim_etcd_settings(etcd_of(s))->way = (struct sim_range){600000, 600000};
+    contract_run_ms(s, 2500);
+    sim_etcd_settings(etcd_of(s))->lose_percent = 100;
+    while (begins_with(s, PREFIX "/leader", "chief/0"))
+        contract_run_ms(s, 1);
+    assert_false(contract_may_read(h));
+}
+
+/* The answer that says it is elected is lost: it asks again, and sees that it is. */
+static void test_election_answer_lost(void **state)
+{
+    struct contract_state *s = *state;
+    struct contract_holder *h = &s->holders[0];
+
+    assert_int_equal(sim_start(h->node), 0);
+    contract_run_ms(s, 7);
+    sim_etcd_settings(etcd_of(s))->lose_answer_percent = 100;
+    contract_run_ms(s, 4);
+    sim_etcd_settings(etcd_of(s))->lose_answer_percent = 0;
+    assert_true(begins_with(s, PREFIX "/leader", "chief/0"));
+    contract_run_ms(s, 150);
+    assert_true(h->held);
+}
+
 /* It may not answer from its memory when its lease may have ended, and it has lost the
  * store when it has. */
 static void test_etcd_away(void **state)
@@ -470,7 +548,11 @@ static void test_group_commit(void **state)
 
 /* ---- Large batches ---- */
 
-enum { LARGE_KEYS = 700 };
+#ifdef MUSTER_TINY
+enum { LARGE_KEYS = 400, LARGE_MS = 720 };
+#else
+enum { LARGE_KEYS = 400, LARGE_MS = 60 };    /* which it takes in all, about */
+#endif
 
 /* Every key has the batch's number. */
 static void write_large(struct contract_holder *h, uint64_t number, unsigned keys)
@@ -520,7 +602,7 @@ static void test_large_batch_is_whole(void **state)
     unsigned seen[3] = {0};
 
     (void)state;
-    for (uint64_t ms = 0; ms < 120; ms++) {
+    for (uint64_t ms = 0; ms < LARGE_MS; ms += LARGE_MS / 30) {
         struct contract_state *s = contract_store_open(&fixture, ms);
         struct contract_holder *h;
         uint64_t committed;
@@ -531,7 +613,7 @@ static void test_large_batch_is_whole(void **state)
         write_large(h, 1, LARGE_KEYS);
         contract_commit(h, 1);
         contract_wait_safe(h, 1);
-        contract_run_ms(s, 300);
+        contract_run_ms(s, 1000);
         assert_int_equal(large_number(s), 1);
         write_large(h, 2, LARGE_KEYS);
         contract_commit(h, 2);
@@ -548,6 +630,30 @@ static void test_large_batch_is_whole(void **state)
         contract_store_close(s);
     }
     assert_true(seen[1] > 0 && seen[2] > 0);
+}
+
+/* The same when requests are lost. */
+static void test_large_batch_with_losses(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct contract_state *s = contract_store_open(&fixture, seed);
+        struct contract_holder *h;
+        uint64_t committed;
+
+        ((struct place *)s->place)->visits_any = true;
+        h = contract_begin(s, 0);
+        sim_etcd_settings(etcd_of(s))->lose_percent = 15;
+        write_large(h, 1, LARGE_KEYS);
+        contract_commit(h, 1);
+        contract_run_ms(s, seed * 100);
+        committed = h->committed;
+        contract_kill(h);
+        sim_etcd_settings(etcd_of(s))->lose_percent = 0;
+        (void)contract_begin(s, 0);
+        assert_true(large_number(s) >= committed);
+        contract_store_close(s);
+    }
 }
 
 /* Values of the largest size, more than any request may have, in one batch. */
@@ -615,7 +721,7 @@ static void test_many_pages(void **state)
     write_large(h, 1, LARGE_KEYS);
     contract_commit(h, 1);
     contract_wait_safe(h, 1);
-    contract_run_ms(s, 500);
+    contract_run_ms(s, 1000);
     contract_kill(h);
     h = contract_begin(s, 0);
     assert_int_equal(h->records, LARGE_KEYS * 9 / 10 + 1);
@@ -674,15 +780,6 @@ static void test_results_are_forgotten(void **state)
 }
 
 /* ---- What is in etcd and should not be ---- */
-
-static void spoil(struct contract_state *s, const char *ask)
-{
-    int status = 0;
-    char *text = etcd_data_ask(data_of(s), "/v3/kv/txn", ask, strlen(ask), &status);
-
-    assert_int_equal(status, 200);
-    free(text);
-}
 
 /* Bytes that are no record: words, again and again no holder, no crash. */
 static void test_spoilt(void **state)
@@ -758,6 +855,36 @@ static void check(struct sim *sim, void *arg)
             c->safe = h->committed;
     }
     assert_true(may_read <= 1);
+}
+
+/* A process that stands still while it comes to hold the store, at any moment. */
+static void test_paused_while_it_begins(void **state)
+{
+    (void)state;
+    for (uint64_t ms = 1; ms < 40; ms++) {
+        struct chaos c = {.s = contract_store_open(&fixture, ms)};
+        struct contract_state *s = c.s;
+        struct contract_holder *one = contract_begin(s, 0);
+        struct contract_holder *two = &s->holders[1];
+
+        put_safe(one, 1);
+        mu__stop(one->kernel, one->pid);
+        contract_run_ms(s, CONTRACT_TICK_MS);
+        c.held[0] = one->times_held;
+        sim_set_check(s->sim, check, &c);
+        assert_int_equal(sim_restart(one->node), 0);
+        c.held[0] = 0;
+        contract_run_ms(s, ms);
+        sim_pause(one->node, 20000);
+        assert_int_equal(sim_start(two->node), 0);
+        contract_hold(two);
+        put_safe(two, 2);
+        sim_resume(one->node);
+        contract_run_ms(s, 3000);
+        assert_true(!one->held && two->held);
+        sim_set_check(s->sim, NULL, NULL);
+        contract_store_close(s);
+    }
 }
 
 static void something_happens(struct chaos *c)
@@ -863,13 +990,19 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_place_bounds),
         cmocka_unit_test(test_large_batch_is_whole),
+        cmocka_unit_test(test_large_batch_with_losses),
         cmocka_unit_test(test_spoilt),
+        cmocka_unit_test(test_paused_while_it_begins),
         cmocka_unit_test(test_seeds),
     };
     static const struct CMUnitTest stories[] = {
         STORY(test_keys),
         STORY(test_replaced),
         STORY(test_paused_holder),
+        STORY(test_paused_holder_of_the_same_version),
+        STORY(test_leader_key_overwritten),
+        STORY(test_slow_answers),
+        STORY(test_election_answer_lost),
         STORY(test_etcd_away),
         STORY(test_etcd_away_for_a_moment),
         STORY(test_endpoints_in_turn),

@@ -1,5 +1,5 @@
-/* Any bytes as an answer of etcd's, with any status: an error in words, or an answer whose
- * parts can each be read, or give an error in words; and any bytes as base64. */
+/* Any bytes as an answer of etcd's, with any status: an error in words, or an answer
+ * whose parts can each be read, or give an error in words; and any bytes as base64. */
 #include "resolver/etcd.h"
 #include "runtime/base64.h"
 

@@ -8,7 +8,7 @@
 static struct cli cli;
 
 static const char *const verbs[] = {
-    "node",    "run",     "status",  "explain",  "drain",   "kv get",
+    "node",    "run",     "status",  "explain",  "drain",   "stop",   "kv get",
     "kv put",  "kv watch", "kv ls",   "kv rm",    "kv incr", "barrier",
     "tasks",   "devices", "preempt", "version",
 };

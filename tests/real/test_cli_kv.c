@@ -18,8 +18,10 @@ static void begin(const char *const *more)
 {
     const char *flags[8] = {NULL};
 
-    for (size_t i = 0; more != NULL && more[i] != NULL; i++)
+    for (size_t i = 0; more != NULL && more[i] != NULL; i++) {
+        assert_true(i < 8);
         flags[i] = more[i];
+    }
     cli_start(&run, NULL, "run", "--workers", "1", "--ps", "1", "--color", "never",
               flags[0], flags[1], flags[2], flags[3], flags[4], flags[5], flags[6],
               flags[7], NULL);

@@ -506,7 +506,7 @@ static cJSON *parse_stripped(const struct mu__buf *answer)
     return root;
 }
 
-static void ask_row(struct fixture *f, struct holder *h, const struct etcd_row *row)
+static void expect_row(struct fixture *f, struct holder *h, const struct etcd_row *row)
 {
     struct mu__http *door = mu__http_curl_door(h->http);
     char url[128];
@@ -546,7 +546,7 @@ static void test_rows(void **state)
     h = holder_start(f, 0);
     memcpy(f->place, place, sizeof place);
     for (size_t i = 0; i < ETCD_ROWS; i++)
-        ask_row(f, h, &etcd_rows[i]);
+        expect_row(f, h, &etcd_rows[i]);
 }
 
 /* One of two holds it; when that one ends well, the other one does at once; when it is

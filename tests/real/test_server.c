@@ -445,7 +445,8 @@ static void test_stop_drains(void **state)
         if (remote) {
             assert_int_equal(mu_server_stop_remote(client, "/job:worker/task:0",
                                                    "enough", SOON_MS, &error), 0);
-            nodes_wait_log(&nodes, "job: stopped by /job:chief/task:0: enough");
+            nodes_wait_log(&nodes, "job: stopped by /job:chief/task:0: asked by "
+                                   "/job:client/task:0: enough");
         } else {
             assert_int_equal(mu_server_stop(server, SOON_MS, &error), 0);
         }

@@ -142,11 +142,18 @@ static void add_bytes(cJSON *object, const char *name, const struct bytes *bytes
 /* The first whose key is `key` or behind it. */
 static size_t find(const struct etcd_data *data, const struct bytes *key)
 {
-    size_t at = 0;
+    size_t from = 0;
+    size_t to = data->entries_count;
 
-    while (at < data->entries_count && compare(&data->entries[at].key, key) < 0)
-        at++;
-    return at;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (compare(&data->entries[middle].key, key) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
 }
 
 static struct entry *get(const struct etcd_data *data, const struct bytes *key)
@@ -355,30 +362,33 @@ static const struct fault *check_op(const struct etcd_data *data, const cJSON *o
     return fault;
 }
 
+/* Whether a key is within a range. */
+static bool is_within(const cJSON *put, const cJSON *range)
+{
+    bool ok = true;
+    struct bytes key = bytes_of(put, "key", &ok);
+    struct bytes from = bytes_of(range, "key", &ok);
+    struct bytes end = bytes_of(range, "range_end", &ok);
+    bool within = compare(&key, &from) >= 0 && compare(&key, &end) < 0;
+
+    free(key.data);
+    free(from.data);
+    free(end.data);
+    return within;
+}
+
 /* Whether `one`, a put, is of the same key as `other`, or within what that deletes. */
 static bool is_duplicate(const cJSON *one, const cJSON *other)
 {
     size_t kinds[2];
     const cJSON *asks[2] = {kind_of(one, &kinds[0]), kind_of(other, &kinds[1])};
-    bool ok = true;
-    bool same = false;
-    struct bytes key;
-    struct bytes from;
-    struct bytes end;
 
     if (kinds[0] != PUT || kinds[1] == RANGE)
         return false;
-    key = bytes_of(asks[0], "key", &ok);
-    from = bytes_of(asks[1], "key", &ok);
-    end = bytes_of(asks[1], "range_end", &ok);
-    if (end.size == 0)
-        same = compare(&key, &from) == 0;
-    else
-        same = compare(&key, &from) >= 0 && compare(&key, &end) < 0;
-    free(key.data);
-    free(from.data);
-    free(end.data);
-    return same;
+    if (cJSON_GetObjectItemCaseSensitive(asks[1], "range_end") != NULL)
+        return is_within(asks[0], asks[1]);
+    return strcmp(cJSON_GetObjectItemCaseSensitive(asks[0], "key")->valuestring,
+                  cJSON_GetObjectItemCaseSensitive(asks[1], "key")->valuestring) == 0;
 }
 
 static const struct fault *check_ops(const struct etcd_data *data, const cJSON *ops)

@@ -1,0 +1,556 @@
+/* Checkpoints of real variables in real files: saved, kept, damaged, restored; writers
+ * that are killed, and a disk that is full. */
+#include "node/checkpoint_file.h"
+#include "tests/real/nodes.h"
+
+#include <muster/checkpoint.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* ---- A cluster and a folder ---- */
+
+struct stage {
+    struct nodes nodes;
+    mu_node *chief;
+    char folder[64];
+    mu_checkpoint_options options;
+};
+
+static void folder_make(char folder[64])
+{
+    (void)snprintf(folder, 64, "/tmp/muster-ckpt-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+}
+
+static void folder_remove(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    struct dirent *entry;
+    char path[512];
+
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL) {
+        if (entry->d_name[0] == '.')
+            continue;
+        (void)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (unlink(path) != 0)
+            folder_remove(path);
+    }
+    (void)closedir(directory);
+    (void)rmdir(folder);
+}
+
+/* How many files have names with `end` behind. */
+static int folder_count(const char *folder, const char *end)
+{
+    DIR *directory = opendir(folder);
+    struct dirent *entry;
+    int count = 0;
+
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL) {
+        size_t length = strlen(entry->d_name);
+
+        count += length >= strlen(end) &&
+                 strcmp(entry->d_name + length - strlen(end), end) == 0;
+    }
+    (void)closedir(directory);
+    return count;
+}
+
+static void stage_init(struct stage *stage)
+{
+    nodes_init(&stage->nodes, 0, 2);
+    stage->chief = nodes_open(&stage->nodes, "chief", 0);
+    (void)nodes_open(&stage->nodes, "ps", 0);
+    (void)nodes_open(&stage->nodes, "ps", 1);
+    folder_make(stage->folder);
+    mu_checkpoint_options_init(&stage->options);
+    stage->options.directory = stage->folder;
+}
+
+/* The same folder, and servers that know nothing. */
+static void stage_restart(struct stage *stage)
+{
+    nodes_done(&stage->nodes);
+    nodes_init(&stage->nodes, 0, 2);
+    stage->chief = nodes_open(&stage->nodes, "chief", 0);
+    (void)nodes_open(&stage->nodes, "ps", 0);
+    (void)nodes_open(&stage->nodes, "ps", 1);
+}
+
+static void stage_done(struct stage *stage)
+{
+    nodes_done(&stage->nodes);
+    folder_remove(stage->folder);
+}
+
+static mu_variable *open_floats(struct stage *stage, const char *name, uint64_t rows,
+                                unsigned shards, const float *initial)
+{
+    const mu_variable_spec spec = {.name = name, .dtype = MU_F32, .rank = 1,
+                                   .dims = &rows, .shards = shards, .initial = initial};
+    mu_variable *variable = NULL;
+    mu_error error = {0};
+
+    if (mu_variable_open(stage->chief, &spec, SOON_MS, &error, &variable) != 0)
+        fail_msg("%s", error.message);
+    return variable;
+}
+
+static void save(struct stage *stage, uint64_t step, mu_variable **variables,
+                 size_t count, const mu_value *values)
+{
+    mu_error error = {0};
+
+    if (mu_checkpoint_save(&stage->options, step, variables, count, values, &error,
+                           NULL) != 0)
+        fail_msg("%s", error.message);
+}
+
+/* The step of the newest one that is whole; 0 when there is none. */
+static uint64_t latest(const char *folder)
+{
+    char *path = NULL;
+    uint64_t step = 0;
+    mu_error error = {0};
+
+    if (mu_checkpoint_latest(folder, NULL, &error, &path, &step) != 0)
+        return 0;
+    free(path);
+    return step;
+}
+
+/* ---- Tests ---- */
+
+static void test_save_and_restore(void **state)
+{
+    static const float first[] = {1, 2, 3, 4, 5};
+    static const float second[] = {-1, -2};
+    float read[5] = {0};
+    struct stage stage;
+    mu_variable *variables[2];
+    mu_value *values = mu_value_string("epoch 3");
+    mu_value *content = NULL;
+    const mu_value *list;
+    mu_error error = {0};
+    char *path = NULL;
+    char expected[128];
+    uint64_t step = 0;
+
+    (void)state;
+    stage_init(&stage);
+    variables[0] = open_floats(&stage, "b", 5, 2, first);
+    variables[1] = open_floats(&stage, "a", 2, 1, second);
+    assert_int_equal(mu_checkpoint_save(&stage.options, 7, variables, 2, values, &error,
+                                        &path), 0);
+    (void)snprintf(expected, sizeof expected, "%s/model-7.ckpt", stage.folder);
+    assert_string_equal(path, expected);
+    mu_variable_close(variables[0]);
+    mu_variable_close(variables[1]);
+
+    assert_int_equal(mu_checkpoint_read(path, &error, &content), 0);
+    assert_true(mu_value_equal(mu_value_find(content, "values"), values));
+    list = mu_value_find(content, "variables");
+    assert_int_equal(mu_value_count(list), 2);
+    assert_non_null(mu_value_find(mu_value_at(list, 0), "shape"));
+    mu_value_free(content);
+    free(path);
+
+    stage_restart(&stage);
+    assert_int_equal(mu_checkpoint_latest(stage.folder, "model", &error, &path, &step),
+                     0);
+    assert_int_equal(step, 7);
+    assert_int_equal(mu_checkpoint_restore(stage.chief, path, NULL, 0, SOON_MS, &error),
+                     0);
+    variables[0] = open_floats(&stage, "b", 5, 2, NULL);
+    assert_int_equal(mu_variable_read(variables[0], read, sizeof first, SOON_MS, &error),
+                     0);
+    assert_memory_equal(read, first, sizeof first);
+    mu_variable_close(variables[0]);
+    free(path);
+    mu_value_free(values);
+    stage_done(&stage);
+}
+
+/* Names, and variables that are there already, with other content or other shards. */
+static void test_restore_some(void **state)
+{
+    static const float first[] = {1, 2, 3, 4};
+    static const float other[] = {9, 9, 9, 9};
+    static const char *const wrong[] = {"a", "c"};
+    static const char *const empty[] = {""};
+    static const char *const names[] = {"a", "shards"};
+    float read[4] = {0};
+    struct stage stage;
+    mu_variable *variables[3];
+    mu_error error = {0};
+    char path[128];
+
+    (void)state;
+    stage_init(&stage);
+    variables[0] = open_floats(&stage, "a", 4, 1, first);
+    variables[1] = open_floats(&stage, "b", 4, 1, first);
+    variables[2] = open_floats(&stage, "shards", 4, 2, first);
+    save(&stage, 1, variables, 3, NULL);
+    for (size_t i = 0; i < 3; i++)
+        mu_variable_close(variables[i]);
+    (void)snprintf(path, sizeof path, "%s/model-1.ckpt", stage.folder);
+
+    stage_restart(&stage);
+    variables[0] = open_floats(&stage, "a", 4, 1, other);
+    variables[1] = open_floats(&stage, "b", 4, 1, other);
+    variables[2] = open_floats(&stage, "shards", 4, 0, other);
+    assert_int_equal(mu_checkpoint_restore(stage.chief, path, wrong, 2, SOON_MS, &error),
+                     -MU_ENOTFOUND);
+    assert_non_null(strstr(error.message, "there is no variable \"c\" in "));
+    assert_int_equal(mu_checkpoint_restore(stage.chief, path, empty, 1, SOON_MS, &error),
+                     -MU_ENOTFOUND);
+    assert_int_equal(mu_variable_read(variables[0], read, sizeof read, SOON_MS, &error),
+                     0);
+    assert_memory_equal(read, other, sizeof read);
+    if (mu_checkpoint_restore(stage.chief, path, names, 2, SOON_MS, &error) != 0)
+        fail_msg("%s", error.message);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(mu_variable_read(variables[i], read, sizeof read, SOON_MS,
+                                          &error), 0);
+        assert_memory_equal(read, i == 1 ? other : first, sizeof read);
+        mu_variable_close(variables[i]);
+    }
+
+    /* One that has another shape is not overwritten. */
+    stage_restart(&stage);
+    variables[0] = open_floats(&stage, "a", 3, 1, NULL);
+    assert_int_equal(mu_checkpoint_restore(stage.chief, path, NULL, 0, SOON_MS, &error),
+                     -MU_EPRECONDITION);
+    assert_non_null(strstr(error.message, "variable a"));
+    mu_variable_close(variables[0]);
+    stage_done(&stage);
+}
+
+static void test_keep(void **state)
+{
+    struct stage stage;
+    mu_variable *variable;
+    char path[128];
+
+    (void)state;
+    stage_init(&stage);
+    variable = open_floats(&stage, "a", 2, 1, NULL);
+    stage.options.keep = 3;
+    for (uint64_t step = 8; step <= 12; step++)
+        save(&stage, step, &variable, 1, NULL);
+    assert_int_equal(folder_count(stage.folder, ".ckpt"), 3);
+    assert_int_equal(latest(stage.folder), 12);
+
+    /* One that goes on from an older step keeps what it has just saved. */
+    save(&stage, 2, &variable, 1, NULL);
+    assert_int_equal(folder_count(stage.folder, ".ckpt"), 4);
+    (void)snprintf(path, sizeof path, "%s/model-2.ckpt", stage.folder);
+    assert_int_equal(access(path, F_OK), 0);
+
+    /* Others' files, and those of other names, are nobody's business. */
+    stage.options.name = "model-2";
+    save(&stage, 1, &variable, 1, NULL);
+    stage.options.name = "model";
+    stage.options.keep = 1;
+    save(&stage, 13, &variable, 1, NULL);
+    assert_int_equal(folder_count(stage.folder, ".ckpt"), 2);
+    (void)snprintf(path, sizeof path, "%s/model-2-1.ckpt", stage.folder);
+    assert_int_equal(access(path, F_OK), 0);
+    stage.options.keep = 0;
+    for (uint64_t step = 20; step < 30; step++)
+        save(&stage, step, &variable, 1, NULL);
+    assert_int_equal(folder_count(stage.folder, ".ckpt"), 12);
+    mu_variable_close(variable);
+    stage_done(&stage);
+}
+
+static void test_arguments(void **state)
+{
+    struct stage stage;
+    mu_variable *variables[2];
+    mu_checkpoint_options wrong;
+    mu_error error;
+    char *path = NULL;
+    char deep[128];
+
+    (void)state;
+    stage_init(&stage);
+    variables[0] = open_floats(&stage, "a", 2, 1, NULL);
+    variables[1] = open_floats(&stage, "a", 2, 1, NULL);
+    assert_int_equal(mu_checkpoint_save(&stage.options, 1, variables, 2, NULL, &error,
+                                        &path), -MU_EINVALID);
+    assert_string_equal(error.message, "variable a stands twice among those to save");
+    wrong = stage.options;
+    wrong.directory = NULL;
+    assert_int_equal(mu_checkpoint_save(&wrong, 1, variables, 1, NULL, &error, &path),
+                     -MU_EINVALID);
+    wrong.directory = "";
+    assert_int_equal(mu_checkpoint_save(&wrong, 1, variables, 1, NULL, &error, &path),
+                     -MU_EINVALID);
+    wrong = stage.options;
+    wrong.name = "a/b";
+    assert_int_equal(mu_checkpoint_save(&wrong, 1, variables, 1, NULL, &error, &path),
+                     -MU_EINVALID);
+    wrong.name = "..";
+    assert_int_equal(mu_checkpoint_save(&wrong, 1, variables, 1, NULL, &error, &path),
+                     -MU_EINVALID);
+    assert_int_equal(mu_checkpoint_latest(NULL, NULL, &error, &path, NULL), -MU_EINVALID);
+    assert_int_equal(mu_checkpoint_latest(stage.folder, "a b", &error, &path, NULL),
+                     -MU_EINVALID);
+    assert_int_equal(mu_checkpoint_latest(stage.folder, NULL, &error, &path, NULL),
+                     -MU_ENOTFOUND);
+    assert_int_equal(mu_checkpoint_latest("/tmp/there-is-no/such", NULL, &error, &path,
+                                          NULL), -MU_ENOTFOUND);
+    assert_int_equal(mu_checkpoint_read(stage.folder, &error, NULL), -MU_EDATALOSS);
+    assert_null(path);
+
+    /* Directories are made; a file in their place is no directory. */
+    (void)snprintf(deep, sizeof deep, "%s/x/y", stage.folder);
+    wrong = stage.options;
+    wrong.directory = deep;
+    assert_int_equal(mu_checkpoint_save(&wrong, 1, variables, 1, NULL, &error, &path), 0);
+    wrong.directory = path;
+    assert_int_equal(mu_checkpoint_save(&wrong, 1, variables, 1, NULL, &error, NULL),
+                     -MU_ENOTFOUND);
+    free(path);
+    mu_variable_close(variables[0]);
+    mu_variable_close(variables[1]);
+    stage_done(&stage);
+}
+
+/* ---- Damage ---- */
+
+static size_t read_all(const char *path, unsigned char *data, size_t size)
+{
+    FILE *file = fopen(path, "rb");
+
+    assert_non_null(file);
+    size = fread(data, 1, size, file);
+    (void)fclose(file);
+    return size;
+}
+
+static void write_all(const char *path, const unsigned char *data, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    (void)fclose(file);
+}
+
+/* Damaged at every byte, and cut at every length: the one before counts. */
+static void test_damage(void **state)
+{
+    static unsigned char data[4096];
+    struct stage stage;
+    mu_variable *variable;
+    mu_value *values = mu_value_int(5);
+    mu_error error;
+    char *path = NULL;
+    char newest[128];
+    size_t size;
+
+    (void)state;
+    stage_init(&stage);
+    variable = open_floats(&stage, "a", 2, 1, NULL);
+    save(&stage, 1, &variable, 1, values);
+    save(&stage, 2, &variable, 1, values);
+    (void)snprintf(newest, sizeof newest, "%s/model-2.ckpt", stage.folder);
+    size = read_all(newest, data, sizeof data);
+    assert_int_equal(latest(stage.folder), 2);
+    for (size_t at = 0; at < size; at++) {
+        data[at] ^= 0x40;
+        write_all(newest, data, size);
+        assert_int_equal(latest(stage.folder), 1);
+        assert_int_equal(mu_checkpoint_restore(stage.chief, newest, NULL, 0, SOON_MS,
+                                               &error), -MU_EDATALOSS);
+        assert_non_null(strstr(error.message, newest));
+        data[at] ^= 0x40;
+    }
+    for (size_t cut = 0; cut < size; cut++) {
+        write_all(newest, data, cut);
+        assert_int_equal(latest(stage.folder), 1);
+    }
+    write_all(newest, data, size);
+    assert_int_equal(latest(stage.folder), 2);
+
+    /* All of them: what is wrong with the newest is told. */
+    write_all(newest, data, size - 1);
+    (void)snprintf(newest, sizeof newest, "%s/model-1.ckpt", stage.folder);
+    write_all(newest, data, 0);
+    assert_int_equal(mu_checkpoint_latest(stage.folder, NULL, &error, &path, NULL),
+                     -MU_EDATALOSS);
+    assert_non_null(strstr(error.message, "model-2.ckpt\" is no checkpoint that was "
+                                          "saved: the file is cut short"));
+    mu_variable_close(variable);
+    mu_value_free(values);
+    stage_done(&stage);
+}
+
+/* Files may not grow beyond so many bytes: as a disk that is full. Nothing of the attempt
+ * stays, and what was there is as it was. */
+static void test_disk_full(void **state)
+{
+    const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+    float *content = calloc(100000, sizeof *content);
+    struct stage stage;
+    mu_variable *variables[2];
+    mu_error error;
+
+    (void)state;
+    assert_non_null(content);
+    stage_init(&stage);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    variables[0] = open_floats(&stage, "a", 2, 1, NULL);
+    variables[1] = open_floats(&stage, "b", 100000, 1, content);
+    save(&stage, 1, variables, 2, NULL);
+    for (rlim_t bytes = 0; bytes < 500000; bytes = bytes * 2 + 30) {
+        const struct rlimit limit = {bytes, RLIM_INFINITY};
+        int rv;
+
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        rv = mu_checkpoint_save(&stage.options, 2, variables, 2, NULL, &error, NULL);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+        if (bytes > 401000) {
+            assert_int_equal(rv, 0);
+            break;
+        }
+        assert_int_equal(rv, -MU_EEXHAUSTED);
+        assert_non_null(strstr(error.message, "model-2.ckpt\" cannot be written: "));
+        assert_int_equal(folder_count(stage.folder, ".part"), 0);
+        assert_int_equal(latest(stage.folder), 1);
+    }
+    (void)signal(SIGXFSZ, SIG_DFL);
+    mu_variable_close(variables[0]);
+    mu_variable_close(variables[1]);
+    free(content);
+    stage_done(&stage);
+}
+
+/* ---- Writers that die ---- */
+
+static void touch(const char *folder, const char *name, char *ret_path, size_t size)
+{
+    (void)snprintf(ret_path, size, "%s/%s", folder, name);
+    write_all(ret_path, (const unsigned char *)"x", 1);
+}
+
+static void test_left_behind(void **state)
+{
+    struct stage stage;
+    mu_variable *variable;
+    char paths[3][128];
+    int fd;
+
+    (void)state;
+    stage_init(&stage);
+    variable = open_floats(&stage, "a", 2, 1, NULL);
+    touch(stage.folder, "model-3.ckpt.77-0.part", paths[0], sizeof paths[0]);
+    touch(stage.folder, "model-4.ckpt.78-0.part", paths[1], sizeof paths[1]);
+    touch(stage.folder, "mine.part", paths[2], sizeof paths[2]);
+    fd = open(paths[1], O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    save(&stage, 9, &variable, 1, NULL);
+    assert_int_not_equal(access(paths[0], F_OK), 0);
+    assert_int_equal(access(paths[1], F_OK), 0);
+    assert_int_equal(access(paths[2], F_OK), 0);
+    (void)close(fd);
+    mu_variable_close(variable);
+    stage_done(&stage);
+}
+
+/* Saves one step after the other, until it is killed. */
+static void write_for_ever(const char *folder)
+{
+    static uint8_t content[1 << 16];
+    const struct mu__shape shape = {MU_U8, 1, {sizeof content}, 1};
+
+    for (uint64_t step = 1;; step++) {
+        struct mu__ckpt_writer *writer;
+        char path[MU__CKPT_PATH_BYTES];
+
+        memset(content, (int)step, sizeof content);
+        if (mu__ckpt_path(folder, "model", step, NULL, path) != 0 ||
+            mu__ckpt_writer_open(path, step, 4, NULL, &writer) != 0)
+            _exit(1);
+        for (char name[] = "a"; name[0] < 'e'; name[0]++)
+            if (mu__ckpt_writer_add(writer, name, &shape, content, sizeof content,
+                                    NULL) != 0)
+                _exit(1);
+        if (mu__ckpt_writer_finish(writer, NULL) != 0)
+            _exit(1);
+        mu__ckpt_writer_free(writer);
+    }
+}
+
+/* After a kill at any moment every file of a checkpoint's name is whole. */
+static void expect_all_whole(const char *folder)
+{
+    uint64_t *steps = NULL;
+    size_t count = 0;
+
+    assert_int_equal(mu__ckpt_steps(folder, "model", NULL, &steps, &count), 0);
+    for (size_t i = 0; i < count; i++) {
+        struct mu__ckpt_reader *reader;
+        char path[MU__CKPT_PATH_BYTES];
+        mu_error error;
+
+        assert_int_equal(mu__ckpt_path(folder, "model", steps[i], NULL, path), 0);
+        if (mu__ckpt_reader_open(path, &error, &reader) != 0)
+            fail_msg("%s", error.message);
+        assert_int_equal(reader->header.step, steps[i]);
+        mu__ckpt_reader_close(reader);
+    }
+    free(steps);
+}
+
+static void test_killed_writers(void **state)
+{
+    char folder[64];
+
+    (void)state;
+    folder_make(folder);
+    for (int round = 0; round < 20; round++) {
+        const struct timespec wait = {0, (round * 7 + 1) * 300000L};
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+            write_for_ever(folder);
+        }
+        (void)nanosleep(&wait, NULL);
+        (void)kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        expect_all_whole(folder);
+        assert_true(folder_count(folder, ".part") <= 1);
+    }
+    folder_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_save_and_restore),
+        cmocka_unit_test(test_restore_some),
+        cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_disk_full),
+        cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_killed_writers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* `muster stop`, and `muster node --wait-cluster`: how serving tasks end, and how they
+ * learn what they are. */
+#include "tests/real/cli.h"
+#include "tests/real/nodes.h"
+
+#include <muster/server.h>
+
+static struct cli tasks[3];
+static struct cli asker;
+
+static void start_task(struct cli *cli, const struct nodes *nodes, const char *task)
+{
+    cli_start(cli, NULL, "node", "--cluster", nodes->json, "--task", task, NULL);
+}
+
+static void wait_up(struct cli *cli)
+{
+    (void)cli_expect(cli, NULL, " is up at ");
+}
+
+static void kill_task(struct cli *cli)
+{
+    cli_kill(cli, SIGKILL);
+    (void)cli_wait(cli);
+}
+
+/* ---- Stopping ---- */
+
+static void test_stop(void **state)
+{
+    struct nodes nodes;
+    cJSON *root;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    start_task(&tasks[0], &nodes, "chief:0");
+    start_task(&tasks[1], &nodes, "ps:0");
+    start_task(&tasks[2], &nodes, "worker:0");
+    for (size_t i = 0; i < 3; i++)
+        wait_up(&tasks[i]);
+
+    cli_start(&asker, NULL, "stop", "ps:0", "moved to rack 7", "--cluster", nodes.json,
+              NULL);
+    cli_expect_code(&asker, 0);
+    assert_string_equal(asker.text, "/job:ps/task:0 has stopped\n");
+    cli_expect_code(&tasks[1], 0);
+    (void)cli_expect(&tasks[1], NULL, "job: stopped by /job:chief/task:0: asked by "
+                                      "/job:client/task:");
+    (void)cli_expect(&tasks[1], NULL, ": moved to rack 7");
+
+    cli_start(&asker, NULL, "stop", "/job:worker/task:0", "--cluster", nodes.json, "-o",
+              "json", NULL);
+    cli_expect_code(&asker, 0);
+    root = cJSON_Parse(asker.text);
+    assert_non_null(root);
+    assert_string_equal(cJSON_GetObjectItem(root, "task")->valuestring,
+                        "/job:worker/task:0");
+    assert_string_equal(cJSON_GetObjectItem(root, "reason")->valuestring, "");
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(root, "stopped")));
+    cJSON_Delete(root);
+    cli_expect_code(&tasks[2], 0);
+
+    cli_start(&asker, NULL, "stop", "chief:0", "--cluster", nodes.json, NULL);
+    cli_expect_code(&asker, 1);
+    (void)cli_expect(&asker, NULL, "muster stop: the chief is not stopped: it ends the "
+                                   "job");
+    cli_start(&asker, NULL, "stop", "ps:0", "--limit-ms", "300", "--cluster", nodes.json,
+              NULL);
+    cli_expect_code(&asker, 4);
+    (void)cli_expect(&asker, NULL, "/job:ps/task:0 was not stopped within 300 ms: it is "
+                                   "not connected to the chief");
+    kill_task(&tasks[0]);
+    cli_start(&asker, NULL, "stop", "ps:0", "--limit-ms", "300", "--cluster", nodes.json,
+              NULL);
+    cli_expect_code(&asker, 4);
+    nodes_done(&nodes);
+}
+
+static void test_usage(void **state)
+{
+    static const char *const wrong[] = {"ps", "ps:", "ps:x", "px:0", "/job:ps/task:",
+                                        "/job:ps", "a-type-that-is-too-long:0", ""};
+    struct nodes nodes;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        cli_start(&asker, NULL, "stop", wrong[i], "--cluster", nodes.json, NULL);
+        cli_expect_code(&asker, 2);
+        (void)cli_expect(&asker, NULL, ": expected a task, as ps:0 or /job:ps/task:0");
+    }
+    cli_start(&asker, NULL, "stop", "ps:0", NULL);
+    cli_expect_code(&asker, 2);
+    cli_start(&asker, NULL, "stop", NULL);
+    cli_expect_code(&asker, 2);
+    nodes_done(&nodes);
+}
+
+/* In a cluster without a chief the task itself is asked. */
+static void test_without_chief(void **state)
+{
+    struct nodes nodes;
+    char *json;
+    mu_cluster *cluster = mu_cluster_new();
+
+    (void)state;
+    nodes_init(&nodes, 2, 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(mu_cluster_add(cluster, "worker", i,
+                                        mu_cluster_address(nodes.cluster, "worker", i),
+                                        NULL), 0);
+    json = mu_cluster_json(cluster);
+    cli_start(&tasks[0], NULL, "node", "--cluster", json, "--task", "worker:1", NULL);
+    wait_up(&tasks[0]);
+    cli_start(&asker, NULL, "stop", "worker:1", "--cluster", json, NULL);
+    cli_expect_code(&asker, 0);
+    cli_expect_code(&tasks[0], 0);
+    cli_start(&asker, NULL, "stop", "ps:0", "--cluster", json, NULL);
+    cli_expect_code(&asker, 2);
+    (void)cli_expect(&asker, NULL, "the cluster has no /job:ps/task:0");
+    free(json);
+    mu_cluster_free(cluster);
+    nodes_done(&nodes);
+}
+
+/* ---- Waiting for a cluster ---- */
+
+static void start_waiting(struct cli *cli, const struct nodes *nodes, const char *type,
+                          int index)
+{
+    char url[300];
+
+    (void)snprintf(url, sizeof url, "tcp://%s",
+                   mu_cluster_address(nodes->cluster, type, index));
+    cli_start(cli, NULL, "node", "--wait-cluster", "--bind", url, NULL);
+    (void)cli_expect(cli, NULL, "/job:server/task:0 node: waits at ");
+}
+
+static void test_wait_cluster(void **state)
+{
+    struct nodes nodes;
+    mu_server_offer offer;
+    mu_error error = {0};
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    start_task(&tasks[0], &nodes, "chief:0");
+    start_waiting(&tasks[1], &nodes, "ps", 0);
+    start_waiting(&tasks[2], &nodes, "worker", 0);
+    for (int i = 0; i < 2; i++) {
+        mu_server_offer_init(&offer);
+        offer.cluster = nodes.cluster;
+        offer.task_type = i == 0 ? "ps" : "worker";
+        offer.config.inter_op_threads = 3;
+        if (mu_server_offer_cluster(&offer, SOON_MS, &error) != 0)
+            fail_msg("%s", error.message);
+    }
+    (void)cli_expect(&tasks[1], NULL, "/job:ps/task:0 node: is up at ");
+    (void)cli_expect(&tasks[2], NULL, "/job:worker/task:0 node: is up at ");
+    (void)cli_expect(&tasks[0], NULL, "/job:worker/task:0 takes closures (3 threads");
+    cli_start(&asker, NULL, "stop", "worker:0", "--cluster", nodes.json, NULL);
+    cli_expect_code(&asker, 0);
+    cli_expect_code(&tasks[2], 0);
+    cli_kill(&tasks[1], SIGTERM);
+    cli_expect_code(&tasks[1], 143);
+    kill_task(&tasks[0]);
+    nodes_done(&nodes);
+}
+
+/* Signals end the waiting, and flags that would be overruled are refused. */
+static void test_wait_cluster_ends(void **state)
+{
+    struct nodes nodes;
+
+    (void)state;
+    nodes_init(&nodes, 1, 1);
+    start_waiting(&tasks[0], &nodes, "ps", 0);
+    cli_kill(&tasks[0], SIGTERM);
+    cli_expect_code(&tasks[0], 143);
+    start_waiting(&tasks[0], &nodes, "ps", 0);
+    cli_kill(&tasks[0], SIGINT);
+    cli_expect_code(&tasks[0], 130);
+    cli_start(&tasks[0], NULL, "node", "--wait-cluster", NULL);
+    cli_expect_code(&tasks[0], 2);
+    (void)cli_expect(&tasks[0], NULL, "--wait-cluster: expected --bind beside it");
+    cli_start(&tasks[0], NULL, "node", "--wait-cluster", "--bind", "tcp://127.0.0.1:0",
+              "--task", "ps:0", NULL);
+    cli_expect_code(&tasks[0], 2);
+    (void)cli_expect(&tasks[0], NULL, "--wait-cluster: expected no --task beside it");
+    cli_start(&tasks[0], NULL, "node", "--wait-cluster", "--bind", "nowhere", NULL);
+    cli_expect_code(&tasks[0], 2);
+    nodes_done(&nodes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_without_chief),
+        cmocka_unit_test(test_wait_cluster),
+        cmocka_unit_test(test_wait_cluster_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
