@@ -3,6 +3,7 @@
 #include "node/distribute.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 
 enum { MS_NS = 1000000 };
@@ -153,6 +154,7 @@ static size_t join_all(struct mu__distribution *run)
             continue;
         }
         leave_behind(run, context);
+        (void)pthread_detach(context->thread);
         left++;
     }
     return left;
