@@ -46,6 +46,7 @@ struct mu__task_news {
     mu_error why;               /* of NEWS_FAILED */
     bool job_done;              /* the wait for the job has ended */
     mu_error job;               /* what it came to, by that or by NEWS_ENDED */
+    uint64_t requests[NEWS_COUNT];  /* 0: none */
     char prefix[64];
     char *tasks;                /* the chief and the workers; owned */
 };
@@ -172,12 +173,62 @@ static int listen_to(struct mu__distribution *run, const char *key, int about,
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
     *request = (struct request){hold(run->news), about};
-    rv = mu_kv_begin(run->node, &ask, on_answer, request, NULL);
+    rv = mu_kv_begin(run->node, &ask, on_answer, request, &run->news->requests[about]);
     if (rv == 0)
         return 0;
     unhold(request->news);
     free(request);
     return mu_error_set(ret_error, rv, "key \"%s\" cannot be asked for: %s", key,
+                        mu_strerror(rv));
+}
+
+struct job_wait {
+    struct mu__pending pending;
+    struct mu__job_call call;
+    struct mu__task_news *news;
+};
+
+/* Calls that go on are not needed any more; if it is the node that ends, they are not to
+ * wait for each other, either. On the loop's thread. */
+static void on_job_wait(struct mu__pending *pending)
+{
+    struct job_wait *wait = (struct job_wait *)pending;
+    struct mu__task_news *news = wait->news;
+    const mu_error *error = &wait->call.call.error;
+
+    uv_mutex_lock(&news->lock);
+    if (!news->heard[NEWS_ENDED])
+        news->job = *error;
+    news->job_done = true;
+    uv_cond_broadcast(&news->moved);
+    if (news->run != NULL)
+        atomic_store(&news->run->over, true);
+    if (news->run != NULL && error->code == -MU_ECLOSED)
+        mu__distribution_failed(news->run, error);
+    uv_mutex_unlock(&news->lock);
+    unhold(news);
+    free(wait);
+}
+
+/* Hear when the job is done, this task is stopped or its node closed. */
+static int begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
+{
+    struct job_wait *wait = calloc(1, sizeof *wait);
+    int rv;
+
+    if (wait == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to wait for the job");
+    wait->news = hold(run->news);
+    wait->call.call.operation = MU__JOB_WAIT;
+    wait->call.call.limit_ms = -1;
+    wait->pending.call = &wait->call.call;
+    wait->pending.finished = on_job_wait;
+    rv = mu__node_call_later(run->node, MU__JOB, &wait->pending);
+    if (rv == 0)
+        return 0;
+    unhold(wait->news);
+    free(wait);
+    return mu_error_set(ret_error, rv, "the job cannot be waited for: %s",
                         mu_strerror(rv));
 }
 
@@ -199,15 +250,30 @@ int mu__tasks_open(struct mu__distribution *run, mu_error *ret_error)
     run->news = news_new(run);
     if (run->news == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
-    if (run->plan.joins)
-        return listen_to(run, ended_key, NEWS_ENDED, ret_error);
-    key_of(run->news, "failed", key);
-    rv = listen_to(run, key, NEWS_FAILED, ret_error);
-    key_of(run->news, "trained", key);
-    return rv != 0 ? rv : listen_to(run, key, NEWS_TRAINED, ret_error);
+    if (run->plan.joins) {
+        rv = listen_to(run, ended_key, NEWS_ENDED, ret_error);
+    } else {
+        key_of(run->news, "failed", key);
+        rv = listen_to(run, key, NEWS_FAILED, ret_error);
+        key_of(run->news, "trained", key);
+        if (rv == 0)
+            rv = listen_to(run, key, NEWS_TRAINED, ret_error);
+    }
+    return rv;
 }
 
-/* Requests that are under way have their answers when the node is closed. */
+int mu__tasks_watch_node(struct mu__distribution *run, mu_error *ret_error)
+{
+    if (run->node == NULL || run->options.keep_server)
+        return 0;
+    if (run->news == NULL)
+        run->news = news_new(run);
+    if (run->news == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to watch a node");
+    return begin_job_wait(run, ret_error);
+}
+
+/* Requests that are under way get an answer, now or when the node is closed. */
 void mu__tasks_close(struct mu__distribution *run)
 {
     struct mu__task_news *news = run->news;
@@ -218,6 +284,9 @@ void mu__tasks_close(struct mu__distribution *run)
     news->run = NULL;
     uv_mutex_unlock(&news->lock);
     run->news = NULL;
+    for (int i = 0; i < NEWS_COUNT; i++)
+        if (news->requests[i] != 0)
+            (void)mu_kv_cancel(run->node, news->requests[i]);
     unhold(news);
 }
 
@@ -564,49 +633,6 @@ int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error)
 }
 
 /* ---- serving, and the end ---- */
-
-struct job_wait {
-    struct mu__pending pending;
-    struct mu__job_call call;
-    struct mu__task_news *news;
-};
-
-static void on_job_wait(struct mu__pending *pending)
-{
-    struct job_wait *wait = (struct job_wait *)pending;
-    struct mu__task_news *news = wait->news;
-
-    uv_mutex_lock(&news->lock);
-    if (!news->heard[NEWS_ENDED])
-        news->job = wait->call.call.error;
-    news->job_done = true;
-    uv_cond_broadcast(&news->moved);
-    uv_mutex_unlock(&news->lock);
-    unhold(news);
-    free(wait);
-}
-
-/* Hear, too, when this task is stopped or its node closed. */
-static int begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
-{
-    struct job_wait *wait = calloc(1, sizeof *wait);
-    int rv;
-
-    if (wait == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to wait for the job");
-    wait->news = hold(run->news);
-    wait->call.call.operation = MU__JOB_WAIT;
-    wait->call.call.limit_ms = -1;
-    wait->pending.call = &wait->call.call;
-    wait->pending.finished = on_job_wait;
-    rv = mu__node_call_later(run->node, MU__JOB, &wait->pending);
-    if (rv == 0)
-        return 0;
-    unhold(wait->news);
-    free(wait);
-    return mu_error_set(ret_error, rv, "the job cannot be waited for: %s",
-                        mu_strerror(rv));
-}
 
 /* Lock held. */
 static int await_end(struct mu__task_news *news, int64_t limit_ms, mu_error *ret_error)
