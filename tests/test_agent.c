@@ -372,6 +372,27 @@ static void test_report(void **state)
     end(cluster);
 }
 
+/* A client that dies without a word is nobody's error, where the coordinated tasks share
+ * their fate. */
+static void test_client_dies(void **state)
+{
+    struct cluster *cluster =
+        SERVICE(.workers = 1, .clients = 1, .coordination = {.recoverable = "none"});
+
+    (void)state;
+    assert_int_equal(state_of(cluster->clients[0]), MU_AGENT_CONNECTED);
+    sim_crash(cluster->clients[0]->node);
+    run_for(cluster, 20000);
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_CONNECTED);
+    assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_CONNECTED);
+
+    /* A worker's death is. */
+    sim_crash(cluster->workers[0]->node);
+    run_for(cluster, 20000);
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_ERROR);
+    end(cluster);
+}
+
 /* A task that failed while it was away, or was restarted, hears that it must be reset. */
 static void test_must_be_reset(void **state)
 {
@@ -1051,6 +1072,7 @@ int main(void)
         cmocka_unit_test(test_store_lost),
         cmocka_unit_test(test_set_error),
         cmocka_unit_test(test_report),
+        cmocka_unit_test(test_client_dies),
         cmocka_unit_test(test_must_be_reset),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_nobody_hosts),
