@@ -21,7 +21,8 @@ static void copy_line(struct mu__view view, char *out, size_t size)
 
 /* ---- asking ---- */
 
-static int send_stop(struct mu__ctx *ctx, uint32_t node, const struct mu__server_stop *stop)
+static int send_stop(struct mu__ctx *ctx, uint32_t node,
+                     const struct mu__server_stop *stop)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__SERVER_STOP);
 
