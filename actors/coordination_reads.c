@@ -421,22 +421,26 @@ static void tell_subject(struct mu__ctx *ctx, struct coordination *c,
     drop_subject(c->keys->reads, subject);
 }
 
+/* The buffer is made for the first who hears of it. */
 static void tell_at(struct mu__ctx *ctx, struct coordination *c, struct mu__view key,
-                    enum wait_kind kind, const struct mu__key_value *entry, bool deleted)
+                    enum wait_kind kind, struct mu__key_value *entry, bool deleted)
 {
     struct coord_reads *r = c->keys->reads;
     struct subject *subject = r->counts[kind] == 0 ? NULL : find_subject(r, key);
 
-    if (subject != NULL)
-        tell_subject(ctx, c, subject, kind, entry, deleted);
+    if (subject == NULL || subject->waits[kind].first == NULL)
+        return;
+    if (entry->backing == NULL)
+        (void)make_event(entry);
+    tell_subject(ctx, c, subject, kind, entry, deleted);
 }
 
 /* Those who watch what is above the key: "a" and "" for "a/b". */
 static void tell_above(struct mu__ctx *ctx, struct coordination *c,
-                       const struct mu__key_value *entry, bool deleted)
+                       struct mu__key_value *entry, bool deleted)
 {
-    const char *at = entry->key.data;
     struct mu__view above = entry->key;
+    const char *at = above.data;
 
     while (above.size > 0) {
         do
@@ -446,26 +450,18 @@ static void tell_above(struct mu__ctx *ctx, struct coordination *c,
     }
 }
 
-static bool nobody_waits(const struct coord_reads *r)
-{
-    return r->counts[WAIT_GET] + r->counts[WAIT_WATCH] + r->counts[WAIT_WATCH_BELOW] == 0;
-}
-
 static void tell(struct mu__ctx *ctx, struct coordination *c, struct mu__key_value *entry,
                  bool deleted)
 {
-    struct mu__buf *buf;
+    struct mu__view key = entry->key;
 
     entry->backing = NULL;
-    if (nobody_waits(c->keys->reads))
-        return;
-    buf = make_event(entry);
-    tell_at(ctx, c, entry->key, WAIT_WATCH, entry, deleted);
+    tell_at(ctx, c, key, WAIT_WATCH, entry, deleted);
     if (c->keys->reads->counts[WAIT_WATCH_BELOW] > 0)
         tell_above(ctx, c, entry, deleted);
     if (!deleted)
-        tell_at(ctx, c, entry->key, WAIT_GET, entry, false);
-    mu__buf_unref(buf);
+        tell_at(ctx, c, key, WAIT_GET, entry, false);
+    mu__buf_unref(entry->backing);
 }
 
 void mu__coord_reads_changed(struct mu__ctx *ctx, struct coordination *c,

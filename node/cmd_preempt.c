@@ -12,7 +12,10 @@ static int print_agreed(const struct cmd_ask *ask, const mu_preemption *preempti
     cJSON *map;
 
     if (!cmd_wants_json(ask)) {
-        (void)printf("the tasks stop at step %" PRIu64 "\n", preemption->step);
+        if (preemption->step == 0)
+            (void)printf("every task knows; none of them counts steps\n");
+        else
+            (void)printf("the tasks stop at step %" PRIu64 "\n", preemption->step);
         return CMD_FINE;
     }
     map = cJSON_CreateObject();

@@ -382,6 +382,38 @@ static void test_nobody_hosts(void **state)
     end(cluster);
 }
 
+/* What a node knows of the service, also before it is there and in error. */
+static void test_service(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *call = ask(cluster->workers[0], MU__AGENT_SERVICE, -1);
+    mu_value *service;
+    int64_t epoch = 0;
+    const char *task;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(cluster_wait(call), 0);
+    service = call->of.agent.content;
+    assert_int_equal(mu_value_get_string(mu_value_find(service, "task"), &task, &size), 0);
+    assert_string_equal(task, "/job:chief/task:0");
+    assert_int_equal(mu_value_get_int(mu_value_find(service, "epoch"), &epoch), 0);
+    assert_int_equal(epoch, 1);
+    mu_value_free(service);
+
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 2000);
+    call = ask(cluster->workers[0], MU__AGENT_SERVICE, -1);
+    assert_int_equal(cluster_wait(call), 0);
+    service = call->of.agent.content;
+    assert_int_equal(mu_value_get_string(mu_value_find(service, "task"), &task, &size), 0);
+    assert_string_equal(task, "");
+    assert_null(mu_value_find(service, "epoch"));
+    mu_value_free(service);
+    cluster_start(cluster->chief);
+    end(cluster);
+}
+
 /* ---- Barriers ---- */
 
 static struct cluster_call *meet(struct cluster_task *task, const char *name,
@@ -941,6 +973,7 @@ int main(void)
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_nobody_hosts),
+        cmocka_unit_test(test_service),
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_barrier_restarted),
         cmocka_unit_test(test_barrier_of_threads),

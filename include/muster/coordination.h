@@ -35,6 +35,12 @@ enum mu_agent_state {
 /* The state, and in ret_error (may be NULL) the error of MU_AGENT_ERROR. At once. */
 MU_EXPORT int mu_agent_state(mu_node *node, mu_error *ret_error);
 
+/* What this node knows of the service, at once: a map with task (of the host that it
+ * follows; "": none leads), and then epoch (ascends with each host that leads), store (the
+ * number of its content, hexadecimal), and registered. The caller frees *ret_service. */
+MU_EXPORT int mu_agent_service(mu_node *node, mu_error *ret_error,
+                               mu_value **ret_service);
+
 /* Wait until this task is registered; after mu_agent_leave or mu_agent_reset, register
  * again. `barrier` 1: until every task of the coordinated jobs is; a limit without which
  * names those missing. -MU_EABORTED: a task of this name with another incarnation is
