@@ -3,6 +3,7 @@
 #include "nodes.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct fixture {
     struct nodes nodes;
