@@ -127,7 +127,7 @@ static int actor_init(struct mu__ctx *ctx, void *state, const void *arg)
         .pool = mu__kernel_pool(ctx->kernel),
         .http = mu__http_curl_door(h->http),
         .lease_ms = LEASE_MS,
-        .up = {h, up_visit, up_held, up_committed, up_lost, up_reading},
+        .up = {h, up_visit, up_held, up_committed, up_lost, up_reading, NULL},
     };
 
     *(struct holder **)state = h;
