@@ -243,7 +243,9 @@ static void registered(struct mu__ctx *ctx, struct agent *a)
     mu__agent_pump_all(ctx, a);
 }
 
-/* Asked again at a tick; who waits for it hears of what will not pass by itself. */
+/* Asked again at a tick; who waits for it hears of what will not pass by itself. A task
+ * that must be reset first, since it failed while it was away or was restarted, is in
+ * error here, too: so its program hears of it, and may reset it. */
 static void refused(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
     a->register_token = 0;
@@ -251,7 +253,9 @@ static void refused(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
         mu__log(ctx, MU__LOG_WARN, "is not registered by %s: %s", a->host->task,
                 error->message);
     mu__view_copy(mu__view_str(error->message), a->refusal, sizeof a->refusal);
-    if (error->code != -MU_EUNAVAILABLE && error->code != -MU_EINTERNAL)
+    if (error->code == -MU_EABORTED)
+        mu__agent_enter_error(ctx, a, error);
+    else if (error->code != -MU_EUNAVAILABLE && error->code != -MU_EINTERNAL)
         mu__agent_tell_registered(ctx, a, error);
 }
 
@@ -434,7 +438,7 @@ static void on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind->answered == NULL)
+    if (asked == NULL || asked->kind->answered == NULL || !mu__agent_is_asked(a, asked))
         return;
     if (body->code == MU_EUNAVAILABLE && body->task.size == 0) {
         mu__agent_again(a, asked);

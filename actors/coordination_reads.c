@@ -291,12 +291,13 @@ static struct mu__buf *make_event(struct mu__key_value *entry)
     return buf;
 }
 
-/* False: no memory. */
+/* False: no memory, or too much waits for the store. */
 static bool say_event(struct mu__ctx *ctx, struct coordination *c,
                       const struct coord_wait *wait, const struct mu__key_value *entry,
                       bool deleted)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_EVENT);
+    bool is_full = c->later_count >= COORD_LATER_EVENTS;
+    struct mu__msg *msg = is_full ? NULL : mu__msg_new(ctx, MU__KEY_EVENT);
     struct mu__key_event *body;
 
     if (msg == NULL)
@@ -340,7 +341,7 @@ static void refuse_watch(struct mu__ctx *ctx, struct coordination *c, uint32_t n
     body->message = mu__view_str(error->message);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
         body->message.size = 0;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_key_say_refusal(ctx, c, node, error->code, msg);
 }
 
 static void refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -357,16 +358,18 @@ static void refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t no
     body->message = mu__view_str(error->message);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
         body->message.size = 0;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_key_say_refusal(ctx, c, node, error->code, msg);
 }
 
-/* One that would miss something is over, and its agent begins another. */
+/* One that would miss something is over, and its program may begin another. */
 static void end_watch(struct mu__ctx *ctx, struct coordination *c,
                       struct coord_wait *wait)
 {
     mu_error error;
 
-    (void)mu_error_set(&error, -MU_ENOMEM, "no memory for what a watch is told");
+    (void)mu_error_set(&error, -MU_EEXHAUSTED,
+                       "no memory for what a watch is told, or too much waits for the "
+                       "store: it is over");
     refuse_watch(ctx, c, wait->reader->node, wait->token, &error);
     end_wait(c->keys->reads, wait);
 }
@@ -774,7 +777,8 @@ static int check_read(struct mu__ctx *ctx, struct coordination *c,
 {
     struct read_head head = head_of(msg);
 
-    if (mu__coord_key_asker(ctx, c, msg->from.node, error) == NULL)
+    if (mu__coord_key_asker(ctx, c, msg->from.node, error) == NULL ||
+        mu__coord_key_admit(c, error) != 0)
         return error->code;
     if (mu__key_is_normal(head.key) && (head.key.size > 0 || kind->may_be_empty))
         return 0;

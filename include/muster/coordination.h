@@ -268,7 +268,10 @@ MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t limit_m
 
 /* This task, or its machine, will be gone in `grace_ms`: all tasks agree on a step to
  * stop at, one more than the largest that any of them has reached. Returns once all know
- * of it. A put of the key RECEIVED_PREEMPTION_NOTICE does the same. */
+ * of it; with a longer grace than MU_PREEMPT_EARLY_MS at once, and they agree that long
+ * before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same. */
+#define MU_PREEMPT_EARLY_MS (15 * 60 * 1000)
+
 MU_EXPORT int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
                                 int64_t limit_ms, mu_error *ret_error);
 
