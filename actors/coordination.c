@@ -405,6 +405,15 @@ static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
     mu__coord_wake_at(ctx, c, 0);
 }
 
+/* Agents that wait for a service hear why there is none. */
+static void store_trouble(void *owner, struct mu__ctx *ctx, const char *words)
+{
+    struct coordination *c = owner;
+
+    (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet: %s", words);
+    say_here_to_all(ctx, c);
+}
+
 /* ---- The tick ---- */
 
 static uint64_t usual_tick_ms(const struct coordination *c)
@@ -569,6 +578,7 @@ static int open_store(struct mu__ctx *ctx, struct coordination *c)
             .committed = committed,
             .lost = lost,
             .reading = reading,
+            .trouble = store_trouble,
         },
     };
     mu_error error = {.code = 0};

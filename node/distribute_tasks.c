@@ -657,6 +657,60 @@ static int await_end(struct mu__task_news *news, int64_t limit_ms, mu_error *ret
     return news->job.code == -MU_ECLOSED ? -MU_ECLOSED : 0;
 }
 
+/* Nobody but this task is connected any more, or the service was elsewhere and has
+ * gone. */
+static bool is_alone(mu_node *node)
+{
+    const char *self = mu_node_task(node);
+    mu_value *states = NULL;
+    bool alone = true;
+
+    if (mu_tasks_states(node, NULL, ALONE_MS, NULL, &states) != 0)
+        return true;
+    for (size_t i = 0; i < mu_value_count(states); i++) {
+        const mu_value *one = mu_value_at(states, i);
+        const char *task = "";
+        const char *state = "";
+        size_t size;
+
+        (void)mu_value_get_string(mu_value_find(one, "task"), &task, &size);
+        (void)mu_value_get_string(mu_value_find(one, "state"), &state, &size);
+        if (strcmp(task, self) != 0 && strcmp(state, "connected") == 0)
+            alone = false;
+    }
+    mu_value_free(states);
+    return alone;
+}
+
+static bool hosts_service(mu_node *node)
+{
+    mu_value *service;
+    const char *task = "";
+    bool hosts;
+    size_t size;
+
+    if (mu_agent_service(node, NULL, &service) != 0)
+        return false;
+    (void)mu_value_get_string(mu_value_find(service, "task"), &task, &size);
+    hosts = strcmp(task, mu_node_task(node)) == 0;
+    mu_value_free(service);
+    return hosts;
+}
+
+/* Whoever hosts the service stays until the others have heard from it that the job has
+ * ended, and have left. */
+static void host_to_the_end(mu_node *node, int64_t limit_ms)
+{
+    const uint64_t began_ns = uv_hrtime();
+
+    if (limit_ms < 0 || limit_ms > LEAVE_MS)
+        limit_ms = LEAVE_MS;
+    if (!hosts_service(node))
+        return;
+    while (!is_alone(node) && uv_hrtime() - began_ns < (uint64_t)limit_ms * MS_NS)
+        uv_sleep(PAUSE_MS);
+}
+
 /* Without a chief nobody can say that the job is done but by a key. */
 static int join_by_key(struct mu__distribution *run, mu_error *ret_error)
 {
@@ -671,6 +725,8 @@ static int join_by_key(struct mu__distribution *run, mu_error *ret_error)
     uv_mutex_lock(&run->news->lock);
     rv = await_end(run->news, run->options.join_limit_ms, ret_error);
     uv_mutex_unlock(&run->news->lock);
+    if (rv == 0)
+        host_to_the_end(run->node, -1);
     return rv;
 }
 
@@ -727,36 +783,9 @@ void mu__tasks_await_joining(struct mu__distribution *run)
     free(tasks);
 }
 
-/* Nobody but this task is connected any more, or the service was elsewhere and has
- * gone. */
-static bool is_alone(mu_node *node)
-{
-    const char *self = mu_node_task(node);
-    mu_value *states = NULL;
-    bool alone = true;
-
-    if (mu_tasks_states(node, NULL, ALONE_MS, NULL, &states) != 0)
-        return true;
-    for (size_t i = 0; i < mu_value_count(states); i++) {
-        const mu_value *one = mu_value_at(states, i);
-        const char *task = "";
-        const char *state = "";
-        size_t size;
-
-        (void)mu_value_get_string(mu_value_find(one, "task"), &task, &size);
-        (void)mu_value_get_string(mu_value_find(one, "state"), &state, &size);
-        if (strcmp(task, self) != 0 && strcmp(state, "connected") == 0)
-            alone = false;
-    }
-    mu_value_free(states);
-    return alone;
-}
-
-/* The service may live in this process, so it stays until the others have heard. */
 static int end_by_key(mu_node *node, const mu_error *why, int64_t limit_ms,
                       mu_error *ret_error)
 {
-    const uint64_t began_ns = uv_hrtime();
     mu_value *result;
     int rv;
 
@@ -767,11 +796,8 @@ static int end_by_key(mu_node *node, const mu_error *why, int64_t limit_ms,
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to end the job");
     rv = put(node, ended_key, result, MU_KV_OVERWRITE, ret_error);
     mu_value_free(result);
-    if (limit_ms < 0 || limit_ms > LEAVE_MS)
-        limit_ms = LEAVE_MS;
-    while (rv == 0 && !is_alone(node) &&
-           uv_hrtime() - began_ns < (uint64_t)limit_ms * MS_NS)
-        uv_sleep(PAUSE_MS);
+    if (rv == 0)
+        host_to_the_end(node, limit_ms);
     return rv;
 }
 

@@ -462,7 +462,8 @@ static void test_service(void **state)
     (void)state;
     assert_int_equal(cluster_wait(call), 0);
     service = call->of.agent.content;
-    assert_int_equal(mu_value_get_string(mu_value_find(service, "task"), &task, &size), 0);
+    assert_int_equal(mu_value_get_string(mu_value_find(service, "task"), &task, &size),
+                     0);
     assert_string_equal(task, "/job:chief/task:0");
     assert_int_equal(mu_value_get_int(mu_value_find(service, "epoch"), &epoch), 0);
     assert_int_equal(epoch, 1);
@@ -473,7 +474,8 @@ static void test_service(void **state)
     call = ask(cluster->workers[0], MU__AGENT_SERVICE, -1);
     assert_int_equal(cluster_wait(call), 0);
     service = call->of.agent.content;
-    assert_int_equal(mu_value_get_string(mu_value_find(service, "task"), &task, &size), 0);
+    assert_int_equal(mu_value_get_string(mu_value_find(service, "task"), &task, &size),
+                     0);
     assert_string_equal(task, "");
     assert_null(mu_value_find(service, "epoch"));
     mu_value_free(service);

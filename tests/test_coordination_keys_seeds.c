@@ -140,7 +140,7 @@ static int slow_open(const struct mu__store_config *config, mu_error *ret_error,
     slow->base.ops = &slow_ops;
     slow->up = config->up;
     inner.up = (struct mu__store_upcalls){slow, slow_visit, slow_held, slow_committed,
-                                          slow_lost, slow_reading};
+                                          slow_lost, slow_reading, NULL};
     assert_int_equal(mu__store_journal.open(&inner, ret_error, &slow->inner), 0);
     *ret_store = &slow->base;
     return 0;

@@ -1,5 +1,5 @@
-/* Every allocation of a plan, and of the parts of a cluster, fails once: an error, nothing
- * written, nothing leaked. */
+/* Every allocation of a plan, and of the parts of a cluster, fails once: an error,
+ * nothing written, nothing leaked. */
 #include "resolver/distribute_plan.h"
 #include "tests/fault.h"
 

@@ -36,8 +36,9 @@ enum mu_agent_state {
 MU_EXPORT int mu_agent_state(mu_node *node, mu_error *ret_error);
 
 /* What this node knows of the service, at once: a map with task (of the host that it
- * follows; "": none leads), and then epoch (ascends with each host that leads), store (the
- * number of its content, hexadecimal), and registered. The caller frees *ret_service. */
+ * follows; "": none leads), and then epoch (ascends with each host that leads), store
+ * (the number of its content, hexadecimal), and registered. The caller frees
+ * *ret_service. */
 MU_EXPORT int mu_agent_service(mu_node *node, mu_error *ret_error,
                                mu_value **ret_service);
 
