@@ -4,6 +4,7 @@
  * The chief hosts the service. Everybody is registered at 200 ms, when stories begin;
  * agents say that they live every 166 ms. A question of a worker takes 20 ms there and
  * back, one of the chief none. A host that does not answer for 500 ms is lost. */
+#include "actors/agent_parts.h"
 #include "tests/story.h"
 #include "tests/sim/storage.h"
 
@@ -601,6 +602,28 @@ static void test_barrier_alone(void **state)
     end(cluster);
 }
 
+/* A program may have a new name for each of its steps: old ones are forgotten. */
+static void test_many_barriers(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *calls[2];
+    char name[32];
+
+    (void)state;
+    for (unsigned i = 0; i <= AGENT_BARRIERS_MAX; i++) {
+        (void)snprintf(name, sizeof name, "step %u", i);
+        assert_int_equal(cluster_wait(meet(cluster->chief, name, NULL, 2, 0)),
+                         -MU_EDEADLINE);
+    }
+    for (unsigned round = 0; round < 3; round++) {
+        calls[0] = meet(cluster->chief, "step 1", NULL, 1, 1000);
+        calls[1] = meet(cluster->workers[0], "step 1", NULL, 1, 1000);
+        assert_int_equal(cluster_wait(calls[0]), 0);
+        assert_int_equal(cluster_wait(calls[1]), 0);
+    }
+    end(cluster);
+}
+
 static void test_barrier_cancel(void **state)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
@@ -1084,6 +1107,7 @@ int main(void)
         cmocka_unit_test(test_barrier_of_threads),
         cmocka_unit_test(test_too_few_threads),
         cmocka_unit_test(test_barrier_alone),
+        cmocka_unit_test(test_many_barriers),
         cmocka_unit_test(test_barrier_cancel),
         cmocka_unit_test(test_applied_once),
         cmocka_unit_test(test_watch),
