@@ -272,7 +272,8 @@ void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
     if (barrier == NULL) {
         (void)mu_error_set(&error, -MU_EEXHAUSTED,
                            "there is no memory for the name of a barrier, or this task "
-                           "is at %d of them, which is the most", (int)AGENT_BARRIERS_MAX);
+                           "is at %d of them, which is the most",
+                           (int)AGENT_BARRIERS_MAX);
         mu__agent_complete(call, &error);
         return;
     }

@@ -109,7 +109,7 @@ struct mu__agent_barrier {
     unsigned arrived;
     unsigned threads;
     char *tasks;                /* of the first who came */
-    struct mu__agent_barrier *older;    /* of those that nobody is at, by their last use */
+    struct mu__agent_barrier *older;    /* of those that nobody is at, by last use */
     struct mu__agent_barrier *newer;
     char name[];
 };
