@@ -827,6 +827,31 @@ static void test_watch_goes_on(void **state)
 }
 
 /* More keys than are remembered: the watch says so once and begins anew. */
+static const struct agent *agent_of(struct cluster_task *task)
+{
+    return mu__actor_state(task->member.kernel, (mu__pid){MU__NODE_SELF, MU__AGENT});
+}
+
+/* A task that was lost and does not know it: what happens before it is registered again
+ * is told then. */
+static void test_watch_of_the_lost(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2);
+    struct cluster_task *worker = cluster->workers[0];
+    struct mu__agent_watch *of = watch(worker, "a", false);
+    const mu__pid service = {agent_of(worker)->host->node, MU__COORDINATION};
+    const struct mu__task_heard heard = {.epoch = agent_of(worker)->host_epoch,
+                                         .code = MU_EUNAVAILABLE};
+
+    (void)state;
+    expect_event(worker, of, "CURRENT");
+    forge(worker, service, MU__AGENT, MU__TASK_HEARD, &heard, sizeof heard);
+    assert_int_equal(cluster_wait(put(cluster->chief, "a", "1", 0, -1)), 0);
+    expect_event(worker, of, "SET a 1");
+    close_watch(worker, of);
+    end(cluster);
+}
+
 static void test_watch_overflow(void **state)
 {
     enum { MANY = (1 << 16) + 200 };
@@ -1112,6 +1137,7 @@ int main(void)
         cmocka_unit_test(test_applied_once),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_watch_goes_on),
+        cmocka_unit_test(test_watch_of_the_lost),
         cmocka_unit_test(test_watch_overflow),
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_preemption_waits),

@@ -759,6 +759,30 @@ static void test_watch(void **state)
     service_end(p.s);
 }
 
+/* Asked again it begins again, whatever it was told before. And it ends with its task,
+ * also where the link stays. */
+static void test_watch_again(void **state)
+{
+    struct pair p = begin(&mu__store_memory);
+    uint64_t token = watch(p.w0, "a", false);
+
+    (void)state;
+    (void)put(p.w1, "a", "1", ONCE);
+    (void)service_text(p.w0);
+    TELL(p.w0, KEY_WATCH, key_watch, .token = token, .key = mu__view_str("a"));
+    (void)put(p.w1, "a", "2", OVER);
+    expect_said(p.w0, "[    0] key_event token=2 key=\"a\" value=\"1\" revision=1\n"
+                      "[    0] key_event token=2 complete=yes\n"
+                      "[    0] key_event token=2 key=\"a\" value=\"2\" revision=2\n");
+    (void)get(p.w0, "b", true);
+    expect_ok(p.w0, service_leave(p.w0, 0));
+    (void)service_text(p.w0);
+    (void)put(p.w1, "a", "3", OVER);
+    (void)put(p.w1, "b", "3", ONCE);
+    expect_said(p.w0, "");
+    service_end(p.s);
+}
+
 static void test_watch_everything(void **state)
 {
     struct pair p = begin(&mu__store_memory);
@@ -1172,6 +1196,7 @@ int main(void)
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_pages),
         cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_watch_again),
         cmocka_unit_test(test_watch_everything),
         cmocka_unit_test(test_watch_in_pages),
         cmocka_unit_test(test_watches_in_pages_end),
