@@ -1134,20 +1134,21 @@ static void test_watch_of_too_many_changes(void **state)
     char key[32];
 
     (void)state;
+#ifdef MUSTER_TINY
+    skip();     /* there may not be so many keys */
+#endif
+    (void)watch(p.w1, "d/0", false);
+    (void)watch(p.w1, "d", true);
+    (void)service_text(p.w1);
     for (unsigned i = 0; i <= COORD_LATER_EVENTS; i++) {
         (void)snprintf(key, sizeof key, "d/%u", i);
         (void)put(p.w0, key, "", ONCE);
         (void)service_next(p.w0, 0);
+        (void)service_text(p.w1);
     }
-    (void)service_text(p.w1);
-    (void)watch(p.w1, "d/0", false);
-    (void)watch(p.w1, "d", true);
-    service_run_until(p.s, 5000);
-    while (service_next(p.w1, 0) != NULL)
-        ;
     is_slow = true;
     (void)delete(p.w0, "d");
-    expect_said(p.w1, "[ 5000] key_event token=3 code=8 message=\"no memory for what a "
+    expect_said(p.w1, "[    0] key_event token=3 code=8 message=\"no memory for what a "
                       "watch is told, or too much waits for the store: it is over\"\n");
     service_end(p.s);
 }
