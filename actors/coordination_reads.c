@@ -696,7 +696,7 @@ static void next_page(struct mu__ctx *ctx, struct coordination *c)
     r->pages_end = &wait->page_next;
 }
 
-/* One that is asked again begins again: its agent has not taken what it was told since. */
+/* Asked again it begins again: its agent has not taken what it was told since. */
 static void watch(struct mu__ctx *ctx, struct coordination *c, const struct mu__msg *msg)
 {
     const struct mu__key_watch *body = (const void *)msg->body;
