@@ -106,7 +106,6 @@ void mu__agent_withdraw(struct mu__ctx *ctx, struct agent *a, const mu_error *er
     a->used = false;
     a->store = 0;
     a->refusal[0] = '\0';
-    mu__agent_barriers_forget(a);
     mu__agent_preempt_forget(a);
     end_session(a);
     mu__agent_fail_all(ctx, a, &kept, false);
@@ -189,7 +188,6 @@ static bool has_lost_store(struct mu__ctx *ctx, struct agent *a)
 
     if (a->store == 0 || a->store == a->host_store)
         return false;
-    mu__agent_barriers_forget(a);
     if (!a->used)
         return false;
     (void)mu_error_set(&error, -MU_EABORTED,
@@ -232,6 +230,9 @@ static void registered(struct mu__ctx *ctx, struct agent *a)
     a->register_token = 0;
     a->registered = true;
     a->store = a->host_store;
+    if (a->barriers_store != a->store)
+        mu__agent_barriers_forget(a);
+    a->barriers_store = a->store;
     a->refusal[0] = '\0';
     a->session++;
     a->flying = 0;
@@ -242,7 +243,9 @@ static void registered(struct mu__ctx *ctx, struct agent *a)
     mu__agent_pump_all(ctx, a);
 }
 
-/* Asked again at a tick; who waits for it hears of what will not pass by itself. */
+/* Asked again at a tick; who waits for it hears of what will not pass by itself. That
+ * this task is in error there, or was in its life before, passes when it is reset: it is
+ * in error here, too. */
 static void refused(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
     a->register_token = 0;
@@ -250,6 +253,10 @@ static void refused(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
         mu__log(ctx, MU__LOG_WARN, "is not registered by %s: %s", a->host->task,
                 error->message);
     mu__view_copy(mu__view_str(error->message), a->refusal, sizeof a->refusal);
+    if (error->code == -MU_EABORTED) {
+        mu__agent_enter_error(ctx, a, error);
+        return;
+    }
     if (error->code != -MU_EUNAVAILABLE && error->code != -MU_EINTERNAL)
         mu__agent_tell_registered(ctx, a, error);
 }

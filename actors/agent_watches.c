@@ -536,7 +536,8 @@ void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     asked = mu__agent_find(a, body->token);
     if (asked == NULL || asked->kind != &watching)
         return;
-    if (body->code == MU_EUNAVAILABLE) {
+    /* Errors of this task pass; the watch goes on when it is registered again. */
+    if (body->code == MU_EUNAVAILABLE || body->code == MU_EABORTED) {
         mu__agent_again(a, asked);
         return;
     }

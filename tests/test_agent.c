@@ -348,6 +348,27 @@ static void test_report(void **state)
     end(cluster);
 }
 
+/* Its next process is in error, too, and comes back when it is reset. */
+static void test_restarted_in_error(void **state)
+{
+    struct cluster *cluster =
+        SERVICE(.workers = 2, .coordination = {.recoverable = "none"});
+    struct cluster_task *worker = cluster->workers[0];
+    struct cluster_call *call;
+
+    (void)state;
+    assert_int_equal(sim_restart(worker->node), 0);
+    call = ask(worker, MU__AGENT_REGISTER, 5000);
+    expect_failed(call, -MU_EABORTED,
+                  "/job:worker/task:0 was registered with another incarnation: it was "
+                  "restarted, and must be reset first");
+    assert_int_equal(state_of(worker), MU_AGENT_ERROR);
+    expect_done(ask(worker, MU__AGENT_RESET, 1000), 0, 20);
+    expect_done(ask(worker, MU__AGENT_REGISTER, 1000), 0, 20);
+    assert_int_equal(state_of(worker), MU_AGENT_CONNECTED);
+    end(cluster);
+}
+
 static void test_leave(void **state)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
@@ -430,6 +451,28 @@ static void test_barrier_restarted(void **state)
         expect_done(meet(cluster->workers[0], "b", NULL, 1, 1000), 0, 20);
         assert_int_equal(cluster_wait(chief), 0);
     }
+    end(cluster);
+}
+
+/* Who was reset does not go through a generation again that it went through before. */
+static void test_barrier_after_reset(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_task *worker = cluster->workers[0];
+    struct cluster_call *chief = meet(cluster->chief, "b", NULL, 1, -1);
+    struct cluster_call *again;
+
+    (void)state;
+    expect_done(meet(worker, "b", NULL, 1, 1000), 0, 20);
+    assert_int_equal(cluster_wait(chief), 0);
+    expect_done(fail_with(worker, MU__AGENT_SET_ERROR, -MU_EDATALOSS, "bad"), 0, 0);
+    expect_done(ask(worker, MU__AGENT_RESET, 1000), 0, 20);
+    expect_done(ask(worker, MU__AGENT_REGISTER, 1000), 0, 20);
+    again = meet(worker, "b", NULL, 1, -1);
+    run_for(cluster, 1000);
+    assert_false(again->done);
+    expect_done(meet(cluster->chief, "b", NULL, 1, 1000), 0, 0);
+    assert_int_equal(cluster_wait(again), 0);
     end(cluster);
 }
 
@@ -702,6 +745,26 @@ static void test_watch_goes_on(void **state)
     end(cluster);
 }
 
+/* Its task was in error when it was begun again. */
+static void test_watch_of_one_in_error(void **state)
+{
+    const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct mu__agent_watch *of = watch(cluster->chief, "d", true);
+    struct mu__key_event refused = {.code = MU_EABORTED};
+
+    (void)state;
+    expect_event(cluster->chief, of, "CURRENT");
+    for (refused.token = 0; refused.token < 8; refused.token++)
+        forge(cluster->chief, service, MU__AGENT, MU__KEY_EVENT, &refused,
+              sizeof refused);
+    run_for(cluster, 1000);
+    assert_int_equal(cluster_wait(put(cluster->workers[0], "d/a", "1", 0, -1)), 0);
+    expect_event(cluster->chief, of, "SET d/a 1");
+    close_watch(cluster->chief, of);
+    end(cluster);
+}
+
 /* More keys than are remembered: the watch says so once and begins anew. */
 static void test_watch_overflow(void **state)
 {
@@ -939,10 +1002,12 @@ int main(void)
         cmocka_unit_test(test_store_lost),
         cmocka_unit_test(test_set_error),
         cmocka_unit_test(test_report),
+        cmocka_unit_test(test_restarted_in_error),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_nobody_hosts),
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_barrier_restarted),
+        cmocka_unit_test(test_barrier_after_reset),
         cmocka_unit_test(test_barrier_of_threads),
         cmocka_unit_test(test_too_few_threads),
         cmocka_unit_test(test_barrier_alone),
@@ -950,6 +1015,7 @@ int main(void)
         cmocka_unit_test(test_applied_once),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_watch_goes_on),
+        cmocka_unit_test(test_watch_of_one_in_error),
         cmocka_unit_test(test_watch_overflow),
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_preemption_waits),
