@@ -54,12 +54,13 @@ struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordina
     if (task != NULL && task->incarnation != 0)
         return task;
     task = mu__roster_at_node(c->roster, node);
-    /* Not with its own code: what is unavailable is asked again. */
-    if (task != NULL && task->state == MU__TASK_FAILED)
+    /* Not with its own code: what is unavailable is asked again, once the agent, which
+     * does not know it yet, has registered again. */
+    if (task != NULL && task->state == MU__TASK_FAILED && !task->lost)
         (void)mu_error_set(ret_error, -MU_EABORTED, "this task is in error: %s",
                            task->error.message);
     else
-        (void)mu_error_set(ret_error, -MU_EPRECONDITION, "this task is not registered at "
+        (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "this task is not registered at "
                            "%s", c->config.task);
     return NULL;
 }
