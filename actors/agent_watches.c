@@ -534,7 +534,11 @@ void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     if (a->host == NULL || msg->from.node != a->host->node)
         return;
     asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind != &watching || !mu__agent_is_asked(a, asked))
+    if (asked == NULL || asked->kind != &watching)
+        return;
+    /* Events count in any session: a service that has not changed goes on with them, and
+     * begins no watch anew that it has. */
+    if (body->code != 0 && !mu__agent_is_asked(a, asked))
         return;
     /* Errors of this task pass; the watch goes on when it is registered again. */
     if (body->code == MU_EUNAVAILABLE || body->code == MU_EABORTED) {
