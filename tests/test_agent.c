@@ -824,6 +824,29 @@ static void test_watch_of_one_in_error(void **state)
     end(cluster);
 }
 
+/* A key of another store is another one, though its revision is the same. */
+static void test_watch_of_another_store(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_task *worker = cluster->workers[0];
+    struct mu__agent_watch *of;
+
+    (void)state;
+    assert_int_equal(cluster_wait(put(worker, "d/a", "1", 0, -1)), 0);
+    of = watch(worker, "d", true);
+    expect_event(worker, of, "SET d/a 1");
+    expect_event(worker, of, "CURRENT");
+    assert_int_equal(sim_restart(cluster->chief->node), 0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "2", 0, -1)), 0);
+    run_for(cluster, 1000);
+    assert_int_equal(state_of(worker), MU_AGENT_ERROR);
+    assert_int_equal(cluster_wait(ask(worker, MU__AGENT_RESET, 1000)), 0);
+    assert_int_equal(cluster_wait(ask(worker, MU__AGENT_REGISTER, 1000)), 0);
+    expect_event(worker, of, "SET d/a 2");
+    close_watch(worker, of);
+    end(cluster);
+}
+
 /* More keys than are remembered: the watch says so once and begins anew. */
 static void test_watch_overflow(void **state)
 {
@@ -1110,6 +1133,7 @@ int main(void)
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_watch_goes_on),
         cmocka_unit_test(test_watch_of_one_in_error),
+        cmocka_unit_test(test_watch_of_another_store),
         cmocka_unit_test(test_watch_overflow),
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_preemption_waits),

@@ -1927,9 +1927,25 @@ static void test_seeds(void **state)
     check_reach(&sum);
 }
 
+/* 12: an event of a watch was dropped between two sessions with the same service.
+ * 96: a watch ended because its task was in error when it was begun again.
+ * 2965: a watch took a key of another store with the same revision for the same. */
+static void test_seeds_that_once_failed(void **state)
+{
+    static const uint64_t seeds[] = {12, 96, 2965};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        struct verdict verdict = run_seed(seeds[i], false);
+
+        expect_well(seeds[i], &verdict);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_seeds_that_once_failed),
         cmocka_unit_test(test_seeds),
     };
 
