@@ -50,6 +50,7 @@ enum {
     LEASES = 2,                 /* of a program */
     NAMES = 4,                  /* of barriers */
     THREADS_MAX = 3,
+    TOGETHER_MS = 1000,         /* for so long programs come to the same barrier */
     UNKNOWN_MAX = 12,           /* of a key: more are not searched */
     CHAOS_MS = 12 * 1000,       /* all of these: virtual time */
     CALM_MS = 25 * 1000,        /* until what was under way then is answered */
@@ -538,10 +539,18 @@ static void come(struct program *program, unsigned thread)
     program->threads[thread] = call;
 }
 
+/* Most come to the same one at a time: others are seldom passed. */
+static unsigned draw_barrier(struct program *program)
+{
+    if (sim_chance(&program->random, 90))
+        return (unsigned)(now_ms(program->run) / TOGETHER_MS % NAMES);
+    return (unsigned)draw(program, 0, NAMES - 1);
+}
+
 static void meet(struct program *program)
 {
     struct run *run = program->run;
-    unsigned name = (unsigned)draw(program, 0, NAMES - 1);
+    unsigned name = draw_barrier(program);
     const struct mu__agent_barrier *barrier;
     struct visit *visit;
 
