@@ -117,30 +117,38 @@ static inline void bench_report(const struct bench_line *line)
         bench_line_write(stdout, line);
 }
 
+/* The folder of the running executable. Returns 0, or -1 when it is not known or its name
+ * is too long. */
+static inline int bench_own_dir(char *ret_dir, size_t capacity)
+{
+    ssize_t length = readlink("/proc/self/exe", ret_dir, capacity - 1);
+    char *slash;
+
+    if (length <= 0)
+        return -1;
+    ret_dir[length] = '\0';
+    slash = strrchr(ret_dir, '/');
+    if (slash == NULL)
+        return -1;
+    *slash = '\0';
+    return 0;
+}
+
 /* Where the programs of bench/raw/ are: MUSTER_RAW_DIR, or raw/ beside the running
  * executable. Returns 0, or -1 when that is not known or too long. */
 static inline int bench_raw_dir(char *ret_dir, size_t capacity)
 {
     const char *given = getenv("MUSTER_RAW_DIR");
-    char self[BENCH_PATH_MAX];
-    ssize_t length;
-    char *slash;
+    char own[BENCH_PATH_MAX];
     int written;
 
     if (given != NULL) {
         written = snprintf(ret_dir, capacity, "%s", given);
         return written > 0 && (size_t)written < capacity ? 0 : -1;
     }
-
-    length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0)
+    if (bench_own_dir(own, sizeof own) != 0)
         return -1;
-    self[length] = '\0';
-    slash = strrchr(self, '/');
-    if (slash == NULL)
-        return -1;
-    *slash = '\0';
-    written = snprintf(ret_dir, capacity, "%s/raw", self);
+    written = snprintf(ret_dir, capacity, "%s/raw", own);
     return written > 0 && (size_t)written < capacity ? 0 : -1;
 }
 
@@ -162,28 +170,17 @@ static inline int bench_line_value(const char *text, double *ret_value)
     return 0;
 }
 
-/* Run a program of bench/raw/ and take the value out of its line: the limit, measured in
- * the same run as ours. `args` are its words, such as "transport=ipc". It runs the full
- * size when we do, ends by itself, and blocks us meanwhile. Returns 0, or -1 when it
- * could not be run, failed, or printed no value; then *ret_value is unchanged, so that a
- * limit of 0 leaves the line without one. */
-static inline int bench_raw(const char *program, const char *args, double *ret_value)
+/* Run a command and take the value out of the last line it prints. It runs the full size
+ * when we do, ends by itself, and blocks us meanwhile. Returns 0, or -1 when it could not
+ * be run, failed, or printed no value; then *ret_value is unchanged, so that a limit of 0
+ * leaves the line without one. */
+static inline int bench_command(const char *command, double *ret_value)
 {
-    char dir[BENCH_PATH_MAX];
-    char command[2 * BENCH_PATH_MAX];
     char text[BENCH_LINE_MAX];
     double value = 0.0;
     int found = -1;
-    int written;
-    FILE *pipe;
+    FILE *pipe = popen(command, "r");
 
-    if (bench_raw_dir(dir, sizeof dir) != 0 || strchr(dir, '\'') != NULL)
-        return -1;
-    written = snprintf(command, sizeof command, "'%s/%s' %s", dir, program, args);
-    if (written < 0 || (size_t)written >= sizeof command)
-        return -1;
-
-    pipe = popen(command, "r");
     if (pipe == NULL)
         return -1;
     while (fgets(text, sizeof text, pipe) != NULL) {
@@ -194,6 +191,44 @@ static inline int bench_raw(const char *program, const char *args, double *ret_v
         return -1;
     *ret_value = value;
     return 0;
+}
+
+/* The same of a program of bench/raw/, the limit, measured in the same run as ours.
+ * `before` are words before it, such as "mpirun -n 8 "; `args` are its own, such as
+ * "transport=ipc". */
+static inline int bench_raw_by(const char *before, const char *program, const char *args,
+                               double *ret_value)
+{
+    char dir[BENCH_PATH_MAX];
+    char command[2 * BENCH_PATH_MAX];
+    int written;
+
+    if (bench_raw_dir(dir, sizeof dir) != 0 || strchr(dir, '\'') != NULL)
+        return -1;
+    written = snprintf(command, sizeof command, "%s'%s/%s' %s", before, dir, program,
+                       args);
+    if (written < 0 || (size_t)written >= sizeof command)
+        return -1;
+    return bench_command(command, ret_value);
+}
+
+static inline int bench_raw(const char *program, const char *args, double *ret_value)
+{
+    return bench_raw_by("", program, args, ret_value);
+}
+
+/* Whether a program that we only compare with is installed. Without it the lines have no
+ * limit, which is said once. */
+static inline bool bench_has(const char *program)
+{
+    char command[128];
+    bool found;
+
+    (void)snprintf(command, sizeof command, "command -v %s >/dev/null", program);
+    found = bench_is_full() && system(command) == 0;
+    if (bench_is_full() && !found)
+        printf("%s is not installed: not compared with it\n", program);
+    return found;
 }
 
 #endif

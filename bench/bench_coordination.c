@@ -1,15 +1,20 @@
 /* The coordination service: key-values of one program against a service in another
- * process over tcp, and barriers of many threads over two, eight and 64 processes.
+ * process over tcp, with each kind of store, and barriers of many threads over two, eight
+ * and 64 processes.
  *
- * The limit of the rates is bench/raw/raw_nng_closures: messages of that size packed by
- * hand, with nothing behind them. */
+ * A limit is the peer that the metric names, doing the same on this machine in the same
+ * run: Redis in memory, etcd and a bare append on the disk, OpenMPI for barriers. */
 #include "cluster.h"
+#include "etcd.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { KEYS = 1024, VALUE_BYTES = 16, BARRIER_TASKS_MAX = 64, THREADS_MAX = 64 };
+enum { KEYS = 1024, VALUE_BYTES = 64, BARRIER_TASKS_MAX = 64, THREADS_MAX = 64 };
+
+/* Which store the chief, a process of its own, has. */
+#define STORE_VARIABLE "MUSTER_BENCH_STORE"
 
 static void check(int rv, const mu_error *error)
 {
@@ -23,7 +28,7 @@ static void check(int rv, const mu_error *error)
 struct flow {
     mu_node *node;
     mu_kv_ask ask;
-    char keys[KEYS][16];
+    char keys[KEYS][24];
     char value[VALUE_BYTES];
     uint64_t left;              /* to begin; on the loop once it has begun */
     uint64_t unanswered;
@@ -75,10 +80,12 @@ static void flow_init(struct flow *flow, mu_node *node, int operation)
         .flags = operation == MU_KV_PUT ? MU_KV_OVERWRITE : 0,
         .value = flow->value,
         .size = operation == MU_KV_PUT ? VALUE_BYTES : 0,
+        .by = 1,
         .limit_ms = 60000,
     };
     for (int i = 0; i < KEYS; i++)
-        (void)snprintf(flow->keys[i], sizeof flow->keys[i], "bench/%d", i);
+        (void)snprintf(flow->keys[i], sizeof flow->keys[i], "%s/%d",
+                       operation == MU_KV_INCREMENT ? "count" : "bench", i);
     (void)pthread_mutex_init(&flow->lock, NULL);
     (void)pthread_cond_init(&flow->done, NULL);
 }
@@ -171,26 +178,28 @@ static double run_stream(mu_node *node, int operation, uint64_t outstanding,
     return rate;
 }
 
-static double one_that_waits(mu_node *node, int operation, uint64_t count,
-                             uint64_t *samples)
+/* A thread that blocks in each call, as a program's would. */
+static double run_waiting(mu_node *node, int operation, uint64_t outstanding,
+                          uint64_t count)
 {
-    char value[VALUE_BYTES] = {0};
+    static const char value[VALUE_BYTES];
+    uint64_t start_ns = bench_now_ns();
     mu_kv_item item = {NULL, 0, 0};
     mu_error error;
+    int64_t number;
 
+    (void)outstanding;
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t start_ns = bench_now_ns();
-
-        if (operation == MU_KV_PUT) {
+        if (operation == MU_KV_PUT)
             check(mu_kv_put(node, "bench/0", value, sizeof value, MU_KV_OVERWRITE, 0,
                             5000, &error, NULL), &error);
-        } else {
+        else if (operation == MU_KV_INCREMENT)
+            check(mu_kv_increment(node, "count/0", 1, 5000, &error, &number), &error);
+        else
             check(mu_kv_try_get(node, "bench/0", 5000, &error, &item), &error);
-            mu_kv_item_done(&item);
-        }
-        samples[i] = bench_now_ns() - start_ns;
+        mu_kv_item_done(&item);
     }
-    return (double)bench_median(samples, count) / 1e3;
+    return bench_rate(count, start_ns, bench_now_ns());
 }
 
 static mu_node *open_task(const char *json, const char *type, int index)
@@ -201,6 +210,7 @@ static mu_node *open_task(const char *json, const char *type, int index)
 
     cluster_tune_malloc();
     mu_node_options_init(&options);
+    options.store = getenv(STORE_VARIABLE);
     node = cluster_open(json, type, index, &options);
     check(mu_agent_register(node, 0, 60000, &error), &error);
     return node;
@@ -214,78 +224,158 @@ static void stop(struct cluster *cluster, mu_node *node)
     cluster_stop(cluster);
 }
 
-static double best_of(double (*run)(mu_node *, int, uint64_t, uint64_t), mu_node *node,
-                      int operation, uint64_t outstanding, uint64_t count)
+/* The program that a rate is compared with. */
+enum peer_kind { PEER_NONE, PEER_REDIS, PEER_ETCD, PEER_APPEND, PEERS_END };
+
+static const struct {
+    const char *name;
+    const char *needs;          /* a program that must be installed */
+    const char *raw;
+} peers[PEERS_END] = {
+    [PEER_REDIS] = {"Redis", "redis-server", "raw_redis"},
+    [PEER_ETCD] = {"etcd", "etcd", "raw_etcd"},
+    [PEER_APPEND] = {"bare append", NULL, "raw_append"},
+};
+
+struct row {
+    const char *metric;
+    double (*run)(mu_node *, int, uint64_t, uint64_t);
+    int operation;
+    uint64_t outstanding;
+    uint64_t count;             /* at full size */
+    double target;
+    enum peer_kind peer;
+    const char *peer_args;
+};
+
+/* The median of some runs, after one that warms up. */
+static double median_of(const struct row *row, mu_node *node)
 {
     uint64_t samples[5];
     uint64_t runs = bench_size(1, 5);
+    uint64_t count = bench_size(2 * row->outstanding + 100, row->count);
 
+    (void)row->run(node, row->operation, row->outstanding, count / 5 + row->outstanding);
     for (uint64_t i = 0; i < runs; i++)
-        samples[i] = (uint64_t)run(node, operation, outstanding, count);
+        samples[i] = (uint64_t)row->run(node, row->operation, row->outstanding, count);
     return (double)bench_median(samples, runs);
 }
 
-static void bench_waiting(mu_node *node)
+static void run_row(const char *store, const struct row *row, mu_node *node,
+                    const bool *has)
 {
-    uint64_t count = bench_size(200, 20000);
-    uint64_t *samples = malloc(count * sizeof *samples);
-    struct bench_line line = {.bench = "coordination", .unit = "us",
-                              .less_is_more = true};
+    char metric[128];
+    struct bench_line line = {.bench = "coordination", .metric = metric,
+                              .unit = "requests/s", .target = row->target};
+    int used = snprintf(metric, sizeof metric, "%s: %s", store, row->metric);
 
-    if (samples == NULL)
-        cluster_die("samples", "out of memory");
-    if (bench_is_full())
-        (void)bench_raw("raw_nng_rtt", "transport=tcp", &line.limit);
-    line.metric = "put, one that waits, median";
-    line.value = one_that_waits(node, MU_KV_PUT, count, samples);
+    line.value = median_of(row, node);
+    if (has[row->peer] &&
+        bench_raw(peers[row->peer].raw, row->peer_args, &line.limit) == 0)
+        (void)snprintf(metric + used, sizeof metric - (size_t)used, " (limit: %s)",
+                       peers[row->peer].name);
     bench_report(&line);
-    line.metric = "get, one that waits, median";
-    line.value = one_that_waits(node, MU_KV_TRY_GET, count, samples);
-    bench_report(&line);
-    free(samples);
 }
 
-static void bench_rates(mu_node *node)
-{
-    static const struct {
-        const char *metric;
-        double (*run)(mu_node *, int, uint64_t, uint64_t);
-        int operation;
-        uint64_t outstanding;
-        double target;
-    } rows[] = {
-        {"put, 64 outstanding", run_flow, MU_KV_PUT, 64, 0.0},
-        {"get, 64 outstanding", run_flow, MU_KV_TRY_GET, 64, 0.0},
-        {"put, 4096 pipelined", run_flow, MU_KV_PUT, 4096, 1.3e6},
-        {"get, 4096 pipelined", run_flow, MU_KV_TRY_GET, 4096, 1.3e6},
-        {"put, 4096 pipelined from a thread", run_stream, MU_KV_PUT, 4096, 1.3e6},
-        {"get, 4096 pipelined from a thread", run_stream, MU_KV_TRY_GET, 4096, 1.3e6},
-    };
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        uint64_t count = rows[i].outstanding == 64 ? bench_size(2000, 300000)
-                                                   : bench_size(10000, 1000000);
-        struct bench_line line = {.bench = "coordination", .metric = rows[i].metric,
-                                  .unit = "requests/s", .target = rows[i].target};
-
-        (void)rows[i].run(node, rows[i].operation, rows[i].outstanding, count / 5 + 4096);
-        line.value = best_of(rows[i].run, node, rows[i].operation, rows[i].outstanding,
-                             count);
-        bench_report(&line);
-    }
-}
-
-static void bench_keys(void)
+/* The keys of a worker, whose chief hosts them in such a store. */
+static void bench_store(const char *name, const char *store, const struct row *rows,
+                        size_t count, const bool *has)
 {
     struct cluster cluster;
     mu_node *node;
 
+    if (setenv(STORE_VARIABLE, store, 1) != 0)
+        cluster_die(store, "out of memory");
     cluster_make(&cluster, 1, 0);
     cluster_start(&cluster, "chief", 0);
+    (void)unsetenv(STORE_VARIABLE);
     node = open_task(cluster.json, "worker", 0);
-    bench_waiting(node);
-    bench_rates(node);
+    for (size_t i = 0; i < count; i++)
+        run_row(name, &rows[i], node, has);
     stop(&cluster, node);
+}
+
+#define COUNT(rows) (sizeof(rows) / sizeof(rows)[0])
+
+static void bench_memory(const bool *has)
+{
+    static const struct row rows[] = {
+        {"put, one that waits", run_waiting, MU_KV_PUT, 1, 50000, 8000, PEER_REDIS,
+         "operation=set"},
+        {"get, one that waits", run_waiting, MU_KV_TRY_GET, 1, 50000, 8000, PEER_REDIS,
+         "operation=get"},
+        {"increment, one that waits", run_waiting, MU_KV_INCREMENT, 1, 50000, 8000,
+         PEER_REDIS, "operation=incr"},
+        {"put, 64 outstanding", run_flow, MU_KV_PUT, 64, 300000, 120e3, PEER_REDIS,
+         "operation=set clients=64 requests=300000"},
+        {"get, 64 outstanding", run_flow, MU_KV_TRY_GET, 64, 300000, 120e3, PEER_REDIS,
+         "operation=get clients=64 requests=300000"},
+        {"increment, 64 outstanding", run_flow, MU_KV_INCREMENT, 64, 300000, 120e3,
+         PEER_REDIS, "operation=incr clients=64 requests=300000"},
+        {"put, 4096 pipelined", run_flow, MU_KV_PUT, 4096, 1000000, 1.3e6, PEER_REDIS,
+         "operation=set clients=50 pipeline=16 requests=2000000"},
+        {"get, 4096 pipelined", run_flow, MU_KV_TRY_GET, 4096, 1000000, 1.3e6,
+         PEER_REDIS, "operation=get clients=50 pipeline=16 requests=2000000"},
+        {"increment, 4096 pipelined", run_flow, MU_KV_INCREMENT, 4096, 1000000, 1.3e6,
+         PEER_REDIS, "operation=incr clients=50 pipeline=16 requests=2000000"},
+        {"put, 4096 pipelined from a thread", run_stream, MU_KV_PUT, 4096, 1000000, 1.3e6,
+         PEER_NONE, NULL},
+        {"get, 4096 pipelined from a thread", run_stream, MU_KV_TRY_GET, 4096, 1000000,
+         1.3e6, PEER_NONE, NULL},
+    };
+
+    bench_store("memory", "memory", rows, COUNT(rows), has);
+}
+
+/* Each put is on the disk before it is answered. */
+static void bench_journal(const bool *has)
+{
+    static const struct row rows[] = {
+        {"put, one that waits", run_waiting, MU_KV_PUT, 1, 5000, 4000, PEER_APPEND, ""},
+        {"put, one that waits", run_waiting, MU_KV_PUT, 1, 5000, 4000, PEER_ETCD, ""},
+        {"put, 64 outstanding", run_flow, MU_KV_PUT, 64, 100000, 100e3, PEER_ETCD,
+         "outstanding=64"},
+        {"get, 64 outstanding", run_flow, MU_KV_TRY_GET, 64, 100000, 0, PEER_NONE, NULL},
+    };
+    char folder[BENCH_PATH_MAX];
+    char store[BENCH_PATH_MAX + 32];
+
+    if (bench_folder(folder, sizeof folder) != 0)
+        cluster_die("journal", "no folder for it");
+    (void)snprintf(store, sizeof store, "journal:%s/keys", folder);
+    bench_store("journal", store, rows, COUNT(rows), has);
+    bench_folder_remove(folder);
+}
+
+static void bench_etcd(const bool *has)
+{
+    static const struct row rows[] = {
+        {"put, one that waits", run_waiting, MU_KV_PUT, 1, 2000, 0, PEER_ETCD, ""},
+        {"put, 64 outstanding", run_flow, MU_KV_PUT, 64, 30000, 0, PEER_ETCD,
+         "outstanding=64"},
+    };
+    struct etcd etcd;
+    char store[64];
+
+    if (!has[PEER_ETCD])
+        return;
+    if (etcd_begin(&etcd) != 0)
+        cluster_die("etcd", "it cannot be started");
+    (void)snprintf(store, sizeof store, "etcd:http://127.0.0.1:%u", etcd.port);
+    bench_store("etcd", store, rows, COUNT(rows), has);
+    etcd_end(&etcd);
+}
+
+static void bench_keys(void)
+{
+    bool has[PEERS_END] = {false};
+
+    for (int i = 0; i < PEERS_END; i++)
+        has[i] = peers[i].raw != NULL && bench_is_full() &&
+                 (peers[i].needs == NULL || bench_has(peers[i].needs));
+    bench_memory(has);
+    bench_journal(has);
+    bench_etcd(has);
 }
 
 /* ---- barriers ---- */
@@ -336,14 +426,14 @@ static uint64_t barrier_rounds(void)
     return bench_size(20, 2000);
 }
 
-static void bench_barrier(int processes, const char *metric)
+/* What one barrier takes, seen by a thread of the chief. */
+static double measure_barrier(int processes)
 {
     struct cluster cluster;
     uint64_t rounds = barrier_rounds();
     uint64_t *samples = malloc(rounds * sizeof *samples);
-    struct bench_line line = {.bench = "coordination", .metric = metric, .unit = "us",
-                              .less_is_more = true};
     mu_node *node;
+    double us;
 
     if (samples == NULL)
         cluster_die("samples", "out of memory");
@@ -352,10 +442,48 @@ static void bench_barrier(int processes, const char *metric)
         cluster_start(&cluster, "worker", i);
     node = open_task(cluster.json, "chief", 0);
     run_party(node, THREADS_MAX / (unsigned)processes, rounds, samples);
-    line.value = (double)bench_median(samples, rounds) / 1e3;
-    bench_report(&line);
+    us = (double)bench_median(samples, rounds) / 1e3;
     free(samples);
     stop(&cluster, node);
+    return us;
+}
+
+static void bench_barrier(int processes, double target)
+{
+    char metric[64];
+    struct bench_line line = {.bench = "coordination", .metric = metric, .unit = "us",
+                              .target = target, .less_is_more = true};
+
+    (void)snprintf(metric, sizeof metric, "barrier of 64 threads in %d processes, median",
+                   processes);
+    line.value = measure_barrier(processes);
+    bench_report(&line);
+}
+
+/* As many processes and threads, with processes that give way while they wait and with
+ * those that do not. */
+static void bench_barrier_mpi(void)
+{
+    static const struct {
+        const char *metric;
+        const char *before;
+    } rows[] = {
+        {"barrier of 64 threads in 8 processes, median (limit: OpenMPI, 8, yields)",
+         "mpirun --allow-run-as-root -n 8 --oversubscribe --mca mpi_yield_when_idle 1 "},
+        {"barrier of 64 threads in 8 processes, median (limit: OpenMPI, 8, spins)",
+         "mpirun --allow-run-as-root -n 8 --oversubscribe --mca mpi_yield_when_idle 0 "},
+    };
+    bool has = bench_has("mpirun");
+    double us = measure_barrier(8);
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct bench_line line = {.bench = "coordination", .metric = rows[i].metric,
+                                  .value = us, .unit = "us", .less_is_more = true};
+
+        if (has)
+            (void)bench_raw_by(rows[i].before, "raw_mpi", "", &line.limit);
+        bench_report(&line);
+    }
 }
 
 /* How many processes there are, from the text of the cluster. */
@@ -387,9 +515,11 @@ int main(int argc, char **argv)
     if (cluster_is_task(argc, argv))
         return play_task(argv);
     bench_keys();
-    bench_barrier(2, "barrier of 64 threads in 2 processes, median");
-    bench_barrier(8, "barrier of 64 threads in 8 processes, median");
-    if (bench_is_full())
-        bench_barrier(BARRIER_TASKS_MAX, "barrier of 64 processes, median");
+    bench_barrier(2, 200);
+    bench_barrier(8, 450);
+    if (!bench_is_full())
+        return 0;
+    bench_barrier_mpi();
+    bench_barrier(BARRIER_TASKS_MAX, 3000);
     return 0;
 }

@@ -6,8 +6,8 @@
  */
 #include "raw.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include "../etcd.h"
+
 #include <netinet/tcp.h>
 
 enum {
@@ -15,7 +15,6 @@ enum {
     VALUE_BYTES = 64,
     KEY_BYTES = 8,
     MESSAGE_BYTES = 5 + 2 + KEY_BYTES + 2 + VALUE_BYTES,
-    START_MS = 10000,
     FRAME_HEAD = 9,
     FRAME_MAX = 1 << 14,
     WINDOW_FIRST = 65535,       /* of data that may be sent, before any update */
@@ -42,61 +41,6 @@ struct client {
 };
 
 static struct client client;
-static char folder[] = "/tmp/muster-etcd-XXXXXX";
-static pid_t etcd;
-
-static unsigned free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    raw_check(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
-                  getsockname(fd, (struct sockaddr *)&at, &size) == 0,
-              "a free port");
-    close(fd);
-    return ntohs(at.sin_port);
-}
-
-static void end_etcd(void)
-{
-    char command[64];
-
-    if (etcd > 0) {
-        kill(etcd, SIGKILL);
-        waitpid(etcd, NULL, 0);
-        etcd = 0;
-    }
-    (void)snprintf(command, sizeof command, "rm -r %s", folder);
-    if (system(command) != 0)
-        fprintf(stderr, "%s is left behind\n", folder);
-}
-
-static void begin_etcd(unsigned port, unsigned peer_port)
-{
-    char url[64];
-    char peer[64];
-    char cluster[80];
-
-    raw_check(mkdtemp(folder) != NULL, "a folder");
-    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
-    (void)snprintf(peer, sizeof peer, "http://127.0.0.1:%u", peer_port);
-    (void)snprintf(cluster, sizeof cluster, "default=%s", peer);
-    etcd = fork();
-    raw_check(etcd >= 0, "fork");
-    if (etcd == 0) {
-        alarm(RAW_SECONDS_MAX);
-        raw_check(freopen("/dev/null", "w", stderr) != NULL, "quiet");
-        execlp("etcd", "etcd", "--data-dir", folder, "--listen-client-urls", url,
-               "--advertise-client-urls", url, "--listen-peer-urls", peer,
-               "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
-               (char *)NULL);
-        _exit(1);
-    }
-    (void)atexit(end_etcd);
-}
-
 /* ---- HTTP/2 ---- */
 
 static void put_frame(unsigned type, unsigned flags, uint32_t stream, const void *body,
@@ -223,23 +167,13 @@ static unsigned take_frames(void)
     return answers;
 }
 
-/* Until etcd listens. */
 static void connect_client(unsigned port)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const struct timespec moment = {.tv_nsec = 50000000};
-    uint64_t limit_ns = bench_now_ns() + (uint64_t)START_MS * 1000000;
     int one = 1;
 
-    client.fd = socket(AF_INET, SOCK_STREAM, 0);
-    while (connect(client.fd, (struct sockaddr *)&at, sizeof at) != 0) {
-        raw_check(bench_now_ns() < limit_ns, "etcd does not answer: its start");
-        close(client.fd);
-        (void)nanosleep(&moment, NULL);
-        client.fd = socket(AF_INET, SOCK_STREAM, 0);
-    }
+    client.fd = etcd_connect(port);
+    raw_check(client.fd >= 0, "the connection");
     (void)setsockopt(client.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     client.stream = 1;
     client.window = WINDOW_FIRST;
@@ -272,18 +206,19 @@ int main(int argc, char **argv)
                                           OUTSTANDING_MAX);
     unsigned seconds = raw_arg_number(argc, argv, "seconds", (unsigned)bench_size(1, 3),
                                       1, 30);
-    unsigned port = free_port();
+    struct etcd etcd;
     uint64_t begin_ns;
     uint64_t count;
 
     raw_args_check(argc, argv, names);
-    begin_etcd(port, free_port());
-    connect_client(port);
+    raw_check(etcd_begin(&etcd) == 0, "etcd");
+    connect_client(etcd.port);
     (void)put_for(1, bench_now_ns() + 500000000);
     begin_ns = bench_now_ns();
     count = put_for(outstanding, begin_ns + (uint64_t)seconds * 1000000000);
     printf("{\"bench\":\"raw_etcd\",\"metric\":\"put\",\"outstanding\":%u,"
            "\"value\":%.0f,\"unit\":\"1/s\"}\n",
            outstanding, bench_rate(count, begin_ns, bench_now_ns()));
+    etcd_end(&etcd);
     return 0;
 }
