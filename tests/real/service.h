@@ -95,7 +95,7 @@ static inline int service_leader(struct service *s, const size_t *said)
             if (host->ended)
                 continue;
             cli_read(&s->hosts[i]);
-            if (strstr(host->text + (said == NULL ? 0 : said[i]), SERVICE_LEADS) != NULL)
+            if (strstr(host->text + (said == NULL ? 0 : said[i]), SERVICE_LEADS))
                 return i;
         }
         cli_pause();
