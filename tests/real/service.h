@@ -119,7 +119,7 @@ struct crew {
     struct service *service;
     unsigned rounds;
     unsigned increments;        /* in each round */
-    unsigned hold_at;           /* the last worker does not come to this round's barrier */
+    unsigned hold_at;           /* the last worker does not come to its barrier */
     atomic_bool holds;          /* as long as this is set */
     atomic_uint done[SERVICE_WORKERS];      /* rounds */
     atomic_uint failed;
