@@ -2,6 +2,7 @@
 #include "actors/packing.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,7 +243,9 @@ static void registered(struct mu__ctx *ctx, struct agent *a)
     mu__agent_pump_all(ctx, a);
 }
 
-/* Asked again at a tick; who waits for it hears of what will not pass by itself. */
+/* Asked again at a tick; who waits for it hears of what will not pass by itself. A task
+ * that must be reset first, since it failed while it was away or was restarted, is in
+ * error here, too: so its program hears of it, and may reset it. */
 static void refused(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
     a->register_token = 0;
@@ -250,7 +253,9 @@ static void refused(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
         mu__log(ctx, MU__LOG_WARN, "is not registered by %s: %s", a->host->task,
                 error->message);
     mu__view_copy(mu__view_str(error->message), a->refusal, sizeof a->refusal);
-    if (error->code != -MU_EUNAVAILABLE && error->code != -MU_EINTERNAL)
+    if (error->code == -MU_EABORTED)
+        mu__agent_enter_error(ctx, a, error);
+    else if (error->code != -MU_EUNAVAILABLE && error->code != -MU_EINTERNAL)
         mu__agent_tell_registered(ctx, a, error);
 }
 
@@ -433,7 +438,7 @@ static void on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind->answered == NULL)
+    if (asked == NULL || asked->kind->answered == NULL || !mu__agent_is_asked(a, asked))
         return;
     if (body->code == MU_EUNAVAILABLE && body->task.size == 0) {
         mu__agent_again(a, asked);
@@ -475,6 +480,40 @@ static void call_state(struct mu__ctx *ctx, struct agent *a, struct mu__agent_ca
     mu__call_complete(&call->call, 0);
 }
 
+/* What is known here, without asking anybody. */
+static mu_value *service_value(const struct agent *a)
+{
+    mu_value *map = mu_value_map();
+    char store[24];
+    int rv;
+
+    (void)snprintf(store, sizeof store, "%016" PRIx64, a->host_store);
+    rv = mu_value_set(map, "task",
+                      mu_value_string(a->host == NULL ? "" : a->host->task));
+    if (rv == 0 && a->host != NULL)
+        rv = mu_value_set(map, "epoch", mu_value_int((int64_t)a->host_epoch));
+    if (rv == 0 && a->host != NULL)
+        rv = mu_value_set(map, "store", mu_value_string(store));
+    if (rv == 0)
+        rv = mu_value_set(map, "registered", mu_value_bool(a->registered));
+    if (rv == 0)
+        return map;
+    mu_value_free(map);
+    return NULL;
+}
+
+static void call_service(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__agent_call *call)
+{
+    mu_error error;
+
+    (void)ctx;
+    call->content = service_value(a);
+    if (call->content == NULL)
+        (void)mu_error_set(&error, -MU_ENOMEM, "no memory for what is known");
+    mu__agent_complete(call, call->content == NULL ? &error : NULL);
+}
+
 static void call_set_error(struct mu__ctx *ctx, struct agent *a,
                            struct mu__agent_call *call)
 {
@@ -498,6 +537,7 @@ static const struct {
     [MU__AGENT_REPORT] = {mu__agent_call_report, 0},
     [MU__AGENT_SET_ERROR] = {call_set_error, UNREGISTERED},
     [MU__AGENT_STATE] = {call_state, ALWAYS},
+    [MU__AGENT_SERVICE] = {call_service, IN_ERROR | UNREGISTERED},
     [MU__AGENT_RESET] = {mu__agent_call_reset, IN_ERROR | UNREGISTERED},
     [MU__AGENT_LEAVE] = {mu__agent_call_leave, 0},
     [MU__AGENT_TASKS] = {mu__agent_call_tasks, 0},

@@ -73,6 +73,7 @@ enum mu__agent_operation {
     MU__AGENT_REPORT,       /* failure */
     MU__AGENT_SET_ERROR,    /* failure */
     MU__AGENT_STATE,        /* answers with the error in call.error, and 0 */
+    MU__AGENT_SERVICE,      /* content: what it knows of the service */
     MU__AGENT_RESET,
     MU__AGENT_LEAVE,
     MU__AGENT_TASKS,        /* what, tasks, version: content, version */

@@ -201,6 +201,11 @@ static bool is_asked_now(const struct agent *a, const struct mu__asked *asked)
     return a->registered && asked->session == a->session;
 }
 
+bool mu__agent_is_asked(const struct agent *a, const struct mu__asked *asked)
+{
+    return asked->kind->say == NULL || is_asked_now(a, asked);
+}
+
 static void say_late(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked)
 {
     const struct mu__asked_kind *kind = asked->kind;

@@ -271,7 +271,7 @@ void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (a->host == NULL || msg->from.node != a->host->node)
         return;
     asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind != &arriving)
+    if (asked == NULL || asked->kind != &arriving || !mu__agent_is_asked(a, asked))
         return;
     if (body->code == MU_EUNAVAILABLE && body->stays) {
         mu__agent_again(a, asked);

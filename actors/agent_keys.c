@@ -480,7 +480,7 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (a->host == NULL || msg->from.node != a->host->node)
         return;
     asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind->say != say_key)
+    if (asked == NULL || asked->kind->say != say_key || !mu__agent_is_asked(a, asked))
         return;
     request = request_of(asked);
     if (body->code == MU_EUNAVAILABLE) {
@@ -562,26 +562,39 @@ void mu__agent_call_list(struct mu__ctx *ctx, struct agent *a,
     mu__agent_complete(call, &error);
 }
 
+/* Text, or bytes where it is no text. */
+static int find_key(const mu_value *item, struct mu__view *ret_key)
+{
+    const mu_value *value = mu_value_find(item, "key");
+    const char *text = NULL;
+    const void *data = NULL;
+    size_t size = 0;
+
+    if (mu_value_get_string(value, &text, &size) == 0)
+        data = text;
+    else if (mu_value_get_bytes(value, &data, &size) != 0 || size > MU__KEY_MAX)
+        return -MU_EDATALOSS;
+    *ret_key = (struct mu__view){data, (uint32_t)size};
+    return 0;
+}
+
 /* Moves a page behind those before, and notes its last key. */
 static int add_page(struct mu__agent_call *call, const mu_value *items)
 {
-    const char *key = NULL;
-    size_t size = 0;
+    struct mu__view key;
 
     for (size_t i = 0; i < mu_value_count(items); i++)
         if (mu_value_append(call->content, mu_value_ref(mu_value_at(items, i))) != 0)
             return -MU_ENOMEM;
     if (mu_value_count(items) == 0)
         return -MU_EDATALOSS;
-    if (mu_value_get_string(mu_value_find(mu_value_at(items, mu_value_count(items) - 1),
-                                          "key"), &key, &size) != 0)
+    if (find_key(mu_value_at(items, mu_value_count(items) - 1), &key) != 0)
         return -MU_EDATALOSS;
     free(call->after);
-    call->after = malloc(size + 1);
+    call->after = malloc((size_t)key.size + 1);
     if (call->after == NULL)
         return -MU_ENOMEM;
-    memcpy(call->after, key, size);
-    call->after[size] = '\0';
+    mu__view_copy(key, call->after, (size_t)key.size + 1);
     return 0;
 }
 
@@ -614,7 +627,7 @@ void mu__agent_on_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (a->host == NULL || msg->from.node != a->host->node)
         return;
     asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind != &listing)
+    if (asked == NULL || asked->kind != &listing || !mu__agent_is_asked(a, asked))
         return;
     if (body->code == MU_EUNAVAILABLE) {
         mu__agent_again(a, asked);

@@ -225,6 +225,11 @@ struct mu__asked *mu__agent_find(const struct agent *a, uint64_t token);
 /* Send what has not been sent in this session, as far as there is room. */
 void mu__agent_pump(struct mu__ctx *ctx, struct agent *a);
 
+/* Whether an answer is to what was asked in this session. What the service says of a
+ * former one, which may be that it does not know this task, does not count: it is asked
+ * again. */
+bool mu__agent_is_asked(const struct agent *a, const struct mu__asked *asked);
+
 /* Something was not sent, or the service asks to be asked again. */
 void mu__agent_again(struct agent *a, struct mu__asked *asked);
 

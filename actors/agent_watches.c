@@ -534,7 +534,7 @@ void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     if (a->host == NULL || msg->from.node != a->host->node)
         return;
     asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind != &watching)
+    if (asked == NULL || asked->kind != &watching || !mu__agent_is_asked(a, asked))
         return;
     if (body->code == MU_EUNAVAILABLE) {
         mu__agent_again(a, asked);

@@ -41,7 +41,7 @@ struct mu__ckpt_header {
 };
 
 struct mu__ckpt_part {
-    char name[MU__VARIABLE_NAME_MAX + 1];   /* "": the value; its shape is no variable's */
+    char name[MU__VARIABLE_NAME_MAX + 1];   /* "": the value, with a shape of its own */
     struct mu__shape shape;
     uint64_t offset;
     uint64_t bytes;
@@ -70,7 +70,8 @@ void mu__ckpt_index_write(const struct mu__ckpt_part *parts, uint32_t count,
 /* `size` is that of the file. */
 int mu__ckpt_header_read(const struct mu__crc32c *crc,
                          const uint8_t bytes[MU__CKPT_HEADER_BYTES], uint64_t size,
-                         char why[MU__CKPT_WHY_BYTES], struct mu__ckpt_header *ret_header);
+                         char why[MU__CKPT_WHY_BYTES],
+                         struct mu__ckpt_header *ret_header);
 
 /* `bytes` is the header's index_size. The caller frees *ret_parts with free(). */
 int mu__ckpt_index_read(const struct mu__crc32c *crc,

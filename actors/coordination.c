@@ -11,9 +11,7 @@
 enum {
     TICK_BUSY_MS = 50,      /* while the store is read or has not answered yet */
     TICK_IDLE_MS = 1000,
-    TICK_LATE_MS = 100,     /* a later tick: this host was paused, or overloaded */
-    LATER_MAX = 1 << 18     /* messages that wait for the store; more are dropped, as when
-                               there is no memory */
+    TICK_LATE_MS = 100      /* a later tick: this host was paused, or overloaded */
 };
 
 enum timer_purpose { TIMER_TICK, TIMER_COMMIT };
@@ -147,7 +145,7 @@ static void keep(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                  struct mu__msg *msg)
 {
     struct coord_later *later =
-        c->later_count < LATER_MAX ? malloc(sizeof *later) : NULL;
+        c->later_count < COORD_LATER_MAX ? malloc(sizeof *later) : NULL;
 
     if (later == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "an answer is dropped: %" PRIu32
@@ -407,6 +405,15 @@ static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
     mu__coord_wake_at(ctx, c, 0);
 }
 
+/* Agents that wait for a service hear why there is none. */
+static void store_trouble(void *owner, struct mu__ctx *ctx, const char *words)
+{
+    struct coordination *c = owner;
+
+    (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet: %s", words);
+    say_here_to_all(ctx, c);
+}
+
 /* ---- The tick ---- */
 
 static uint64_t usual_tick_ms(const struct coordination *c)
@@ -571,6 +578,7 @@ static int open_store(struct mu__ctx *ctx, struct coordination *c)
             .committed = committed,
             .lost = lost,
             .reading = reading,
+            .trouble = store_trouble,
         },
     };
     mu_error error = {.code = 0};

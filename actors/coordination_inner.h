@@ -31,6 +31,15 @@ struct coord_keys;      /* of coordination_keys.c */
 struct coord_barriers;  /* of coordination_barriers.c */
 struct coord_preempt;   /* of coordination_preempt.c */
 
+/* Messages that wait for the store. Of changes of keys, and reads, no more are taken when
+ * there are so many, and a watch that would add one is over; above the most they are
+ * dropped, as when there is no memory. */
+enum {
+    COORD_LATER_ASKS = 1 << 17,
+    COORD_LATER_EVENTS = 3 << 16,
+    COORD_LATER_MAX = 1 << 18
+};
+
 /* A message that waits for the store. */
 struct coord_later {
     struct coord_later *next;

@@ -3,8 +3,9 @@
  * A change is made in memory, written to the store with its result, and answered; the
  * answer waits until both are safe. Asked again, by the same incarnation under the same
  * token, it gets the answer that it got, also from the next host, which has read both. A
- * change that was refused changed nothing, so its result is not written: it may be
- * judged anew by the next host, since nobody has heard the first judgement.
+ * change that was refused changed nothing, so its result is not written, unless this host
+ * is not certain to hold the store: it may be judged anew by the next host, since nobody
+ * has heard the first judgement.
  *
  * Reads are in coordination_reads.c. */
 #include "actors/coordination_keys.h"
@@ -29,6 +30,24 @@ int mu__coord_key_error(mu_error *error, int code, struct mu__view key, const ch
                         (int)key.size, (const char *)key.data, words);
 }
 
+int mu__coord_key_admit(const struct coordination *c, mu_error *ret_error)
+{
+    if (c->later_count < COORD_LATER_ASKS)
+        return 0;
+    return mu_error_set(ret_error, -MU_EEXHAUSTED, "%" PRIu32 " answers wait for the "
+                        "store of %s: no more is taken", c->later_count,
+                        c->config.task);
+}
+
+void mu__coord_key_say_refusal(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                               int code, struct mu__msg *msg)
+{
+    if (code == -MU_EEXHAUSTED)
+        mu__coord_say_now(ctx, node, msg);
+    else
+        mu__coord_say(ctx, c, node, msg);
+}
+
 void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                           uint64_t token, const mu_error *error)
 {
@@ -43,7 +62,7 @@ void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t 
     body->message = mu__view_str(error->message);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
         body->message.size = 0;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_key_say_refusal(ctx, c, node, error->code, msg);
 }
 
 struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordination *c,
@@ -54,8 +73,12 @@ struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordina
     if (task != NULL && task->incarnation != 0)
         return task;
     task = mu__roster_at_node(c->roster, node);
+    /* Its agent is not told that it was lost: it registers again, and asks this again. */
+    if (task != NULL && task->lost)
+        (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: it must register again",
+                           task->error.message);
     /* Not with its own code: what is unavailable is asked again. */
-    if (task != NULL && task->state == MU__TASK_FAILED)
+    else if (task != NULL && task->state == MU__TASK_FAILED)
         (void)mu_error_set(ret_error, -MU_EABORTED, "this task is in error: %s",
                            task->error.message);
     else
@@ -229,7 +252,8 @@ static bool begin(struct mu__ctx *ctx, struct coordination *c, const struct mu__
         say_again(ctx, c, a);
     if (state != MU__ASKED_NEW)
         return false;
-    if (mu__asked_reserve(a->agent, &a->error) == 0)
+    if (mu__coord_key_admit(c, &a->error) == 0 &&
+        mu__asked_reserve(a->agent, &a->error) == 0)
         return true;
     mu__coord_key_refuse(ctx, c, a->node, token, &a->error);
     return false;
@@ -251,6 +275,13 @@ static void keep_result(struct mu__ctx *ctx, struct coordination *c, uint64_t ag
     (void)mu__coord_write_record(ctx, c, record);
 }
 
+/* A refusal says what is in the store: where that is not certain, it waits for a commit,
+ * as a change does. */
+static bool is_written(struct mu__ctx *ctx, const struct coordination *c, int code)
+{
+    return is_kept(c) && (code == 0 || !c->store->ops->may_read(c->store, ctx));
+}
+
 /* It was made, or (`code`) refused. */
 static void end(struct mu__ctx *ctx, struct coordination *c, struct asking *a,
                 uint64_t done, int code)
@@ -258,7 +289,7 @@ static void end(struct mu__ctx *ctx, struct coordination *c, struct asking *a,
     a->result.code = code;
     mu__asked_add(a->agent, &a->result);
     note_records(c);
-    if (code == 0 && is_kept(c))
+    if (is_written(ctx, c, code))
         keep_result(ctx, c, a->task->incarnation, done, &a->result);
     say_result(ctx, c, a);
 }

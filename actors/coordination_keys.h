@@ -45,6 +45,14 @@ struct coord_keys {
     uint64_t prove_ms;          /* by mu__coord_clock: until then they may register */
 };
 
+/* -MU_EEXHAUSTED when so much waits for the store that nothing more is taken. */
+int mu__coord_key_admit(const struct coordination *c, mu_error *ret_error);
+
+/* Say that something was refused with this code: at once where it is for a bound of this
+ * host, which has nothing to do with what is in the store. */
+void mu__coord_key_say_refusal(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                               int code, struct mu__msg *msg);
+
 /* What is kept under a key was changed just now: tell who waits and who watches. */
 void mu__coord_reads_changed(struct mu__ctx *ctx, struct coordination *c,
                              const struct mu__key_value *entry);

@@ -10,6 +10,8 @@
 #include "actors/coordination_inner.h"
 #include "actors/packing.h"
 
+#include "muster/coordination.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +20,7 @@
 #define KEY MU__KEYS_OWN "/preemption"
 
 enum {
-    EARLY_MS = 15 * 60 * 1000,  /* a round does not begin longer before the end */
-    ROUND_MS = 3 * 60 * 1000,   /* and takes no longer */
+    ROUND_MS = 3 * 60 * 1000,   /* a round takes no longer */
     MISSING_NAMED_MAX = 3,
     NOTICES_MAX = 4096          /* that wait for one round, or are early */
 };
@@ -405,7 +406,7 @@ static void begin_early(struct mu__ctx *ctx, struct coordination *c)
     mu__log(ctx, MU__LOG_INFO, "%s will be gone in %" PRIu64 " s: a round of preemption "
             "begins 15 minutes before", p->task, p->grace_ms / 1000);
     write_record(ctx, c);
-    mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - EARLY_MS);
+    mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPT_EARLY_MS);
 }
 
 void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -428,7 +429,7 @@ static void notice(struct mu__ctx *ctx, struct coordination *c,
 {
     struct coord_preempt *p = c->preempt;
     uint64_t grace_ms = body->grace_ms > UINT32_MAX ? UINT32_MAX : body->grace_ms;
-    bool is_early = grace_ms > EARLY_MS;
+    bool is_early = grace_ms > MU_PREEMPT_EARLY_MS;
 
     if (p->phase == RUNNING) {
         (void)add_notice(ctx, c, task, body->token);
@@ -589,10 +590,10 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     take_over(ctx, c);
-    if (p->phase == EARLY && grace_left(p, now_ms) <= EARLY_MS)
+    if (p->phase == EARLY && grace_left(p, now_ms) <= MU_PREEMPT_EARLY_MS)
         begin(ctx, c);
     else if (p->phase == EARLY)
-        mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - EARLY_MS);
+        mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPT_EARLY_MS);
     if (p->phase != RUNNING)
         return;
     if (now_ms - p->begun_ms >= ROUND_MS) {

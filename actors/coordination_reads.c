@@ -291,12 +291,13 @@ static struct mu__buf *make_event(struct mu__key_value *entry)
     return buf;
 }
 
-/* False: no memory. */
+/* False: no memory, or too much waits for the store. */
 static bool say_event(struct mu__ctx *ctx, struct coordination *c,
                       const struct coord_wait *wait, const struct mu__key_value *entry,
                       bool deleted)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_EVENT);
+    bool is_full = c->later_count >= COORD_LATER_EVENTS;
+    struct mu__msg *msg = is_full ? NULL : mu__msg_new(ctx, MU__KEY_EVENT);
     struct mu__key_event *body;
 
     if (msg == NULL)
@@ -340,7 +341,7 @@ static void refuse_watch(struct mu__ctx *ctx, struct coordination *c, uint32_t n
     body->message = mu__view_str(error->message);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
         body->message.size = 0;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_key_say_refusal(ctx, c, node, error->code, msg);
 }
 
 static void refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -357,16 +358,18 @@ static void refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t no
     body->message = mu__view_str(error->message);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
         body->message.size = 0;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_key_say_refusal(ctx, c, node, error->code, msg);
 }
 
-/* One that would miss something is over, and its agent begins another. */
+/* One that would miss something is over, and its program may begin another. */
 static void end_watch(struct mu__ctx *ctx, struct coordination *c,
                       struct coord_wait *wait)
 {
     mu_error error;
 
-    (void)mu_error_set(&error, -MU_ENOMEM, "no memory for what a watch is told");
+    (void)mu_error_set(&error, -MU_EEXHAUSTED,
+                       "no memory for what a watch is told, or too much waits for the "
+                       "store: it is over");
     refuse_watch(ctx, c, wait->reader->node, wait->token, &error);
     end_wait(c->keys->reads, wait);
 }
@@ -421,22 +424,26 @@ static void tell_subject(struct mu__ctx *ctx, struct coordination *c,
     drop_subject(c->keys->reads, subject);
 }
 
+/* The buffer is made for the first who hears of it. */
 static void tell_at(struct mu__ctx *ctx, struct coordination *c, struct mu__view key,
-                    enum wait_kind kind, const struct mu__key_value *entry, bool deleted)
+                    enum wait_kind kind, struct mu__key_value *entry, bool deleted)
 {
     struct coord_reads *r = c->keys->reads;
     struct subject *subject = r->counts[kind] == 0 ? NULL : find_subject(r, key);
 
-    if (subject != NULL)
-        tell_subject(ctx, c, subject, kind, entry, deleted);
+    if (subject == NULL || subject->waits[kind].first == NULL)
+        return;
+    if (entry->backing == NULL)
+        (void)make_event(entry);
+    tell_subject(ctx, c, subject, kind, entry, deleted);
 }
 
 /* Those who watch what is above the key: "a" and "" for "a/b". */
 static void tell_above(struct mu__ctx *ctx, struct coordination *c,
-                       const struct mu__key_value *entry, bool deleted)
+                       struct mu__key_value *entry, bool deleted)
 {
-    const char *at = entry->key.data;
     struct mu__view above = entry->key;
+    const char *at = above.data;
 
     while (above.size > 0) {
         do
@@ -446,26 +453,18 @@ static void tell_above(struct mu__ctx *ctx, struct coordination *c,
     }
 }
 
-static bool nobody_waits(const struct coord_reads *r)
-{
-    return r->counts[WAIT_GET] + r->counts[WAIT_WATCH] + r->counts[WAIT_WATCH_BELOW] == 0;
-}
-
 static void tell(struct mu__ctx *ctx, struct coordination *c, struct mu__key_value *entry,
                  bool deleted)
 {
-    struct mu__buf *buf;
+    struct mu__view key = entry->key;
 
     entry->backing = NULL;
-    if (nobody_waits(c->keys->reads))
-        return;
-    buf = make_event(entry);
-    tell_at(ctx, c, entry->key, WAIT_WATCH, entry, deleted);
+    tell_at(ctx, c, key, WAIT_WATCH, entry, deleted);
     if (c->keys->reads->counts[WAIT_WATCH_BELOW] > 0)
         tell_above(ctx, c, entry, deleted);
     if (!deleted)
-        tell_at(ctx, c, entry->key, WAIT_GET, entry, false);
-    mu__buf_unref(buf);
+        tell_at(ctx, c, key, WAIT_GET, entry, false);
+    mu__buf_unref(entry->backing);
 }
 
 void mu__coord_reads_changed(struct mu__ctx *ctx, struct coordination *c,
@@ -778,7 +777,8 @@ static int check_read(struct mu__ctx *ctx, struct coordination *c,
 {
     struct read_head head = head_of(msg);
 
-    if (mu__coord_key_asker(ctx, c, msg->from.node, error) == NULL)
+    if (mu__coord_key_asker(ctx, c, msg->from.node, error) == NULL ||
+        mu__coord_key_admit(c, error) != 0)
         return error->code;
     if (mu__key_is_normal(head.key) && (head.key.size > 0 || kind->may_be_empty))
         return 0;

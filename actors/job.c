@@ -221,12 +221,53 @@ static struct job_peer *new_peer(struct job *job)
     return &job->peers[job->peers_count++];
 }
 
+static void forget_peer(struct job *job, uint32_t node)
+{
+    for (uint32_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i].node == node) {
+            job->peers[i] = job->peers[--job->peers_count];
+            return;
+        }
+}
+
+static void lose_node(struct mu__ctx *ctx, struct job *job, uint32_t node)
+{
+    forget_peer(job, node);
+    for (struct mu__call *call = job->asking; call != NULL; call = call->next) {
+        struct mu__job_call *asked = (struct mu__job_call *)call;
+
+        if (asked->node == node) {
+            asked->node = 0;
+            asked->was_lost = true;
+        }
+    }
+    mu__job_stop_node_down(ctx, job, node);
+}
+
+/* A task has one link; that the former one is down may have gone unnoticed for want of
+ * memory. Clients, and those who offer, may share an index. */
+static void replace_peer(struct mu__ctx *ctx, struct job *job,
+                         const struct mu__node_up *body)
+{
+    const struct job_peer *former;
+    char type[16];
+
+    mu__view_copy(body->type, type, sizeof type);
+    if (strcmp(type, "client") == 0 || strcmp(type, MU__OFFER_TYPE) == 0)
+        return;
+    former = mu__job_peer(job, type, body->index);
+    if (former != NULL)
+        lose_node(ctx, job, former->node);
+}
+
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
     const struct mu__node_up *body = mu__body(msg);
-    struct job_peer *peer = new_peer(job);
+    struct job_peer *peer;
 
+    replace_peer(ctx, job, body);
+    peer = new_peer(job);
     if (peer == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
         return;
@@ -239,33 +280,15 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__job_offer_node_up(ctx, job, body->node);
 }
 
-static void forget_peer(struct job *job, uint32_t node)
-{
-    for (uint32_t i = 0; i < job->peers_count; i++)
-        if (job->peers[i].node == node) {
-            job->peers[i] = job->peers[--job->peers_count];
-            return;
-        }
-}
-
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
     const struct mu__node_down *body = mu__body(msg);
 
-    forget_peer(job, body->node);
     mu__view_copy(body->reason, job->trouble, sizeof job->trouble);
+    lose_node(ctx, job, body->node);
     if (job->peers_count == 0)
         complete_all(ctx, &job->ending, 0, "");
-    for (struct mu__call *call = job->asking; call != NULL; call = call->next) {
-        struct mu__job_call *asked = (struct mu__job_call *)call;
-
-        if (asked->node == body->node) {
-            asked->node = 0;
-            asked->was_lost = true;
-        }
-    }
-    mu__job_stop_node_down(ctx, job, body->node);
 }
 
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -303,14 +326,13 @@ static void wait_missing(const struct job *job, struct mu__job_call *call)
 
 static void end_missing(const struct job *job, struct mu__job_call *call)
 {
-    const struct job_peer *first = job->peers;
+    static const struct job_peer none = {.type = ""};
+    const struct job_peer *first = job->peers_count == 0 ? &none : job->peers;
 
-    if (first != NULL && job->peers_count > 0)
-        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
-                           "%" PRIu32 " tasks have not hung up after %" PRId64
-                           " ms, first /job:%s/task:%" PRIu32,
-                           job->peers_count, call->call.limit_ms, first->type,
-                           first->index);
+    (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                       "%" PRIu32 " tasks have not hung up after %" PRId64
+                       " ms, first /job:%s/task:%" PRIu32,
+                       job->peers_count, call->call.limit_ms, first->type, first->index);
 }
 
 static void take_missing(const struct job *job, struct mu__job_call *call)

@@ -89,6 +89,9 @@ const struct job_peer *mu__job_chief(const struct job *job);
 /* "/job:ps/task:0", cut to `size`. */
 void mu__job_name(char *out, size_t size, const char *type, uint32_t index);
 
+/* Of a node that the actor knows nothing of: its coming was not noticed. */
+#define MU__JOB_NO_NEWS "no memory was left for the news of who asks"
+
 /* The job is done, as far as this task knows: calls that wait return. */
 void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code,
                     struct mu__view words);

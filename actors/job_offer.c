@@ -145,8 +145,10 @@ void mu__job_on_offer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu_error error = {0};
     int rv;
 
-    if (peer == NULL)
+    if (peer == NULL) {
+        mu__job_answer(ctx, msg->from, body->token, -MU_EUNAVAILABLE, MU__JOB_NO_NEWS);
         return;
+    }
     rv = judge(job, peer, &offer, &error);
     if (rv != 0)
         mu__log(ctx, MU__LOG_WARN, "an offered cluster spec is refused: %s",

@@ -21,7 +21,8 @@ static void copy_line(struct mu__view view, char *out, size_t size)
 
 /* ---- asking ---- */
 
-static int send_stop(struct mu__ctx *ctx, uint32_t node, const struct mu__server_stop *stop)
+static int send_stop(struct mu__ctx *ctx, uint32_t node,
+                     const struct mu__server_stop *stop)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__SERVER_STOP);
 
@@ -315,8 +316,10 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct job_peer *peer = mu__job_peer_at(job, msg->from.node);
     struct mu__task_range task;
 
-    if (peer == NULL)
+    if (peer == NULL) {
+        mu__job_answer(ctx, msg->from, body->token, -MU_EUNAVAILABLE, MU__JOB_NO_NEWS);
         return;
+    }
     if (strcmp(peer->type, "client") != 0 && peer != mu__job_chief(job)) {
         mu__job_answer(ctx, msg->from, body->token, -MU_EPERMISSION,
                        "only the chief and clients may stop a task");

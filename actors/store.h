@@ -46,6 +46,10 @@ struct mu__store_upcalls {
 
     /* It is read from its begin on: what was visited before is void. */
     void (*reading)(void *owner);
+
+    /* Why it is not held yet, when that is no usual wait: in words that may be shown. May
+     * be NULL. */
+    void (*trouble)(void *owner, struct mu__ctx *ctx, const char *words);
 };
 
 struct mu__store_config {

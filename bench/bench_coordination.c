@@ -28,7 +28,7 @@ static void check(int rv, const mu_error *error)
 struct flow {
     mu_node *node;
     mu_kv_ask ask;
-    char keys[KEYS][16];
+    char keys[KEYS][24];
     char value[VALUE_BYTES];
     uint64_t left;              /* to begin; on the loop once it has begun */
     uint64_t unanswered;

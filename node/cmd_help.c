@@ -53,8 +53,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster drain worker:1 --cluster @cluster.json --limit-ms 60000\n",
      "WORKER"},
     {"stop", CMD_STOP, cmd_stop, "have a task end as if its job was done",
-     "The TASK (\"ps:0\" or \"/job:ps/task:0\") ends with exit code 0 and has REASON in its\n"
-     "log; a worker finishes what it has before, for half of --limit-ms if that is\n"
+     "The TASK (\"ps:0\" or \"/job:ps/task:0\") ends with exit code 0 and has REASON in\n"
+     "its log; a worker finishes what it has before, for half of --limit-ms if that is\n"
      "given. The chief passes it on; in a cluster without one the task itself is asked.\n"
      "The chief is not stopped like this, and a task that runs a program of its own\n"
      "ends when that does.\n",

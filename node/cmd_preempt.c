@@ -12,7 +12,10 @@ static int print_agreed(const struct cmd_ask *ask, const mu_preemption *preempti
     cJSON *map;
 
     if (!cmd_wants_json(ask)) {
-        (void)printf("the tasks stop at step %" PRIu64 "\n", preemption->step);
+        if (preemption->step == 0)
+            (void)printf("every task knows; none of them counts steps\n");
+        else
+            (void)printf("the tasks stop at step %" PRIu64 "\n", preemption->step);
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
@@ -24,6 +27,19 @@ static int print_agreed(const struct cmd_ask *ask, const mu_preemption *preempti
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
+/* The round that the notice was about is the last one when the notice is answered; or one
+ * that comes, when the end is so far away that it has not begun. */
+static int wait_round(struct cmd_ask *ask, int64_t grace_ms, mu_error *error,
+                      mu_preemption *ret_preemption)
+{
+    mu_preemption last = {.round = 0};
+
+    if (grace_ms > MU_PREEMPT_EARLY_MS)
+        (void)mu_preempt_wait(ask->node, 0, 0, 0, NULL, &last);
+    return mu_preempt_wait(ask->node, last.round, 1, cmd_limit(ask), error,
+                           ret_preemption);
+}
+
 static int preempt(struct cmd_ask *ask, mu_error *error)
 {
     int64_t grace_ms = (int64_t)cmd_number(ask->options, CMD_FLAG_GRACE_MS);
@@ -32,7 +48,7 @@ static int preempt(struct cmd_ask *ask, mu_error *error)
                                cmd_limit(ask), error);
 
     if (rv == 0)
-        rv = mu_preempt_wait(ask->node, 0, 1, cmd_limit(ask), error, &preemption);
+        rv = wait_round(ask, grace_ms, error, &preemption);
     return rv == 0 ? print_agreed(ask, &preemption) : cmd_ask_code(rv);
 }
 

@@ -4,6 +4,7 @@
 #include "node/cmd_json.h"
 #include "node/cmd_table.h"
 
+#include "muster/coordination.h"
 #include "muster/node.h"
 
 #include <inttypes.h>
@@ -133,8 +134,11 @@ static mu_value *complete_tasks(const struct cmd_ask *ask, const mu_value *statu
 static mu_value *complete_status(const struct cmd_ask *ask, const mu_value *status)
 {
     mu_value *map = mu_value_map();
+    mu_value *service;
 
     (void)mu_value_set(map, "chief", mu_value_string(ask->address));
+    if (mu_agent_service(ask->node, NULL, &service) == 0)
+        (void)mu_value_set(map, "service", service);
     for (size_t i = 0; i < mu_value_count(status); i++) {
         const char *key = mu_value_key(status, i);
 
@@ -339,11 +343,21 @@ static void print_closures(const mu_value *closures)
     (void)printf("\n");
 }
 
+static void print_service(const mu_value *service)
+{
+    const char *task = cmd_map_text(service, "task");
+
+    if (task[0] != '\0')
+        (void)printf("coordination service on %s, epoch %" PRId64 "\n", task,
+                     cmd_map_number(service, "epoch"));
+}
+
 static void print_text(const mu_value *status)
 {
     int64_t silent = cmd_map_number(status, "servers_missing");
 
     (void)printf("chief at %s\n", cmd_map_text(status, "chief"));
+    print_service(mu_value_find(status, "service"));
     print_list(mu_value_find(status, "tasks"), "tasks",
                "TASK|ADDRESS|STATE|FOR|IN FLIGHT|ORPHANS|FINISHED|FAILED", task_row);
     print_closures(mu_value_find(status, "closures"));

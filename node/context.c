@@ -202,7 +202,7 @@ int mu_context_has_barrier(const mu_context *context)
 {
     if (!context->plan->meets)
         return 0;
-    return context->run->barrier != NULL || context->run->news != NULL;
+    return context->run->barrier != NULL || context->run->tells;
 }
 
 int mu_context_wait_for_others(mu_context *context, int64_t limit_ms, mu_error *ret_error)

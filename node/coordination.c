@@ -112,6 +112,16 @@ int mu_agent_state(mu_node *node, mu_error *ret_error)
     return state;
 }
 
+int mu_agent_service(mu_node *node, mu_error *ret_error, mu_value **ret_service)
+{
+    struct mu__agent_call call = {.number = 0};
+    int rv = mu__agent_ask_node(node, &call, MU__AGENT_SERVICE, -1, ret_error);
+
+    if (rv == 0)
+        *ret_service = call.content;
+    return rv;
+}
+
 int mu_agent_register(mu_node *node, int barrier, int64_t limit_ms, mu_error *ret_error)
 {
     struct mu__agent_call call = {.barrier = barrier != 0};

@@ -372,8 +372,14 @@ static int prepare(struct mu__distribution *run, mu_error *error)
         rv = use_node(run, error);
     else if (rv == 0 && run->plan.serves)
         rv = start_server(run, error);
-    if (rv == 0 && run->plan.serves && !run->plan.client && !run->plan.joins)
+    if (rv != 0 || run->plan.joins)
+        return rv;
+    if (run->plan.serves && !run->plan.client) {
         rv = mu__tasks_open(run, error);
+        run->tells = rv == 0 && run->news != NULL;
+    }
+    if (rv == 0)
+        rv = mu__tasks_watch_node(run, error);
     return rv;
 }
 
@@ -429,7 +435,7 @@ static int carry_out(struct mu__distribution *run, mu_error *ret_error, size_t *
         return mu__tasks_join(run, ret_error);
     warn(run);
     rv = mu__distribution_call_all(run, ret_error, ret_left);
-    if (run->plan.leads && run->news != NULL)
+    if (run->plan.leads && run->tells)
         rv = mu__tasks_gather(run, ret_error);
     return rv;
 }

@@ -65,7 +65,8 @@ struct mu__distribution {
     unsigned number;                /* of the run on this thread's server */
     struct mu__strategy_copy own;   /* what this process's server is configured with */
     mu_server *server;              /* NULL: none, or a node was given */
-    struct mu__task_news *news;     /* NULL without a service */
+    struct mu__task_news *news;     /* NULL without a service, or a node */
+    bool tells;                     /* and hears of other tasks, by the service */
     struct mu__thread_barrier *barrier; /* NULL: none */
     atomic_uint holds;              /* of the memory: the run and its threads */
     atomic_bool over;               /* nobody needs the calls any more */
@@ -132,6 +133,9 @@ int mu__result_unpack(const void *bytes, size_t size, mu_error *ret_error,
  * one. */
 int mu__tasks_open(struct mu__distribution *run, mu_error *ret_error);
 void mu__tasks_close(struct mu__distribution *run);
+
+/* Hear when the run's node is being closed, or the job done: calls are then cancelled. */
+int mu__tasks_watch_node(struct mu__distribution *run, mu_error *ret_error);
 
 /* Meet chief and workers. */
 int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret_error);

@@ -3,6 +3,7 @@
 #include "node/distribute.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 
 enum { MS_NS = 1000000 };
@@ -60,7 +61,7 @@ static void make_call(struct mu_context *context)
         mu__distribution_failed(run, &error);
     else if (run->barrier != NULL && context->plan->meets)
         mu__thread_barrier_leave(run->barrier, context->participant);
-    if (run->news != NULL)
+    if (run->tells)
         mu__tasks_tell(run, context, &error);
     mu__result_keep(run, context->name, mu__result_make(rv, context->result, &error));
     end_call(context);
@@ -153,6 +154,7 @@ static size_t join_all(struct mu__distribution *run)
             continue;
         }
         leave_behind(run, context);
+        (void)pthread_detach(context->thread);
         left++;
     }
     return left;

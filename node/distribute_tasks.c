@@ -46,6 +46,7 @@ struct mu__task_news {
     mu_error why;               /* of NEWS_FAILED */
     bool job_done;              /* the wait for the job has ended */
     mu_error job;               /* what it came to, by that or by NEWS_ENDED */
+    uint64_t requests[NEWS_COUNT];  /* 0: none */
     char prefix[64];
     char *tasks;                /* the chief and the workers; owned */
 };
@@ -172,12 +173,62 @@ static int listen_to(struct mu__distribution *run, const char *key, int about,
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
     *request = (struct request){hold(run->news), about};
-    rv = mu_kv_begin(run->node, &ask, on_answer, request, NULL);
+    rv = mu_kv_begin(run->node, &ask, on_answer, request, &run->news->requests[about]);
     if (rv == 0)
         return 0;
     unhold(request->news);
     free(request);
     return mu_error_set(ret_error, rv, "key \"%s\" cannot be asked for: %s", key,
+                        mu_strerror(rv));
+}
+
+struct job_wait {
+    struct mu__pending pending;
+    struct mu__job_call call;
+    struct mu__task_news *news;
+};
+
+/* Calls that go on are not needed any more; if it is the node that ends, they are not to
+ * wait for each other, either. On the loop's thread. */
+static void on_job_wait(struct mu__pending *pending)
+{
+    struct job_wait *wait = (struct job_wait *)pending;
+    struct mu__task_news *news = wait->news;
+    const mu_error *error = &wait->call.call.error;
+
+    uv_mutex_lock(&news->lock);
+    if (!news->heard[NEWS_ENDED])
+        news->job = *error;
+    news->job_done = true;
+    uv_cond_broadcast(&news->moved);
+    if (news->run != NULL)
+        atomic_store(&news->run->over, true);
+    if (news->run != NULL && error->code == -MU_ECLOSED)
+        mu__distribution_failed(news->run, error);
+    uv_mutex_unlock(&news->lock);
+    unhold(news);
+    free(wait);
+}
+
+/* Hear when the job is done, this task is stopped or its node closed. */
+static int begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
+{
+    struct job_wait *wait = calloc(1, sizeof *wait);
+    int rv;
+
+    if (wait == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to wait for the job");
+    wait->news = hold(run->news);
+    wait->call.call.operation = MU__JOB_WAIT;
+    wait->call.call.limit_ms = -1;
+    wait->pending.call = &wait->call.call;
+    wait->pending.finished = on_job_wait;
+    rv = mu__node_call_later(run->node, MU__JOB, &wait->pending);
+    if (rv == 0)
+        return 0;
+    unhold(wait->news);
+    free(wait);
+    return mu_error_set(ret_error, rv, "the job cannot be waited for: %s",
                         mu_strerror(rv));
 }
 
@@ -199,15 +250,30 @@ int mu__tasks_open(struct mu__distribution *run, mu_error *ret_error)
     run->news = news_new(run);
     if (run->news == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
-    if (run->plan.joins)
-        return listen_to(run, ended_key, NEWS_ENDED, ret_error);
-    key_of(run->news, "failed", key);
-    rv = listen_to(run, key, NEWS_FAILED, ret_error);
-    key_of(run->news, "trained", key);
-    return rv != 0 ? rv : listen_to(run, key, NEWS_TRAINED, ret_error);
+    if (run->plan.joins) {
+        rv = listen_to(run, ended_key, NEWS_ENDED, ret_error);
+    } else {
+        key_of(run->news, "failed", key);
+        rv = listen_to(run, key, NEWS_FAILED, ret_error);
+        key_of(run->news, "trained", key);
+        if (rv == 0)
+            rv = listen_to(run, key, NEWS_TRAINED, ret_error);
+    }
+    return rv;
 }
 
-/* Requests that are under way have their answers when the node is closed. */
+int mu__tasks_watch_node(struct mu__distribution *run, mu_error *ret_error)
+{
+    if (run->node == NULL || run->options.keep_server)
+        return 0;
+    if (run->news == NULL)
+        run->news = news_new(run);
+    if (run->news == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to watch a node");
+    return begin_job_wait(run, ret_error);
+}
+
+/* Requests that are under way get an answer, now or when the node is closed. */
 void mu__tasks_close(struct mu__distribution *run)
 {
     struct mu__task_news *news = run->news;
@@ -218,6 +284,9 @@ void mu__tasks_close(struct mu__distribution *run)
     news->run = NULL;
     uv_mutex_unlock(&news->lock);
     run->news = NULL;
+    for (int i = 0; i < NEWS_COUNT; i++)
+        if (news->requests[i] != 0)
+            (void)mu_kv_cancel(run->node, news->requests[i]);
     unhold(news);
 }
 
@@ -565,49 +634,6 @@ int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error)
 
 /* ---- serving, and the end ---- */
 
-struct job_wait {
-    struct mu__pending pending;
-    struct mu__job_call call;
-    struct mu__task_news *news;
-};
-
-static void on_job_wait(struct mu__pending *pending)
-{
-    struct job_wait *wait = (struct job_wait *)pending;
-    struct mu__task_news *news = wait->news;
-
-    uv_mutex_lock(&news->lock);
-    if (!news->heard[NEWS_ENDED])
-        news->job = wait->call.call.error;
-    news->job_done = true;
-    uv_cond_broadcast(&news->moved);
-    uv_mutex_unlock(&news->lock);
-    unhold(news);
-    free(wait);
-}
-
-/* Hear, too, when this task is stopped or its node closed. */
-static int begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
-{
-    struct job_wait *wait = calloc(1, sizeof *wait);
-    int rv;
-
-    if (wait == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to wait for the job");
-    wait->news = hold(run->news);
-    wait->call.call.operation = MU__JOB_WAIT;
-    wait->call.call.limit_ms = -1;
-    wait->pending.call = &wait->call.call;
-    wait->pending.finished = on_job_wait;
-    rv = mu__node_call_later(run->node, MU__JOB, &wait->pending);
-    if (rv == 0)
-        return 0;
-    unhold(wait->news);
-    free(wait);
-    return mu_error_set(ret_error, rv, "the job cannot be waited for: %s",
-                        mu_strerror(rv));
-}
-
 /* Lock held. */
 static int await_end(struct mu__task_news *news, int64_t limit_ms, mu_error *ret_error)
 {
@@ -631,6 +657,60 @@ static int await_end(struct mu__task_news *news, int64_t limit_ms, mu_error *ret
     return news->job.code == -MU_ECLOSED ? -MU_ECLOSED : 0;
 }
 
+/* Nobody but this task is connected any more, or the service was elsewhere and has
+ * gone. */
+static bool is_alone(mu_node *node)
+{
+    const char *self = mu_node_task(node);
+    mu_value *states = NULL;
+    bool alone = true;
+
+    if (mu_tasks_states(node, NULL, ALONE_MS, NULL, &states) != 0)
+        return true;
+    for (size_t i = 0; i < mu_value_count(states); i++) {
+        const mu_value *one = mu_value_at(states, i);
+        const char *task = "";
+        const char *state = "";
+        size_t size;
+
+        (void)mu_value_get_string(mu_value_find(one, "task"), &task, &size);
+        (void)mu_value_get_string(mu_value_find(one, "state"), &state, &size);
+        if (strcmp(task, self) != 0 && strcmp(state, "connected") == 0)
+            alone = false;
+    }
+    mu_value_free(states);
+    return alone;
+}
+
+static bool hosts_service(mu_node *node)
+{
+    mu_value *service;
+    const char *task = "";
+    bool hosts;
+    size_t size;
+
+    if (mu_agent_service(node, NULL, &service) != 0)
+        return false;
+    (void)mu_value_get_string(mu_value_find(service, "task"), &task, &size);
+    hosts = strcmp(task, mu_node_task(node)) == 0;
+    mu_value_free(service);
+    return hosts;
+}
+
+/* Whoever hosts the service stays until the others have heard from it that the job has
+ * ended, and have left. */
+static void host_to_the_end(mu_node *node, int64_t limit_ms)
+{
+    const uint64_t began_ns = uv_hrtime();
+
+    if (limit_ms < 0 || limit_ms > LEAVE_MS)
+        limit_ms = LEAVE_MS;
+    if (!hosts_service(node))
+        return;
+    while (!is_alone(node) && uv_hrtime() - began_ns < (uint64_t)limit_ms * MS_NS)
+        uv_sleep(PAUSE_MS);
+}
+
 /* Without a chief nobody can say that the job is done but by a key. */
 static int join_by_key(struct mu__distribution *run, mu_error *ret_error)
 {
@@ -645,6 +725,8 @@ static int join_by_key(struct mu__distribution *run, mu_error *ret_error)
     uv_mutex_lock(&run->news->lock);
     rv = await_end(run->news, run->options.join_limit_ms, ret_error);
     uv_mutex_unlock(&run->news->lock);
+    if (rv == 0)
+        host_to_the_end(run->node, -1);
     return rv;
 }
 
@@ -701,36 +783,9 @@ void mu__tasks_await_joining(struct mu__distribution *run)
     free(tasks);
 }
 
-/* Nobody but this task is connected any more, or the service was elsewhere and has
- * gone. */
-static bool is_alone(mu_node *node)
-{
-    const char *self = mu_node_task(node);
-    mu_value *states = NULL;
-    bool alone = true;
-
-    if (mu_tasks_states(node, NULL, ALONE_MS, NULL, &states) != 0)
-        return true;
-    for (size_t i = 0; i < mu_value_count(states); i++) {
-        const mu_value *one = mu_value_at(states, i);
-        const char *task = "";
-        const char *state = "";
-        size_t size;
-
-        (void)mu_value_get_string(mu_value_find(one, "task"), &task, &size);
-        (void)mu_value_get_string(mu_value_find(one, "state"), &state, &size);
-        if (strcmp(task, self) != 0 && strcmp(state, "connected") == 0)
-            alone = false;
-    }
-    mu_value_free(states);
-    return alone;
-}
-
-/* The service may live in this process, so it stays until the others have heard. */
 static int end_by_key(mu_node *node, const mu_error *why, int64_t limit_ms,
                       mu_error *ret_error)
 {
-    const uint64_t began_ns = uv_hrtime();
     mu_value *result;
     int rv;
 
@@ -741,11 +796,8 @@ static int end_by_key(mu_node *node, const mu_error *why, int64_t limit_ms,
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to end the job");
     rv = put(node, ended_key, result, MU_KV_OVERWRITE, ret_error);
     mu_value_free(result);
-    if (limit_ms < 0 || limit_ms > LEAVE_MS)
-        limit_ms = LEAVE_MS;
-    while (rv == 0 && !is_alone(node) &&
-           uv_hrtime() - began_ns < (uint64_t)limit_ms * MS_NS)
-        uv_sleep(PAUSE_MS);
+    if (rv == 0)
+        host_to_the_end(node, limit_ms);
     return rv;
 }
 

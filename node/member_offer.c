@@ -157,11 +157,12 @@ int mu__offer_check_new(void *owner, const struct mu__offer *offer, mu_error *re
     if (rv != 0)
         goto end;
     if (url == NULL)
-        rv = mu_error_set(ret_error, -MU_EINVALID, "the offered cluster has no address for "
-                          "%s, which the server shall be", name);
+        rv = mu_error_set(ret_error, -MU_EINVALID, "the offered cluster has no address "
+                          "for %s, which the server shall be", name);
     else if (!mu__offer_is_at(url, place))
-        rv = mu_error_set(ret_error, -MU_EINVALID, "the offered cluster has %s at %.200s, "
-                          "but the server is at %.200s", name, url, place->listens);
+        rv = mu_error_set(ret_error, -MU_EINVALID, "the offered cluster has %s at "
+                          "%.200s, but the server is at %.200s", name, url,
+                          place->listens);
 end:
     mu_cluster_free(cluster);
     return rv;

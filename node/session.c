@@ -392,8 +392,8 @@ static void say_waiting(const struct opening *opening, const char *what)
 
     look_for_chief(opening, left >= 0 && left < QUESTION_MS ? left : QUESTION_MS, chief,
                    sizeof chief);
-    say(opening, MU_LOG_INFO, "%s: %.500s after %" PRId64 " ms: %s", opening->options->name,
-        what, spent_ms(opening), chief);
+    say(opening, MU_LOG_INFO, "%s: %.500s after %" PRId64 " ms: %s",
+        opening->options->name, what, spent_ms(opening), chief);
 }
 
 static const char no_word[] = "the chief has not said that the parameters are ready";
@@ -415,7 +415,8 @@ static int take_word(struct opening *opening, mu_kv_item *item, mu_error *ret_er
 }
 
 /* Registered, and then the key. */
-static int ask_for_word(struct opening *opening, mu_error *ret_error, mu_kv_item *ret_item)
+static int ask_for_word(struct opening *opening, mu_error *ret_error,
+                        mu_kv_item *ret_item)
 {
     int rv = mu_agent_register(opening->node, 0, step_ms(opening), ret_error);
 
@@ -424,7 +425,8 @@ static int ask_for_word(struct opening *opening, mu_error *ret_error, mu_kv_item
                    : rv;
 }
 
-/* When the service was started anew without what it knew, that is nothing to who waits. */
+/* When the service was started anew without what it knew, whoever waits has lost
+ * nothing. */
 static int wait_for_chief(struct opening *opening, mu_error *ret_error)
 {
     mu_kv_item item;

@@ -130,6 +130,13 @@ static void keep(struct etcd_store *store, struct mu__ctx *ctx)
 
 /* ---- When it does not go on ---- */
 
+/* Who waits for the service may want to know. */
+static void tell_trouble(struct etcd_store *store, struct mu__ctx *ctx, const char *words)
+{
+    if (store->phase != ETCD_HOLDING && store->up.trouble != NULL)
+        store->up.trouble(store->up.owner, ctx, words);
+}
+
 /* Each trouble is logged once, until the store is held again. */
 static void log_trouble(struct etcd_store *store, struct mu__ctx *ctx, const char *words)
 {
@@ -137,6 +144,7 @@ static void log_trouble(struct etcd_store *store, struct mu__ctx *ctx, const cha
         return;
     (void)snprintf(store->trouble, sizeof store->trouble, "%s", words);
     mu__log(ctx, MU__LOG_WARN, "%s", words);
+    tell_trouble(store, ctx, words);
 }
 
 static void abandon_flight(struct etcd_flight *flight)
@@ -182,9 +190,12 @@ static void endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
 {
     struct etcd_endpoint *endpoint = &store->endpoints[flight->endpoint];
 
-    if (!endpoint->bad)
-        mu__log(ctx, MU__LOG_WARN, "etcd at %s: %s; it is tried again", endpoint->url,
-                words);
+    (void)snprintf(store->away, sizeof store->away, "etcd at %s: %s", endpoint->url,
+                   words);
+    if (!endpoint->bad) {
+        mu__log(ctx, MU__LOG_WARN, "%s; it is tried again", store->away);
+        tell_trouble(store, ctx, store->away);
+    }
     endpoint->bad = true;
     if (flight->endpoint == store->endpoint)
         store->endpoint = (store->endpoint + 1) % store->endpoints_count;
@@ -195,9 +206,14 @@ static void endpoint_works(struct etcd_store *store, struct mu__ctx *ctx,
 {
     struct etcd_endpoint *endpoint = &store->endpoints[flight->endpoint];
 
-    if (endpoint->bad)
-        mu__log(ctx, MU__LOG_INFO, "etcd at %s answers again", endpoint->url);
+    if (endpoint->bad) {
+        (void)snprintf(store->away, sizeof store->away, "etcd at %s answers again",
+                       endpoint->url);
+        mu__log(ctx, MU__LOG_INFO, "%s", store->away);
+        tell_trouble(store, ctx, store->away);
+    }
     endpoint->bad = false;
+    store->away[0] = '\0';
 }
 
 /* Whether it is no use to ask the same once more. */
@@ -344,8 +360,8 @@ static void op_start(struct mu__store *base, struct mu__ctx *ctx)
 static void check_lease(struct etcd_store *store, struct mu__ctx *ctx)
 {
     if (has_lease(store) && mu__now_ms(ctx) >= store->lease_sent_ms + store->ttl_ms)
-        mu__etcd_abandon(store, ctx, "its lease could not be kept for %" PRIu32 " ms",
-                         store->ttl_ms);
+        mu__etcd_abandon(store, ctx, "its lease could not be kept for %" PRIu32 " ms%s%s",
+                         store->ttl_ms, store->away[0] == '\0' ? "" : ": ", store->away);
 }
 
 static void op_tick(struct mu__store *base, struct mu__ctx *ctx)

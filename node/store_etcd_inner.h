@@ -123,6 +123,8 @@ struct etcd_store {
     bool failed;                    /* a write: `lost` follows */
     char reason[ETCD_REASON_MAX];
     char trouble[ETCD_REASON_MAX];  /* the last that was logged */
+    char away[ETCD_REASON_MAX];     /* the endpoint that failed last, and why; "": one has
+                                       answered since */
     char other[ETCD_LEADER_MAX];    /* the holder that was logged */
 };
 

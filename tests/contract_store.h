@@ -350,7 +350,7 @@ static int contract_holder_init(struct mu__ctx *ctx, void *state, const void *ar
         .pool = mu__kernel_pool(ctx->kernel),
         .lease_ms = 5000,
         .up = {h, contract_up_visit, contract_up_held, contract_up_committed,
-               contract_up_lost, contract_up_reading},
+               contract_up_lost, contract_up_reading, NULL},
     };
 
     *(struct contract_holder **)state = h;

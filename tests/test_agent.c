@@ -181,6 +181,30 @@ static void test_list(void **state)
     end(cluster);
 }
 
+/* Keys are any bytes but for control characters: what is no text is a key, too. */
+static void test_list_of_bytes(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *call;
+    const mu_value *key;
+    const void *data = NULL;
+    size_t size = 0;
+
+    (void)state;
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/\xff", "1", 0, -1)), 0);
+    call = cluster_agent(cluster->workers[0], CALL(.call = {.operation = MU__AGENT_LIST,
+                                                            .limit_ms = 1000},
+                                                   .name = "d"));
+    expect_done(call, 0, 20);
+    assert_int_equal(mu_value_count(call->of.agent.content), 1);
+    key = mu_value_find(mu_value_at(call->of.agent.content, 0), "key");
+    assert_int_equal(mu_value_get_bytes(key, &data, &size), 0);
+    assert_int_equal(size, 3);
+    assert_memory_equal(data, "d/\xff", 3);
+    mu_value_free(call->of.agent.content);
+    end(cluster);
+}
+
 /* ---- The host is away ---- */
 
 static void test_no_host_yet(void **state)
@@ -348,6 +372,28 @@ static void test_report(void **state)
     end(cluster);
 }
 
+/* A task that failed while it was away, or was restarted, hears that it must be reset. */
+static void test_must_be_reset(void **state)
+{
+    struct cluster *cluster =
+        SERVICE(.workers = 2, .coordination = {.recoverable = "chief"});
+    struct cluster_task *worker = cluster->workers[0];
+
+    (void)state;
+    sim_crash(worker->node);
+    run_for(cluster, 100);
+    assert_int_equal(sim_restart(worker->node), 0);
+    run_for(cluster, 300);
+    assert_int_equal(state_of(worker), MU_AGENT_ERROR);
+    expect_failed(put(worker, "a", "1", 0, -1), -MU_EABORTED,
+                  "/job:worker/task:0 was registered with another incarnation: it was "
+                  "restarted, and must be reset first");
+    expect_done(ask(worker, MU__AGENT_RESET, 1000), 0, 20);
+    expect_done(ask(worker, MU__AGENT_REGISTER, 1000), 0, 20);
+    expect_done(put(worker, "a", "1", 0, -1), 0, 20);
+    end(cluster);
+}
+
 static void test_leave(void **state)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
@@ -379,6 +425,40 @@ static void test_nobody_hosts(void **state)
             i != MU__AGENT_WATCH_CLOSE)
             expect_failed(ask(cluster->chief, i, -1), -MU_EPRECONDITION, words);
     expect_failed(put(cluster->chief, "a", "1", 0, -1), -MU_EPRECONDITION, words);
+    end(cluster);
+}
+
+/* What a node knows of the service, also before it is there and in error. */
+static void test_service(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *call = ask(cluster->workers[0], MU__AGENT_SERVICE, -1);
+    mu_value *service;
+    int64_t epoch = 0;
+    const char *task;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(cluster_wait(call), 0);
+    service = call->of.agent.content;
+    assert_int_equal(mu_value_get_string(mu_value_find(service, "task"), &task, &size),
+                     0);
+    assert_string_equal(task, "/job:chief/task:0");
+    assert_int_equal(mu_value_get_int(mu_value_find(service, "epoch"), &epoch), 0);
+    assert_int_equal(epoch, 1);
+    mu_value_free(service);
+
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 2000);
+    call = ask(cluster->workers[0], MU__AGENT_SERVICE, -1);
+    assert_int_equal(cluster_wait(call), 0);
+    service = call->of.agent.content;
+    assert_int_equal(mu_value_get_string(mu_value_find(service, "task"), &task, &size),
+                     0);
+    assert_string_equal(task, "");
+    assert_null(mu_value_find(service, "epoch"));
+    mu_value_free(service);
+    cluster_start(cluster->chief);
     end(cluster);
 }
 
@@ -843,6 +923,39 @@ static void test_highest_epoch(void **state)
     end(cluster);
 }
 
+/* What the service says of a former session, in which it may not have known this task
+ * any more, is no answer: all is asked again. */
+static void test_answers_of_a_former_session(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
+    struct cluster_call *get = key_call(cluster->chief, MU_KV_GET, "a", -1);
+    struct cluster_call *barrier = meet(cluster->chief, "b", NULL, 1, -1);
+    const struct mu__task_heard heard = {.epoch = 1, .code = MU_EUNAVAILABLE};
+
+    (void)state;
+    run_for(cluster, 20);
+    forge(cluster->chief, service, MU__AGENT, MU__TASK_HEARD, &heard, sizeof heard);
+    for (uint64_t token = 1; token < 32; token++) {
+        const struct mu__key_done done = {.token = token, .code = MU_EPRECONDITION};
+        const struct mu__barrier_passed passed = {.token = token,
+                                                  .code = MU_EPRECONDITION};
+
+        forge(cluster->chief, service, MU__AGENT, MU__KEY_DONE, &done, sizeof done);
+        forge(cluster->chief, service, MU__AGENT, MU__BARRIER_PASSED, &passed,
+              sizeof passed);
+    }
+    run_for(cluster, 20);
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_CONNECTED);
+    assert_false(get->done);
+    assert_false(barrier->done);
+    assert_int_equal(cluster_wait(put(cluster->workers[0], "a", "1", 0, -1)), 0);
+    assert_int_equal(cluster_wait(meet(cluster->workers[0], "b", NULL, 1, -1)), 0);
+    assert_int_equal(cluster_wait(get), 0);
+    assert_int_equal(cluster_wait(barrier), 0);
+    end(cluster);
+}
+
 /* From the host, under tokens of other questions, and of none; and from others. */
 static void test_wrong_answers(void **state)
 {
@@ -933,14 +1046,17 @@ int main(void)
         cmocka_unit_test(test_get_waits),
         cmocka_unit_test(test_many_in_order),
         cmocka_unit_test(test_list),
+        cmocka_unit_test(test_list_of_bytes),
         cmocka_unit_test(test_no_host_yet),
         cmocka_unit_test(test_limit_of_a_change),
         cmocka_unit_test(test_store_lost_unused),
         cmocka_unit_test(test_store_lost),
         cmocka_unit_test(test_set_error),
         cmocka_unit_test(test_report),
+        cmocka_unit_test(test_must_be_reset),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_nobody_hosts),
+        cmocka_unit_test(test_service),
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_barrier_restarted),
         cmocka_unit_test(test_barrier_of_threads),
@@ -954,6 +1070,7 @@ int main(void)
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_preemption_waits),
         cmocka_unit_test(test_highest_epoch),
+        cmocka_unit_test(test_answers_of_a_former_session),
         cmocka_unit_test(test_wrong_answers),
         cmocka_unit_test(test_bounds),
     };

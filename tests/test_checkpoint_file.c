@@ -201,7 +201,8 @@ static void test_every_length(void **state)
     }
 }
 
-/* Numbers of one part of three, or of the header, that make no sense; all sums are right. */
+/* Numbers of one part of three, or of the header, that make no sense; the sums are
+ * right. */
 static const struct row {
     const char *words;
     const char *name;       /* NULL: as it was, as all that is 0 here */
@@ -262,7 +263,7 @@ static void write_loosely(struct file *file, const struct mu__ckpt_part *parts,
     for (uint32_t i = 0; i < count; i++) {
         struct mu__ckpt_part part = parts[i];
 
-        /* What is longer than a rank can be would be read beyond the dims that are there. */
+        /* What is more than a rank can be would be read beyond the dims there are. */
         if (part.shape.rank > MU_TENSOR_RANK_MAX)
             part.shape.rank = 0;
         mu__ckpt_index_write(&part, 1, file->bytes + file->size);

@@ -432,6 +432,28 @@ static void test_answers_that_nobody_has(void **state)
     service_end(p.s);
 }
 
+/* One that was lost, and does not know it, is not told that it failed: it registers again
+ * and asks again. */
+static void test_asked_by_the_lost(void **state)
+{
+    struct pair p = begin(&mu__store_memory);
+
+    (void)state;
+    p.w0->beats = false;
+    service_run_until(p.s, 1000);
+    (void)put(p.w0, "a", "x", ONCE);
+    (void)get(p.w0, "a", false);
+#define WORDS "/job:worker/task:0 has not been heard for 900 ms: it must register again"
+    expect_said(p.w0, "[ 1000] key_done token=2 code=14 message=\"" WORDS "\"\n"
+                      "[ 1000] key_done token=3 code=14 message=\"" WORDS "\"\n");
+#undef WORDS
+    expect_ok(p.w0, service_register(p.w0, false, 0));
+    (void)service_text(p.w0);
+    tell_put(p.w0, 2, 2, "a", "x", ONCE);
+    expect_said(p.w0, "[ 1000] key_done token=2 revision=1\n");
+    service_end(p.s);
+}
+
 /* ---- The store ---- */
 
 /* An answer waits until what was written is safe; when it cannot be, there is none, and
@@ -984,6 +1006,128 @@ static void test_reads_that_wait_are_bounded(void **state)
     service_end(p.s);
 }
 
+/* ---- A store that is slow ---- */
+
+static bool is_slow;
+static struct mu__store_ops slow_ops;
+static const struct mu__store_ops *quick_ops;
+
+static void commit_later(struct mu__store *store, struct mu__ctx *ctx, uint64_t revision,
+                         uint64_t sequence)
+{
+    if (!is_slow)
+        quick_ops->commit(store, ctx, revision, sequence);
+}
+
+/* While it is slow no commit of the memory's store is safe, and it is not certain of
+ * itself. */
+static int slow_open(const struct mu__store_config *config, mu_error *ret_error,
+                     struct mu__store **ret_store)
+{
+    int rv = mu__store_memory.open(config, ret_error, ret_store);
+
+    if (rv != 0)
+        return rv;
+    quick_ops = (*ret_store)->ops;
+    slow_ops = *quick_ops;
+    slow_ops.commit = commit_later;
+    slow_ops.may_read = may_read_if;
+    (*ret_store)->ops = &slow_ops;
+    return 0;
+}
+
+static const struct mu__store_kind slow = {
+    .name = "slow", .lasting = true, .open = slow_open};
+
+static struct pair begin_slow(void)
+{
+    is_slow = false;
+    readable = true;
+    return begin(&slow);
+}
+
+/* That a key is there is what the store has, too: a host that may have lost it says so
+ * only when it has written something since. */
+static void test_refusals_wait(void **state)
+{
+    struct pair p = begin_slow();
+
+    (void)state;
+    (void)put(p.w0, "a", "x", ONCE);
+    (void)put(p.w1, "a", "y", ONCE);
+    expect_said(p.w1, "[    0] key_done token=2 code=6 revision=1 message=\"key \"a\" is "
+                      "there already\"\n");
+    readable = false;
+    is_slow = true;
+    (void)put(p.w1, "a", "y", ONCE);
+    (void)put_sized(p.w1, "a", "z", 1, COMPARE, 7);
+    (void)increment(p.w1, "a", 1);
+    service_run_until(p.s, 1000);
+    expect_said(p.w1, "");
+    is_slow = false;
+    (void)put(p.w0, "b", "x", ONCE);
+    expect_said(p.w1,
+        "[ 1000] key_done token=3 code=6 revision=1 message=\"key \"a\" is there "
+        "already\"\n"
+        "[ 1000] key_done token=4 code=9 revision=1 message=\"key \"a\" has revision 1, "
+        "expected 7\"\n"
+        "[ 1000] key_done token=5 code=9 message=\"key \"a\" has no decimal number of 64 "
+        "bits to increment\"\n");
+    service_end(p.s);
+}
+
+/* No answer is lost: where too many wait, nothing more is taken, and that is said. */
+static void test_answers_that_wait_are_bounded(void **state)
+{
+    struct pair p = begin_slow();
+
+    (void)state;
+    (void)service_text(p.w0);
+    is_slow = true;
+    for (unsigned i = 0; i < COORD_LATER_ASKS; i++)
+        (void)put(p.w0, "a", "x", OVER);
+    expect_said(p.w0, "");
+    (void)put(p.w1, "b", "x", ONCE);
+    (void)get(p.w1, "a", false);
+    (void)watch(p.w1, "a", false);
+    (void)list(p.w1, "a", "", false);
+#define WORDS "131072 answers wait for the store of /job:chief/task:0: no more is taken"
+    expect_said(p.w1, "[    0] key_done token=2 code=8 message=\"" WORDS "\"\n"
+                      "[    0] key_done token=3 code=8 message=\"" WORDS "\"\n"
+                      "[    0] key_event token=4 code=8 message=\"" WORDS "\"\n"
+                      "[    0] key_listed token=5 code=8 message=\"" WORDS "\"\n");
+#undef WORDS
+    is_slow = false;
+    service_run_until(p.s, 1000);
+    assert_int_equal(service_state(p.s, 0)->later_count, COORD_LATER_ASKS);
+    service_end(p.s);
+}
+
+/* A watch that would miss changes is over, and says so. */
+static void test_watch_of_too_many_changes(void **state)
+{
+    struct pair p = begin_slow();
+    char key[32];
+
+    (void)state;
+    for (unsigned i = 0; i <= COORD_LATER_EVENTS; i++) {
+        (void)snprintf(key, sizeof key, "d/%u", i);
+        (void)put(p.w0, key, "", ONCE);
+        (void)service_next(p.w0, 0);
+    }
+    (void)service_text(p.w1);
+    (void)watch(p.w1, "d/0", false);
+    (void)watch(p.w1, "d", true);
+    service_run_until(p.s, 5000);
+    while (service_next(p.w1, 0) != NULL)
+        ;
+    is_slow = true;
+    (void)delete(p.w0, "d");
+    expect_said(p.w1, "[ 5000] key_event token=3 code=8 message=\"no memory for what a "
+                      "watch is told, or too much waits for the store: it is over\"\n");
+    service_end(p.s);
+}
+
 /* ---- Preemption ---- */
 
 /* The key is a notice. */
@@ -1017,6 +1161,7 @@ int main(void)
         cmocka_unit_test(test_once_over_lives),
         cmocka_unit_test(test_memory_forgets),
         cmocka_unit_test(test_answers_that_nobody_has),
+        cmocka_unit_test(test_asked_by_the_lost),
         cmocka_unit_test(test_answers_wait_for_the_store),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_rewrite),
@@ -1035,6 +1180,9 @@ int main(void)
         cmocka_unit_test(test_leases_over_lives),
         cmocka_unit_test(test_reads_wait),
         cmocka_unit_test(test_reads_that_wait_are_bounded),
+        cmocka_unit_test(test_refusals_wait),
+        cmocka_unit_test(test_answers_that_wait_are_bounded),
+        cmocka_unit_test(test_watch_of_too_many_changes),
         cmocka_unit_test(test_preemption_key),
     };
 

@@ -229,7 +229,7 @@ static void expect_fine(struct world *w)
     assert_true(w->answered[31] && w->sizes[31] == 1);
 }
 
-static void walk(const struct mu__store_kind *kind)
+static void check_every_fault(const struct mu__store_kind *kind)
 {
     static struct file file;
     bool failed = true;
@@ -259,13 +259,13 @@ static void walk(const struct mu__store_kind *kind)
 static void test_memory_store(void **state)
 {
     (void)state;
-    walk(&mu__store_memory);
+    check_every_fault(&mu__store_memory);
 }
 
 static void test_journal_store(void **state)
 {
     (void)state;
-    walk(&mu__store_journal);
+    check_every_fault(&mu__store_journal);
 }
 
 /* ---- The structures below ---- */

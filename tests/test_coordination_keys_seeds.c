@@ -140,7 +140,7 @@ static int slow_open(const struct mu__store_config *config, mu_error *ret_error,
     slow->base.ops = &slow_ops;
     slow->up = config->up;
     inner.up = (struct mu__store_upcalls){slow, slow_visit, slow_held, slow_committed,
-                                          slow_lost, slow_reading};
+                                          slow_lost, slow_reading, NULL};
     assert_int_equal(mu__store_journal.open(&inner, ret_error, &slow->inner), 0);
     *ret_store = &slow->base;
     return 0;
@@ -153,7 +153,6 @@ static const struct mu__store_kind slow_kind = {
 
 struct asked {
     uint64_t token;             /* 0: none */
-    bool again;                 /* was asked more than once */
     size_t number;              /* in the history */
     struct linear_op op;
 };
@@ -256,7 +255,6 @@ static void ask(struct run *r, struct client *client)
     if (asked->op.kind == LINEAR_COMPARE)
         asked->op.expected = some_revision(r, asked->op.key);
     asked->token = ++client->agent->token;
-    asked->again = false;
     asked->number = linear_begin(&r->history, &asked->op);
     tell_asked(client, asked);
 }
@@ -269,16 +267,6 @@ static int64_t number_in(struct mu__view value)
     return strtoll(text, NULL, 10);
 }
 
-/* The task is in error. What it asked once was not done; what it asked before, too, may
- * have been done then. */
-static void refuse(struct run *r, struct client *client, struct asked *asked)
-{
-    if (!asked->again)
-        linear_drop(&r->history, asked->number);
-    asked->token = 0;
-    client->registered = false;
-}
-
 static void take_answer(struct run *r, struct client *client,
                         const struct mu__key_done *done)
 {
@@ -288,8 +276,8 @@ static void take_answer(struct run *r, struct client *client,
 
         if (asked->token != done->token)
             continue;
-        if (done->code == MU_EABORTED) {
-            refuse(r, client, asked);
+        if (done->code == MU_EUNAVAILABLE) {
+            client->registered = false;     /* it was lost */
             return;
         }
         mu__view_copy(done->message, words, sizeof words);
@@ -340,7 +328,6 @@ static void come_back(struct run *r, struct client *client)
         if (next == NULL)
             return;
         last = next->token;
-        next->again = true;
         r->again++;
         tell_asked(client, next);
     }

@@ -133,7 +133,8 @@ static void test_entries(void **state)
     struct mu__etcd_answer *answer = read_ok(
         "{\"header\":{},\"succeeded\":false,\"responses\":[{\"response_put\":{}},"
         "{\"response_range\":{\"more\":true,\"kvs\":[{\"key\":\"YQA=\","
-        "\"value\":\"/w==\",\"create_revision\":\"3\",\"version\":\"2\",\"lease\":\"9223372036854775807\"},"
+        "\"value\":\"/w==\",\"create_revision\":\"3\",\"version\":\"2\","
+        "\"lease\":\"9223372036854775807\"},"
         "{\"key\":\"Yg==\"}]}}]}");
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;

@@ -193,7 +193,7 @@ static int shell_open(const struct mu__store_config *config, mu_error *ret_error
     s->base.ops = &shell_ops;
     s->up = config->up;
     inner.up = (struct mu__store_upcalls){s, up_visit, up_held, up_committed, up_lost,
-                                          up_reading};
+                                          up_reading, NULL};
     assert_int_equal(mu__store_etcd.open(&inner, ret_error, &s->inner), 0);
     *ret_store = &s->base;
     return 0;

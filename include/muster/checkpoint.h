@@ -26,9 +26,9 @@ MU_EXPORT void mu_checkpoint_options_init(mu_checkpoint_options *options);
  * does; there is no one moment of all.
  *
  * Errors: those of mu_variable_read, with the variable's name; -MU_EINVALID (a name
- * twice, a bad directory or name); -MU_EEXHAUSTED (disk full), -MU_EPERMISSION, -MU_ENOTFOUND,
- * with path and reason: then the checkpoints are as before. ret_path (may be NULL) is the
- * caller's, freed with free(). */
+ * twice, a bad directory or name); -MU_EEXHAUSTED (disk full), -MU_EPERMISSION,
+ * -MU_ENOTFOUND, with path and reason: then the checkpoints are as before. ret_path (may
+ * be NULL) is the caller's, freed with free(). */
 MU_EXPORT int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
                                  mu_variable *const *variables, size_t count,
                                  const mu_value *values, mu_error *ret_error,

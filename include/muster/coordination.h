@@ -35,6 +35,13 @@ enum mu_agent_state {
 /* The state, and in ret_error (may be NULL) the error of MU_AGENT_ERROR. At once. */
 MU_EXPORT int mu_agent_state(mu_node *node, mu_error *ret_error);
 
+/* What this node knows of the service, at once: a map with task (of the host that it
+ * follows; "": none leads), and then epoch (ascends with each host that leads), store
+ * (the number of its content, hexadecimal), and registered. The caller frees
+ * *ret_service. */
+MU_EXPORT int mu_agent_service(mu_node *node, mu_error *ret_error,
+                               mu_value **ret_service);
+
 /* Wait until this task is registered; after mu_agent_leave or mu_agent_reset, register
  * again. `barrier` 1: until every task of the coordinated jobs is; a limit without which
  * names those missing. -MU_EABORTED: a task of this name with another incarnation is
@@ -261,7 +268,10 @@ MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t limit_m
 
 /* This task, or its machine, will be gone in `grace_ms`: all tasks agree on a step to
  * stop at, one more than the largest that any of them has reached. Returns once all know
- * of it. A put of the key RECEIVED_PREEMPTION_NOTICE does the same. */
+ * of it; with a longer grace than MU_PREEMPT_EARLY_MS at once, and they agree that long
+ * before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same. */
+#define MU_PREEMPT_EARLY_MS (15 * 60 * 1000)
+
 MU_EXPORT int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
                                 int64_t limit_ms, mu_error *ret_error);
 

@@ -77,8 +77,9 @@ MU_EXPORT const mu_session_config *mu_context_session_config(const mu_context *c
  * coordination service. Can be used again and again.
  *
  * -MU_EDEADLINE: who is missing. The error of a task that failed, with its name in
- * `task`, as soon as it has; -MU_EABORTED: a task has ended, and will not come. After one
- * of these every wait of the run ends so, on all tasks where it is threads that meet.
+ * `task`, as soon as it has, and from then on at once. A task that has ended well and
+ * will not come: -MU_EABORTED among threads, -MU_EINTERNAL among processes. Threads do
+ * not meet again after any of these.
  * Without others: -MU_EINVALID, or 0 at once with option barrier_optional. */
 MU_EXPORT int mu_context_has_barrier(const mu_context *context);
 MU_EXPORT int mu_context_wait_for_others(mu_context *context, int64_t limit_ms,

@@ -111,9 +111,9 @@ static inline void cli_start(struct cli *cli, const char *const *variables, ...)
     cli->fd = ends[0];
     cli->size = 0;
     cli->text[0] = '\0';
-    cli->ended = false;
     cli->code = -1;
     cli->pid = cli_fork(ends[1], variables, arguments);
+    cli->ended = false;
     (void)close(ends[1]);
 }
 

@@ -160,6 +160,27 @@ static void test_worker_is_killed_and_missed(void **state)
     expect_sum("/job:worker/task:1 is lost");
 }
 
+/* A client that is stopped: its threads do not wait for each other any more. */
+static void test_stopped(void **state)
+{
+    static const char *const stopped[] = {"client-worker", "independent", "standalone"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof stopped / sizeof stopped[0]; i++) {
+        cli_start(&run, NULL, "run", "--mode", stopped[i], "--workers", "2", "--ps", "1",
+                  "--plugin", plugin, "--set", "steps=10000", "--set", "pause_ms=20",
+                  NULL);
+        (void)cli_expect(&run, NULL, "/job:worker/task:1 begins");
+        (void)cli_expect(&run, NULL, "/job:chief/task:0 begins");
+        cli_kill(&run, SIGINT);
+        cli_expect_code(&run, 128 + SIGINT);
+        if (strstr(run.text, "did not end") != NULL) {
+            cli_show(&run);
+            fail_msg("%s: somebody did not end", stopped[i]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_worker_fails),
         cmocka_unit_test(test_worker_is_killed),
         cmocka_unit_test(test_worker_is_killed_and_missed),
+        cmocka_unit_test(test_stopped),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -338,6 +338,36 @@ static void test_preempt(void **state)
     end();
 }
 
+static double agreed_step(const char *reason)
+{
+    cJSON *root;
+    double step;
+
+    ASK(&asked, "preempt", reason, "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = parse(asked.text);
+    assert_string_equal(text_of(root, "reason"), reason);
+    step = number_of(root, "step");
+    cJSON_Delete(root);
+    return step;
+}
+
+/* Each says what came of its own notice, and one that is early says nothing of those
+ * before. */
+static void test_preempt_again(void **state)
+{
+    double step;
+
+    (void)state;
+    begin_work("0", "stay=1");
+    step = agreed_step("first");
+    (void)cli_expect(&run, NULL, "stops at step ");
+    assert_true(agreed_step("second") == step + 1);
+    ASK(&asked, "preempt", "third", "--grace-ms", "3600000", "--limit-ms", "500");
+    expect_end(4, "a round of preemption after ");
+    end();
+}
+
 /* The first SIGTERM is a notice, and the program ends as it likes. */
 static void test_notice_by_signal(void **state)
 {
@@ -401,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_preempt),
+        cmocka_unit_test(test_preempt_again),
         cmocka_unit_test(test_notice_by_signal),
         cmocka_unit_test(test_signal_after_notice),
         cmocka_unit_test(test_end_of_grace),

@@ -3,6 +3,7 @@
 #include "nodes.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct fixture {
     struct nodes nodes;
@@ -459,6 +460,7 @@ struct trainer {
     mu_node *node;
     uint64_t first;
     uint64_t stopped;
+    atomic_bool begun;          /* has reached a step, and so counts */
 };
 
 static void *train(void *arg)
@@ -470,6 +472,7 @@ static void *train(void *arg)
         if (mu_preempt_reached(trainer->node, step, NULL, &stop) != 0)
             return NULL;
         trainer->stopped = step;
+        atomic_store(&trainer->begun, true);
         if (step % 100 == 0)
             nodes_pause();
     }
@@ -487,8 +490,10 @@ static void test_preemption(void **state)
     (void)state;
     begin(&f, 2);
     for (unsigned i = 0; i < 2; i++) {
-        trainers[i] = (struct trainer){f.workers[i], 50 * i, 0};
+        trainers[i] = (struct trainer){.node = f.workers[i], .first = 50 * i};
         assert_int_equal(pthread_create(&threads[i], NULL, train, &trainers[i]), 0);
+        while (!atomic_load(&trainers[i].begun))
+            nodes_pause();
     }
     check(mu_preempt_notice(f.workers[1], "spot", 30000, SOON_MS, &error), &error);
     check(mu_preempt_wait(f.chief, 0, 1, SOON_MS, &error, &preemption), &error);

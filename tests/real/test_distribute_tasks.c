@@ -45,7 +45,10 @@ static void write_cluster(struct world *world, int chiefs, int workers, int serv
         const char *type;
         int count;
     } jobs[] = {
-        {"chief", chiefs}, {"worker", workers}, {"ps", servers}, {"evaluator", evaluators},
+        {"chief", chiefs},
+        {"worker", workers},
+        {"ps", servers},
+        {"evaluator", evaluators},
     };
     int sockets[TASKS_MAX];
     int count = 0;

@@ -437,8 +437,8 @@ static void test_stop_drains(void **state)
         client = nodes_open(&nodes, "client", 0);
         coordinator = nodes_coordinator(chief);
         begin_join(&joiner, server);
-        assert_int_equal(mu_coordinator_schedule(coordinator, "slow", NULL, SOON_MS, &error,
-                                                 &value), 0);
+        assert_int_equal(mu_coordinator_schedule(coordinator, "slow", NULL, SOON_MS,
+                                                 &error, &value), 0);
         nodes_wait_log(&nodes, "takes closures");
         for (int i = 0; i < 50; i++)
             nodes_pause();
@@ -682,7 +682,10 @@ static void test_killed_clients(void **state)
 /* Bytes that are no protocol, connections that say nothing, and ones that end. */
 static void throw_garbage(int port, const void *data, size_t size)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET,
+        .sin_port = htons((uint16_t)port),
+    };
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -704,6 +707,7 @@ static void test_garbage(void **state)
                                           0, 32, 'M', 'U', 'S', 'T', 1, 0, 1, 0};
     struct nodes nodes;
     struct starter starter = {.rv = 0};
+    mu_server *server;
     const char *address;
     int port;
 
@@ -720,7 +724,9 @@ static void test_garbage(void **state)
         throw_garbage(port, "", 0);
     }
     make_offer(&nodes, "ps", 0);
-    mu_server_free(end_start(&starter));
+    server = end_start(&starter);
+    assert_string_equal(mu_server_task(server), "/job:ps/task:0");
+    mu_server_free(server);
     nodes_done(&nodes);
 }
 

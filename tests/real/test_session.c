@@ -261,8 +261,8 @@ static void test_worker_not_ready(void **state)
     mu_session_close(end_open(&opener));
     assert_int_equal(workers.ready_asks, 4);
     assert_int_equal(workers.local_inits, 1);
-    nodes_wait_log(&nodes, "session: session: the parameters are not ready: variable w is "
-                           "not there after ");
+    nodes_wait_log(&nodes, "session: session: the parameters are not ready: variable w "
+                           "is not there after ");
 
     workers.not_ready = 1000;
     session_options(&workers, &options);
@@ -310,7 +310,8 @@ static void test_limits(void **state)
     nodes_options(&nodes, "worker", 0, &lonely);
     lonely.service_hosts = "none";
     worker = nodes_open_with(&nodes, &lonely);
-    expect_failure(worker, &options, -MU_EPRECONDITION, "there is no coordination service");
+    expect_failure(worker, &options, -MU_EPRECONDITION, "there is no coordination "
+                   "service");
     nodes_done(&nodes);
 }
 
@@ -345,11 +346,26 @@ static void break_file(const char *folder, const char *name)
     (void)fclose(file);
 }
 
-static void test_restores(void **state)
+/* Variable "w" is 1 in the checkpoint of step 1, and 2 in that of step 2. */
+static mu_variable *save_two(mu_node *chief, const char *folder)
 {
     static const int64_t one = 1;
     const mu_variable_spec spec = {.name = "w", .dtype = MU_I64, .initial = &one};
     mu_checkpoint_options saving;
+    mu_variable *variable = NULL;
+    mu_error error;
+
+    assert_int_equal(mu_variable_open(chief, &spec, SOON_MS, &error, &variable), 0);
+    mu_checkpoint_options_init(&saving);
+    saving.directory = folder;
+    assert_int_equal(mu_checkpoint_save(&saving, 1, &variable, 1, NULL, &error, NULL), 0);
+    assert_int_equal(mu_variable_add(variable, &one, sizeof one, SOON_MS, &error), 0);
+    assert_int_equal(mu_checkpoint_save(&saving, 2, &variable, 1, NULL, &error, NULL), 0);
+    return variable;
+}
+
+static void test_restores(void **state)
+{
     struct nodes nodes;
     struct seen seen = {.fails = 0};
     mu_session_options options;
@@ -377,12 +393,7 @@ static void test_restores(void **state)
     assert_int_equal(seen.inits, 1);
     mu_session_close(session);
 
-    assert_int_equal(mu_variable_open(chief, &spec, SOON_MS, &error, &variable), 0);
-    mu_checkpoint_options_init(&saving);
-    saving.directory = folder;
-    assert_int_equal(mu_checkpoint_save(&saving, 1, &variable, 1, NULL, &error, NULL), 0);
-    assert_int_equal(mu_variable_add(variable, &one, sizeof one, SOON_MS, &error), 0);
-    assert_int_equal(mu_checkpoint_save(&saving, 2, &variable, 1, NULL, &error, NULL), 0);
+    variable = save_two(chief, folder);
     (void)snprintf(file, sizeof file, "%s/model-2.ckpt", folder);
     session = open_chief(chief, &options);
     assert_string_equal(mu_session_restored(session), file);

@@ -1,0 +1,317 @@
+/* Rounds of workers over the coordination service: increments, compare-and-sets, and a
+ * barrier at the end of each round. Whoever is killed and started again goes on with the
+ * round that it was in. With a trace, each change is noted before it is asked for and
+ * once it is answered, so that somebody else can count what must have happened. */
+#include <muster.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LIMIT_MS = 60000,       /* of one call: hosts may be away for a while */
+    MAY_FAIL_EVERY = 5,     /* rounds: a barrier that does not wait long */
+    MAY_FAIL_MS = 300
+};
+
+struct settings {
+    uint64_t rounds;
+    uint64_t increments;    /* of each of two counters in a round */
+    uint64_t pause_ms;      /* that a round takes at least */
+    uint64_t barriers;      /* 0: everybody at his own pace */
+};
+
+struct worker {
+    mu_node *node;
+    struct settings settings;
+    int trace;              /* -1: none */
+    unsigned index;
+    char set[32];           /* all workers */
+    mu_error error;         /* of the call that failed */
+};
+
+int mu_plugin_open(mu_node *node);
+
+/* One line in one write, so that those of several workers do not mix. */
+MU_PRINTF(2, 3)
+static void note(const struct worker *w, const char *format, ...)
+{
+    char line[512];
+    va_list list;
+    int size = snprintf(line, sizeof line, "%u ", w->index);
+
+    if (w->trace < 0)
+        return;
+    va_start(list, format);
+    size += vsnprintf(line + size, sizeof line - 1 - (size_t)size, format, list);
+    va_end(list);
+    if (size > (int)sizeof line - 2)
+        size = (int)sizeof line - 2;
+    line[size++] = '\n';
+    if (write(w->trace, line, (size_t)size) != size)
+        (void)fprintf(stderr, "rounds: the trace: %s\n", strerror(errno));
+}
+
+/* ---- Changes ---- */
+
+static int increment(struct worker *w, const char *key)
+{
+    int64_t number = 0;
+    int rv;
+
+    note(w, "ask %s", key);
+    rv = mu_kv_increment(w->node, key, 1, LIMIT_MS, &w->error, &number);
+    if (rv == 0)
+        note(w, "ack %s %" PRId64, key, number);
+    return rv;
+}
+
+/* What a key has, as a number, and its revision; both 0 when it is not there. */
+static int look(struct worker *w, const char *key, uint64_t *ret_number,
+                uint64_t *ret_revision)
+{
+    mu_kv_item item = {0};
+    int rv = mu_kv_try_get(w->node, key, LIMIT_MS, &w->error, &item);
+
+    if (rv != 0 && rv != -MU_ENOTFOUND)
+        return rv;
+    *ret_number = rv == 0 ? strtoull(item.value, NULL, 10) : 0;
+    *ret_revision = rv == 0 ? item.revision : 0;
+    mu_kv_item_done(&item);
+    return 0;
+}
+
+/* Add 1 by compare-and-set, until nobody else was quicker. */
+static int add_by_compare(struct worker *w, const char *key)
+{
+    uint64_t number;
+    uint64_t revision;
+    char text[24];
+    int rv;
+
+    do {
+        rv = look(w, key, &number, &revision);
+        if (rv != 0)
+            return rv;
+        (void)snprintf(text, sizeof text, "%" PRIu64, number + 1);
+        note(w, "ask %s", key);
+        rv = mu_kv_put(w->node, key, text, strlen(text),
+                       MU_KV_OVERWRITE | MU_KV_COMPARE, revision, LIMIT_MS, &w->error,
+                       NULL);
+        if (rv == 0)
+            note(w, "ack %s %s", key, text);
+        else if (rv == -MU_EPRECONDITION &&
+                 mu_agent_state(w->node, NULL) == MU_AGENT_CONNECTED)
+            note(w, "no %s", key);
+        else
+            return rv;
+    } while (rv != 0);
+    return 0;
+}
+
+/* ---- A round ---- */
+
+/* A barrier has one outcome, which is noted as it came. */
+static int meet(struct worker *w, const char *name, int64_t limit_ms)
+{
+    mu_barrier_options options;
+    int rv;
+
+    mu_barrier_options_init(&options);
+    options.tasks = w->set;
+    options.limit_ms = limit_ms;
+    rv = mu_barrier_wait(w->node, name, &options, &w->error);
+    if (rv == 0 || (rv == -MU_EDEADLINE && limit_ms >= 0))
+        note(w, "met %s %s %s", name, rv == 0 ? "0" : mu_err_name(rv),
+             rv == 0 ? "" : w->error.message);
+    return rv == -MU_EDEADLINE && limit_ms >= 0 ? 0 : rv;
+}
+
+static int meet_all(struct worker *w, uint64_t round)
+{
+    char name[48];
+    int rv = 0;
+
+    if (round % MAY_FAIL_EVERY == 0) {
+        (void)snprintf(name, sizeof name, "may-fail-%" PRIu64, round);
+        rv = meet(w, name, MAY_FAIL_MS);
+    }
+    (void)snprintf(name, sizeof name, "round-%" PRIu64, round);
+    return rv != 0 ? rv : meet(w, name, -1);
+}
+
+static void nap(uint64_t ms)
+{
+    const struct timespec time = {
+        .tv_sec = (time_t)(ms / 1000),
+        .tv_nsec = (long)(ms % 1000) * 1000000,
+    };
+
+    (void)nanosleep(&time, NULL);
+}
+
+static int do_round(struct worker *w, uint64_t round)
+{
+    char own[32];
+    char at[32];
+    char next[24];
+    int rv = 0;
+
+    (void)snprintf(own, sizeof own, "own/%u", w->index);
+    (void)snprintf(at, sizeof at, "at/%u", w->index);
+    (void)snprintf(next, sizeof next, "%" PRIu64, round + 1);
+    nap(w->settings.pause_ms);
+    for (uint64_t i = 0; rv == 0 && i < w->settings.increments; i++) {
+        rv = increment(w, "sum");
+        if (rv == 0)
+            rv = increment(w, own);
+    }
+    if (rv == 0)
+        rv = add_by_compare(w, "compared");
+    if (rv == 0 && w->settings.barriers)
+        rv = meet_all(w, round);
+    return rv != 0 ? rv
+                   : mu_kv_put(w->node, at, next, strlen(next), MU_KV_OVERWRITE, 0,
+                               LIMIT_MS, &w->error, NULL);
+}
+
+/* From where this worker, or an earlier life of it, has got to. */
+static int do_rounds(struct worker *w)
+{
+    char at[32];
+    uint64_t round = 0;
+    uint64_t revision;
+    int stop = 0;
+    int rv = mu_agent_register(w->node, 0, LIMIT_MS, &w->error);
+
+    (void)snprintf(at, sizeof at, "at/%u", w->index);
+    if (rv == 0)
+        rv = look(w, at, &round, &revision);
+    for (; rv == 0 && round < w->settings.rounds; round++) {
+        rv = mu_preempt_reached(w->node, round, &w->error, &stop);
+        if (rv == 0 && stop) {
+            (void)printf("rounds: stops at step %" PRIu64 "\n", round);
+            return 0;
+        }
+        if (rv == 0)
+            rv = do_round(w, round);
+    }
+    return rv;
+}
+
+/* ---- The program ---- */
+
+/* The last round is over for everybody: nothing changes any more. */
+static int tell_results(struct worker *w)
+{
+    uint64_t count = mu_node_task_count(w->node, "worker");
+    uint64_t number;
+    uint64_t revision;
+    char own[32];
+    int rv = look(w, "sum", &number, &revision);
+
+    if (rv == 0) {
+        note(w, "final sum %" PRIu64, number);
+        rv = look(w, "compared", &number, &revision);
+    }
+    if (rv == 0)
+        note(w, "final compared %" PRIu64, number);
+    for (uint64_t i = 0; rv == 0 && i < count; i++) {
+        (void)snprintf(own, sizeof own, "own/%" PRIu64, i);
+        rv = look(w, own, &number, &revision);
+        if (rv == 0)
+            note(w, "final %s %" PRIu64, own, number);
+    }
+    return rv;
+}
+
+/* A worker that was silent for so long that the service took it for dead is in error: it
+ * begins again as if it had been started again. */
+static int work(struct worker *w)
+{
+    int rv = do_rounds(w);
+
+    while (rv != 0 && mu_agent_state(w->node, NULL) == MU_AGENT_ERROR) {
+        note(w, "error %s %s", mu_err_name(rv), w->error.message);
+        rv = mu_agent_reset(w->node, LIMIT_MS, &w->error);
+        if (rv == 0)
+            rv = do_rounds(w);
+    }
+    return rv == 0 && w->settings.barriers ? tell_results(w) : rv;
+}
+
+static int open_trace(const mu_node *node, int *ret_trace)
+{
+    const char *path = mu_node_setting(node, "trace");
+
+    *ret_trace = -1;
+    if (path == NULL)
+        return 0;
+    *ret_trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (*ret_trace >= 0)
+        return 0;
+    (void)fprintf(stderr, "rounds: %s: %s\n", path, strerror(errno));
+    return -MU_EINVALID;
+}
+
+static int worker_program(mu_node *node, void *user)
+{
+    struct worker w = {.node = node, .settings = *(const struct settings *)user};
+    const char *task = strrchr(mu_node_task(node), ':');
+    int rv = open_trace(node, &w.trace);
+
+    if (rv != 0)
+        return rv;
+    w.index = task == NULL ? 0 : (unsigned)strtoul(task + 1, NULL, 10);
+    (void)snprintf(w.set, sizeof w.set, "worker:0-%zu",
+                   mu_node_task_count(node, "worker") - 1);
+    rv = work(&w);
+    if (rv != 0)
+        (void)fprintf(stderr, "rounds: worker %u: %s: %s\n", w.index, mu_err_name(rv),
+                      w.error.message);
+    (void)fflush(stdout);
+    if (w.trace >= 0)
+        (void)close(w.trace);
+    return rv;
+}
+
+/* ---- Loading ---- */
+
+static int read_setting(const mu_node *node, const char *name, uint64_t high,
+                        uint64_t *number)
+{
+    const char *text = mu_node_setting(node, name);
+    unsigned long long whole;
+    char *end;
+
+    if (text == NULL)
+        return 0;
+    errno = 0;
+    whole = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole > high) {
+        (void)fprintf(stderr, "rounds: setting %s is \"%.80s\", expected a whole number "
+                      "from 0 to %llu\n", name, text, (unsigned long long)high);
+        return -MU_EINVALID;
+    }
+    *number = whole;
+    return 0;
+}
+
+/* A plugin is never unloaded, and has one node in its process: `muster node`'s. */
+static struct settings settings = {.rounds = 100, .increments = 5, .barriers = 1};
+
+int mu_plugin_open(mu_node *node)
+{
+    if (read_setting(node, "rounds", 1000000000, &settings.rounds) != 0 ||
+        read_setting(node, "increments", 1000000, &settings.increments) != 0 ||
+        read_setting(node, "pause_ms", 60000, &settings.pause_ms) != 0 ||
+        read_setting(node, "barriers", 1, &settings.barriers) != 0)
+        return -MU_EINVALID;
+    return mu_node_program(node, "worker", worker_program, &settings);
+}

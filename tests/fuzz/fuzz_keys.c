@@ -1,0 +1,244 @@
+/* Any bytes as what three tasks ask about keys, in the real service with the store in a
+ * file: nothing that they ask ends it or is answered twice for one asking, and after its
+ * host has died the next one has the same keys.
+ *
+ * An operation is five bytes: what, who and with which flags; the token; sizes of key and
+ * value; a number. The bytes of key and value follow. */
+#include "actors/coordination.h"
+#include "actors/coordination_inner.h"
+#include "actors/messages.h"
+#include "tests/sim/storage.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TASKS = 3, OPERATION_BYTES = 5, OPERATIONS_MAX = 200 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Unlike assert(), stays in every build. */
+static void must(bool truth, const char *what)
+{
+    if (truth)
+        return;
+    (void)fprintf(stderr, "broken: %s\n", what);
+    abort();
+}
+
+/* ---- The world ---- */
+
+struct world {
+    struct mu__world world;     /* first */
+    struct mu__kernel *kernel;
+    mu__pid pid;
+    struct sim_storage *storage;
+    uint64_t now_ms;
+    uint64_t asked;
+    uint64_t answered;
+};
+
+static uint64_t world_now_ms(struct mu__world *world)
+{
+    return ((struct world *)world)->now_ms;
+}
+
+static uint64_t world_random(struct mu__world *world)
+{
+    (void)world;
+    return 4711;
+}
+
+static void world_wake_at(struct mu__world *world, uint64_t due_ms)
+{
+    (void)world;
+    (void)due_ms;
+}
+
+static int world_transmit(struct mu__world *world, struct mu__msg *msg)
+{
+    struct world *w = (struct world *)world;
+
+    w->answered += msg->kind == MU__KEY_DONE || msg->kind == MU__KEY_LISTED;
+    mu__pool_put(mu__kernel_pool(w->kernel), msg);
+    return 0;
+}
+
+static void world_submit(struct mu__world *world, struct mu__work *work)
+{
+    (void)world;
+    (void)work;
+    must(false, "no executor");
+}
+
+static void world_log(struct mu__world *world, enum mu__log_level level, const char *who,
+                      const char *line)
+{
+    (void)world;
+    (void)level;
+    (void)who;
+    (void)line;
+}
+
+static const struct mu__world_ops ops = {
+    world_now_ms, world_random, world_wake_at, world_transmit, world_submit, world_log};
+
+static void turns(struct world *w)
+{
+    for (int i = 0; i < 3; i++)
+        mu__kernel_turn(w->kernel);
+}
+
+static void tell(struct world *w, uint32_t node, uint16_t kind, const void *body)
+{
+    size_t size = mu__messages.rows[kind].body_size;
+    struct mu__msg *msg = mu__msg_heap(kind, size);
+
+    must(msg != NULL, "memory");
+    memcpy(msg->body, body, size);
+    msg->from = (mu__pid){node, MU__AGENT};
+    msg->to = w->pid;
+    must(mu__kernel_deliver(w->kernel, msg) == 0, "delivered");
+    turns(w);
+}
+
+static void begin(struct world *w)
+{
+    const struct mu__coordination_config config = {
+        .store = &mu__store_journal, .store_place = "x", .storage = &w->storage->base,
+        .cluster_name = "fuzz", .task = "/job:chief/task:0", .incarnation = 1,
+        .tasks = "chief:0,worker:0-2", .recoverable = "all", .suspect_ms = 100000,
+        .dead_ms = 300000, .reconnect_ms = 300000,
+    };
+
+    must(mu__kernel_new(&w->world, &mu__messages, &w->kernel) == 0, "kernel");
+    must(mu__spawn(w->kernel, &mu__coordination, MU__COORDINATION, &config, &w->pid) == 0,
+         "service");
+    turns(w);
+    for (uint32_t i = 0; i < TASKS; i++) {
+        mu__kernel_node_up(w->kernel, 1 + i, "worker", i, 100 + i, "tcp://w:1");
+        tell(w, 1 + i, MU__TASK_REGISTER, &(struct mu__task_register){.token = 1});
+    }
+}
+
+/* ---- Operations ---- */
+
+struct operation {
+    unsigned what;
+    uint32_t node;
+    uint32_t flags;
+    uint64_t token;
+    int64_t number;
+    struct mu__view key;
+    struct mu__view value;
+};
+
+/* False: too few bytes are left. */
+static bool take(const uint8_t **at, size_t *left, struct operation *ret)
+{
+    const uint8_t *head = *at;
+    uint32_t key;
+    uint32_t value;
+
+    if (*left < OPERATION_BYTES)
+        return false;
+    key = head[3] & 15;
+    value = head[3] >> 4;
+    if (*left < OPERATION_BYTES + key + value)
+        return false;
+    *ret = (struct operation){
+        head[0] % 8, 1 + head[1] % TASKS, head[1] >> 4, head[2], (int8_t)head[4],
+        {head + OPERATION_BYTES, key}, {head + OPERATION_BYTES + key, value}};
+    *at += OPERATION_BYTES + key + value;
+    *left -= OPERATION_BYTES + key + value;
+    return true;
+}
+
+static void change(struct world *w, const struct operation *o)
+{
+    const struct mu__key_put put = {o->token, (uint8_t)o->number, o->key, o->value,
+                                    o->flags, (uint8_t)o->number};
+    const struct mu__key_increment increment = {o->token, 0, o->key, o->number};
+    const struct mu__key_delete gone = {o->token, 0, o->key};
+
+    if (o->what == 0)
+        tell(w, o->node, MU__KEY_PUT, &put);
+    else if (o->what == 1)
+        tell(w, o->node, MU__KEY_INCREMENT, &increment);
+    else
+        tell(w, o->node, MU__KEY_DELETE, &gone);
+}
+
+static void look(struct world *w, const struct operation *o)
+{
+    const struct mu__key_get get = {o->token, o->key, (o->flags & 1) != 0};
+    const struct mu__key_list list = {o->token, o->key, o->value, (o->flags & 1) != 0};
+    const struct mu__key_watch watch = {o->token, o->key, (o->flags & 1) != 0};
+    const struct mu__key_cancel cancel = {o->token};
+
+    if (o->what == 3)
+        tell(w, o->node, MU__KEY_GET, &get);
+    else if (o->what == 4)
+        tell(w, o->node, MU__KEY_LIST, &list);
+    else if (o->what == 5)
+        tell(w, o->node, MU__KEY_WATCH, &watch);
+    else if (o->what == 6)
+        tell(w, o->node, MU__KEY_CANCEL, &cancel);
+    else
+        tell(w, o->node, MU__KEY_UNWATCH, &cancel);
+}
+
+static void work(struct world *w, const uint8_t *data, size_t size)
+{
+    struct operation o;
+
+    for (int i = 0; i < OPERATIONS_MAX && take(&data, &size, &o); i++) {
+        w->asked++;
+        w->now_ms++;
+        if (o.what < 3)
+            change(w, &o);
+        else
+            look(w, &o);
+        must(w->answered <= w->asked, "answered once");
+    }
+}
+
+/* ---- What is there ---- */
+
+/* Keys, values, revisions and owners in order, as one number. */
+static uint64_t digest(const struct world *w)
+{
+    struct coordination *c = mu__actor_state(w->kernel, w->pid);
+    struct mu__key_value entry;
+    struct mu__view from = {"", 0};
+    uint64_t sum = 0;
+
+    while (mu__coord_keys_next_own(c, from, &entry)) {
+        must(mu__key_compare(from, entry.key) < 0, "in order");
+        must(mu__key_is_normal(entry.key), "normal");
+        sum = sum * 31 + mu__view_hash(entry.key) + entry.revision + entry.owner;
+        sum = sum * 31 + (entry.value.size == 0 ? 0 : mu__view_hash(entry.value));
+        must(entry.revision <= c->revision, "revision");
+        from = entry.key;
+    }
+    return sum * 31 + c->revision;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct world w = {.world.ops = &ops, .now_ms = 1};
+    uint64_t before;
+
+    w.storage = sim_storage_new("fuzz", 1);
+    begin(&w);
+    work(&w, data, size);
+    before = digest(&w);
+    mu__kernel_free(w.kernel);
+    sim_storage_crash(w.storage);
+    begin(&w);
+    must(digest(&w) == before, "the next host has the same");
+    mu__kernel_free(w.kernel);
+    sim_storage_free(w.storage);
+    return 0;
+}

@@ -1,0 +1,124 @@
+/* A real etcd server of a test's own, on loopback and in a fresh folder. It dies with the
+ * test; every wait has a limit. */
+#ifndef MUSTER_TESTS_REAL_ETCD_H
+#define MUSTER_TESTS_REAL_ETCD_H
+
+#include "tests/real/nodes.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+struct etcd {
+    char folder[64];
+    int port;
+    int peer_port;
+    pid_t pid;
+};
+
+/* Whether the server is installed. */
+static inline bool etcd_is_here(void)
+{
+    const char *at = getenv("PATH");
+
+    while (at != NULL && *at != '\0') {
+        size_t size = strcspn(at, ":");
+        char path[512];
+
+        (void)snprintf(path, sizeof path, "%.*s/etcd", (int)size, at);
+        if (access(path, X_OK) == 0)
+            return true;
+        at += size + (at[size] == ':');
+    }
+    return false;
+}
+
+static inline void etcd_exec(const struct etcd *etcd)
+{
+    char client[64];
+    char peer[64];
+    char cluster[80];
+    char log[96];
+    int file;
+
+#ifdef __linux__
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    (void)snprintf(client, sizeof client, "http://127.0.0.1:%d", etcd->port);
+    (void)snprintf(peer, sizeof peer, "http://127.0.0.1:%d", etcd->peer_port);
+    (void)snprintf(cluster, sizeof cluster, "default=%s", peer);
+    (void)snprintf(log, sizeof log, "%s/log", etcd->folder);
+    file = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (file < 0 || chdir(etcd->folder) != 0 || dup2(file, 1) < 0 || dup2(file, 2) < 0)
+        _exit(126);
+    (void)execlp("etcd", "etcd", "--data-dir", "data", "--listen-client-urls", client,
+                 "--advertise-client-urls", client, "--listen-peer-urls", peer,
+                 "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
+                 "--log-level", "error", (char *)NULL);
+    _exit(127);
+}
+
+static inline bool etcd_answers(const struct etcd *etcd)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool up;
+
+    address.sin_port = htons((uint16_t)etcd->port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    up = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    (void)close(fd);
+    return up;
+}
+
+static inline void etcd_start(struct etcd *etcd)
+{
+    etcd->pid = fork();
+    assert_true(etcd->pid >= 0);
+    if (etcd->pid == 0)
+        etcd_exec(etcd);
+    for (int i = 0; i < SOON_MS && !etcd_answers(etcd); i++) {
+        if (waitpid(etcd->pid, NULL, WNOHANG) != 0)
+            fail_msg("etcd has ended; see %s/log", etcd->folder);
+        nodes_pause();
+    }
+    assert_true(etcd_answers(etcd));
+}
+
+static inline void etcd_kill(struct etcd *etcd)
+{
+    if (etcd->pid <= 0)
+        return;
+    assert_int_equal(kill(etcd->pid, SIGKILL), 0);
+    assert_int_equal(waitpid(etcd->pid, NULL, 0), etcd->pid);
+    etcd->pid = 0;
+}
+
+static inline void etcd_open(struct etcd *etcd)
+{
+    int sockets[2];
+
+    (void)snprintf(etcd->folder, sizeof etcd->folder, "/tmp/muster-etcd-XXXXXX");
+    assert_non_null(mkdtemp(etcd->folder));
+    etcd->port = nodes_free_port(&sockets[0]);
+    etcd->peer_port = nodes_free_port(&sockets[1]);
+    (void)close(sockets[0]);
+    (void)close(sockets[1]);
+    etcd_start(etcd);
+}
+
+static inline void etcd_close(struct etcd *etcd)
+{
+    char command[128];
+
+    etcd_kill(etcd);
+    (void)snprintf(command, sizeof command, "rm -r %s", etcd->folder);
+    assert_int_equal(system(command), 0);
+}
+
+#endif
