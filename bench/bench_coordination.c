@@ -62,11 +62,12 @@ static void answered(void *user, const mu_kv_answer *answer)
 
 static void begin_next(struct flow *flow)
 {
+    mu_kv_ask ask = flow->ask;
     int rv;
 
     flow->left--;
-    flow->ask.key = flow->keys[flow->left % KEYS];
-    rv = mu_kv_begin(flow->node, &flow->ask, answered, flow, NULL);
+    ask.key = flow->keys[flow->left % KEYS];
+    rv = mu_kv_begin(flow->node, &ask, answered, flow, NULL);
     if (rv != 0)
         cluster_die("begin", mu_strerror(rv));
 }
