@@ -107,7 +107,6 @@ void mu__agent_withdraw(struct mu__ctx *ctx, struct agent *a, const mu_error *er
     a->used = false;
     a->store = 0;
     a->refusal[0] = '\0';
-    mu__agent_barriers_forget(a);
     mu__agent_preempt_forget(a);
     end_session(a);
     mu__agent_fail_all(ctx, a, &kept, false);
@@ -190,7 +189,6 @@ static bool has_lost_store(struct mu__ctx *ctx, struct agent *a)
 
     if (a->store == 0 || a->store == a->host_store)
         return false;
-    mu__agent_barriers_forget(a);
     if (!a->used)
         return false;
     (void)mu_error_set(&error, -MU_EABORTED,
@@ -233,6 +231,9 @@ static void registered(struct mu__ctx *ctx, struct agent *a)
     a->register_token = 0;
     a->registered = true;
     a->store = a->host_store;
+    if (a->barriers_store != a->store)
+        mu__agent_barriers_forget(a);
+    a->barriers_store = a->store;
     a->refusal[0] = '\0';
     a->session++;
     a->flying = 0;

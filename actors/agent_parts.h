@@ -179,6 +179,8 @@ struct agent {
 
     struct mu__agent_watch *watches;
     struct mu__text_map barriers;
+    uint64_t barriers_store;    /* in which their generations count, also after a reset:
+                                   one of them is not gone through twice */
     struct mu__agent_barrier *idle_first;   /* of them, that nobody is at: the one used
                                                least lately */
     struct mu__agent_barrier *idle_last;

@@ -36,6 +36,7 @@ struct mu__agent_watch {
     uint32_t count;
     uint64_t bytes;
     uint32_t turn;              /* how often it was begun */
+    uint64_t store;             /* in which it was, the last time */
     bool current;               /* the mark was told, or waits */
     bool overflowed;            /* and nothing is watched until that was read */
     mu_error over;              /* its code is not 0: the service ended it */
@@ -425,6 +426,18 @@ static const struct mu__asked_kind watching = {
     .stays = true,
 };
 
+/* The same revision means another change in another store. */
+static void note_store(struct mu__agent_watch *watch, uint64_t store)
+{
+    struct mu__text_node *node = NULL;
+
+    if (watch->store == store)
+        return;
+    watch->store = store;
+    while ((node = mu__text_map_next(&watch->keys, node)) != NULL)
+        ((struct watch_key *)(void *)node)->revision = 0;
+}
+
 /* It is open when the service is asked for the first time. */
 static struct mu__msg *say_watch(struct mu__ctx *ctx, struct agent *a,
                                  struct mu__asked *asked)
@@ -444,6 +457,7 @@ static struct mu__msg *say_watch(struct mu__ctx *ctx, struct agent *a,
     if (msg == NULL)
         return NULL;
     a->used = true;
+    note_store(watch, a->store);
     watch->turn++;
     if (call != NULL) {
         watch->opening = NULL;
@@ -534,9 +548,14 @@ void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     if (a->host == NULL || msg->from.node != a->host->node)
         return;
     asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind != &watching || !mu__agent_is_asked(a, asked))
+    if (asked == NULL || asked->kind != &watching)
         return;
-    if (body->code == MU_EUNAVAILABLE) {
+    /* Events count in any session: a service that has not changed goes on with them, and
+     * begins no watch anew that it has. */
+    if (body->code != 0 && !mu__agent_is_asked(a, asked))
+        return;
+    /* Errors of this task pass; the watch goes on when it is registered again. */
+    if (body->code == MU_EUNAVAILABLE || body->code == MU_EABORTED) {
         mu__agent_again(a, asked);
         return;
     }

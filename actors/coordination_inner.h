@@ -359,6 +359,9 @@ void mu__coord_preempt_done(struct coordination *c);
 void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c);
+
+/* The last round, when its step is agreed on; for tests. */
+bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round);
 void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c);
 
 #endif

@@ -82,7 +82,7 @@ struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordina
         (void)mu_error_set(ret_error, -MU_EABORTED, "this task is in error: %s",
                            task->error.message);
     else
-        (void)mu_error_set(ret_error, -MU_EPRECONDITION, "this task is not registered at "
+        (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "this task is not registered at "
                            "%s", c->config.task);
     return NULL;
 }

@@ -604,6 +604,16 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
     finish_when_complete(ctx, c);
 }
 
+bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round)
+{
+    const struct coord_preempt *p = c->preempt;
+
+    if (p->phase != OVER || p->error.code != 0)
+        return false;
+    *ret_round = p->round;
+    return true;
+}
+
 /* ---- the service's begin and end ---- */
 
 /* Nobody is answered: agents say again what they have said. */

@@ -535,6 +535,28 @@ static void test_barrier_restarted(void **state)
     end(cluster);
 }
 
+/* Who was reset does not go through a generation again that it went through before. */
+static void test_barrier_after_reset(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_task *worker = cluster->workers[0];
+    struct cluster_call *chief = meet(cluster->chief, "b", NULL, 1, -1);
+    struct cluster_call *again;
+
+    (void)state;
+    expect_done(meet(worker, "b", NULL, 1, 1000), 0, 20);
+    assert_int_equal(cluster_wait(chief), 0);
+    expect_done(fail_with(worker, MU__AGENT_SET_ERROR, -MU_EDATALOSS, "bad"), 0, 0);
+    expect_done(ask(worker, MU__AGENT_RESET, 1000), 0, 20);
+    expect_done(ask(worker, MU__AGENT_REGISTER, 1000), 0, 20);
+    again = meet(worker, "b", NULL, 1, -1);
+    run_for(cluster, 1000);
+    assert_false(again->done);
+    expect_done(meet(cluster->chief, "b", NULL, 1, 1000), 0, 0);
+    assert_int_equal(cluster_wait(again), 0);
+    end(cluster);
+}
+
 static void test_barrier_of_threads(void **state)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
@@ -826,7 +848,49 @@ static void test_watch_goes_on(void **state)
     end(cluster);
 }
 
-/* More keys than are remembered: the watch says so once and begins anew. */
+/* Its task was in error when it was begun again. */
+static void test_watch_of_one_in_error(void **state)
+{
+    const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct mu__agent_watch *of = watch(cluster->chief, "d", true);
+    struct mu__key_event refused = {.code = MU_EABORTED};
+
+    (void)state;
+    expect_event(cluster->chief, of, "CURRENT");
+    for (refused.token = 0; refused.token < 8; refused.token++)
+        forge(cluster->chief, service, MU__AGENT, MU__KEY_EVENT, &refused,
+              sizeof refused);
+    run_for(cluster, 1000);
+    assert_int_equal(cluster_wait(put(cluster->workers[0], "d/a", "1", 0, -1)), 0);
+    expect_event(cluster->chief, of, "SET d/a 1");
+    close_watch(cluster->chief, of);
+    end(cluster);
+}
+
+/* A key of another store is another one, though its revision is the same. */
+static void test_watch_of_another_store(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_task *worker = cluster->workers[0];
+    struct mu__agent_watch *of;
+
+    (void)state;
+    assert_int_equal(cluster_wait(put(worker, "d/a", "1", 0, -1)), 0);
+    of = watch(worker, "d", true);
+    expect_event(worker, of, "SET d/a 1");
+    expect_event(worker, of, "CURRENT");
+    assert_int_equal(sim_restart(cluster->chief->node), 0);
+    assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "2", 0, -1)), 0);
+    run_for(cluster, 1000);
+    assert_int_equal(state_of(worker), MU_AGENT_ERROR);
+    assert_int_equal(cluster_wait(ask(worker, MU__AGENT_RESET, 1000)), 0);
+    assert_int_equal(cluster_wait(ask(worker, MU__AGENT_REGISTER, 1000)), 0);
+    expect_event(worker, of, "SET d/a 2");
+    close_watch(worker, of);
+    end(cluster);
+}
+
 static const struct agent *agent_of(struct cluster_task *task)
 {
     return mu__actor_state(task->member.kernel, (mu__pid){MU__NODE_SELF, MU__AGENT});
@@ -852,6 +916,7 @@ static void test_watch_of_the_lost(void **state)
     end(cluster);
 }
 
+/* More keys than are remembered: the watch says so once and begins anew. */
 static void test_watch_overflow(void **state)
 {
     enum { MANY = (1 << 16) + 200 };
@@ -1129,6 +1194,7 @@ int main(void)
         cmocka_unit_test(test_service),
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_barrier_restarted),
+        cmocka_unit_test(test_barrier_after_reset),
         cmocka_unit_test(test_barrier_of_threads),
         cmocka_unit_test(test_too_few_threads),
         cmocka_unit_test(test_barrier_alone),
@@ -1137,6 +1203,8 @@ int main(void)
         cmocka_unit_test(test_applied_once),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_watch_goes_on),
+        cmocka_unit_test(test_watch_of_one_in_error),
+        cmocka_unit_test(test_watch_of_another_store),
         cmocka_unit_test(test_watch_of_the_lost),
         cmocka_unit_test(test_watch_overflow),
         cmocka_unit_test(test_preemption),

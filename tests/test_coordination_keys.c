@@ -232,10 +232,10 @@ static void test_not_registered(void **state)
     (void)watch(w0, "a", false);
     (void)list(w0, "a", "", false);
 #define WORDS "this task is not registered at /job:chief/task:0"
-    expect_said(w0, "[    0] key_done token=1 code=9 message=\"" WORDS "\"\n"
-                    "[    0] key_done token=2 code=9 message=\"" WORDS "\"\n"
-                    "[    0] key_event token=3 code=9 message=\"" WORDS "\"\n"
-                    "[    0] key_listed token=4 code=9 message=\"" WORDS "\"\n");
+    expect_said(w0, "[    0] key_done token=1 code=14 message=\"" WORDS "\"\n"
+                    "[    0] key_done token=2 code=14 message=\"" WORDS "\"\n"
+                    "[    0] key_event token=3 code=14 message=\"" WORDS "\"\n"
+                    "[    0] key_listed token=4 code=14 message=\"" WORDS "\"\n");
 #undef WORDS
     service_end(s);
 }

@@ -8,6 +8,7 @@
 #include "actors/run.h"
 #include "actors/variable_store.h"
 #include "runtime/value_parts.h"
+#include "tests/sim/etcd.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -239,8 +240,7 @@ static unsigned window_of(const struct cluster_options *options)
 }
 
 /* Of a cluster that has a service. */
-static void set_coordination(const struct cluster_task *task,
-                             struct mu__member_config *config)
+static void set_coordination(struct cluster_task *task, struct mu__member_config *config)
 {
     const struct cluster_options *options = &task->cluster->options;
 
@@ -249,6 +249,10 @@ static void set_coordination(const struct cluster_task *task,
     config->hosts = options->hosts;
     config->coordination = options->coordination;
     config->coordination.storage = task->store.storage;
+    if (task->cluster->etcd == NULL)
+        return;
+    task->door = sim_etcd_door(task->cluster->etcd, task->node);
+    config->coordination.http = task->door;
 }
 
 static int start_process(void *arg, struct sim_node *node, struct mu__world *world,
@@ -351,6 +355,8 @@ static void stop_process(void *arg)
         journal->dies(journal->storage);
     if (store->dies != NULL)
         store->dies(store->storage);
+    if (task->door != NULL)
+        sim_etcd_door_end(task->door);
     mu__worker_forget_runs(mu__actor_state(kernel, (mu__pid){0, MU__WORKER}),
                            mu__kernel_pool(kernel));
     mu__member_stop(&task->member);

@@ -136,6 +136,7 @@ struct cluster_journal {
 
 struct cluster;
 struct cluster_session;
+struct sim_etcd;
 
 /* One task of the cluster: a node of the simulator and what runs there. */
 struct cluster_task {
@@ -151,6 +152,7 @@ struct cluster_task {
     char address[40];
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct cluster_journal store;       /* of a host, the same; its kind is an option */
+    struct mu__http *door;              /* to the cluster's etcd, of its process */
     struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT + CLUSTER_OWN_MAX];
     const mu_cluster *spec;         /* what it starts with; NULL: the cluster's */
     const char *only;               /* of a server that waits for its spec, and of who */
@@ -232,6 +234,7 @@ struct cluster_call {
 
 struct cluster {
     struct sim *sim;
+    struct sim_etcd *etcd;      /* the test's, set before a start; freed after it */
     struct cluster_options options;
     mu_cluster *spec;
     char coordinated[256];      /* the tasks that a barrier of all waits for */
