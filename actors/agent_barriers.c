@@ -29,28 +29,57 @@ static struct mu__agent_barrier *find_barrier(const struct agent *a, const char 
                                                                  mu__view_str(name));
 }
 
+/* Nobody is at it. */
+static void list_idle(struct agent *a, struct mu__agent_barrier *barrier)
+{
+    barrier->newer = NULL;
+    barrier->older = a->idle_last;
+    if (a->idle_last == NULL)
+        a->idle_first = barrier;
+    else
+        a->idle_last->newer = barrier;
+    a->idle_last = barrier;
+}
+
+static void unlist_idle(struct agent *a, struct mu__agent_barrier *barrier)
+{
+    if (barrier->older == NULL)
+        a->idle_first = barrier->newer;
+    else
+        barrier->older->newer = barrier->newer;
+    if (barrier->newer == NULL)
+        a->idle_last = barrier->older;
+    else
+        barrier->newer->older = barrier->older;
+}
+
+static void free_idle(struct agent *a, struct mu__agent_barrier *barrier)
+{
+    unlist_idle(a, barrier);
+    mu__text_map_remove(&a->barriers, &barrier->node);
+    free(barrier);
+}
+
 static struct mu__agent_barrier *add_barrier(struct agent *a, const char *name)
 {
     size_t size = strlen(name);
-    struct mu__agent_barrier *barrier =
-        a->barriers.count == AGENT_BARRIERS_MAX ? NULL
-                                                : calloc(1, sizeof *barrier + size + 1);
+    struct mu__agent_barrier *barrier;
 
+    if (a->barriers.count == AGENT_BARRIERS_MAX && a->idle_first != NULL)
+        free_idle(a, a->idle_first);
+    if (a->barriers.count == AGENT_BARRIERS_MAX)
+        return NULL;
+    barrier = calloc(1, sizeof *barrier + size + 1);
     if (barrier == NULL)
         return NULL;
     memcpy(barrier->name, name, size);
     barrier->node.text = mu__view_str(barrier->name);
-    if (mu__text_map_add(&a->barriers, &barrier->node) == 0)
-        return barrier;
-    free(barrier);
-    return NULL;
-}
-
-static void free_barrier(struct agent *a, struct mu__agent_barrier *barrier)
-{
-    mu__text_map_remove(&a->barriers, &barrier->node);
-    free(barrier->tasks);
-    free(barrier);
+    if (mu__text_map_add(&a->barriers, &barrier->node) != 0) {
+        free(barrier);
+        return NULL;
+    }
+    list_idle(a, barrier);
+    return barrier;
 }
 
 /* Those at which somebody waits stay until that is over, with their first generation. */
@@ -63,7 +92,7 @@ void mu__agent_barriers_forget(struct agent *a)
 
         node = mu__text_map_next(&a->barriers, node);
         if (barrier->calls == NULL)
-            free_barrier(a, barrier);
+            free_idle(a, barrier);
         else
             barrier->generation = 0;
     }
@@ -82,6 +111,7 @@ static void end_barrier(struct mu__ctx *ctx, struct agent *a,
     barrier->arrived = 0;
     free(barrier->tasks);
     barrier->tasks = NULL;
+    list_idle(a, barrier);
     while (call != NULL) {
         struct mu__agent_call *next = call->next;
 
@@ -224,6 +254,7 @@ static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_barrier
         mu__agent_complete(call, &error);
         return;
     }
+    unlist_idle(a, barrier);
     join(barrier, call);
     if (mu__agent_ask(ctx, a, &barrier->asked, &meeting, call->call.limit_ms, 0) &&
         barrier->arrived == barrier->threads)
@@ -240,8 +271,9 @@ void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
         barrier = add_barrier(a, call->name);
     if (barrier == NULL) {
         (void)mu_error_set(&error, -MU_EEXHAUSTED,
-                           "there is no memory for the name of a barrier, or there are "
-                           "%d of them, which is the most", (int)AGENT_BARRIERS_MAX);
+                           "there is no memory for the name of a barrier, or this task "
+                           "is at %d of them, which is the most",
+                           (int)AGENT_BARRIERS_MAX);
         mu__agent_complete(call, &error);
         return;
     }

@@ -37,7 +37,9 @@ enum {
 #else
     AGENT_RING_FIRST = 1 << 8,
     AGENT_RING_MAX = 1 << 17,   /* tokens that are found by one look */
-    AGENT_BARRIERS_MAX = 1 << 20, /* names, whose generations are remembered */
+    AGENT_BARRIERS_MAX = 1 << 17, /* names, whose generations are remembered: twice as
+                                     many as the service has. The one that was used least
+                                     lately goes: the service has forgotten it, too */
     AGENT_EVENTS_MAX = 1 << 16, /* changed keys that a program did not read */
     AGENT_FLYING_BYTES = 16 << 20, /* of requests that the service has not answered */
 #endif
@@ -107,6 +109,8 @@ struct mu__agent_barrier {
     unsigned arrived;
     unsigned threads;
     char *tasks;                /* of the first who came */
+    struct mu__agent_barrier *older;    /* of those that nobody is at, by last use */
+    struct mu__agent_barrier *newer;
     char name[];
 };
 
@@ -177,6 +181,9 @@ struct agent {
     struct mu__text_map barriers;
     uint64_t barriers_store;    /* in which their generations count, also after a reset:
                                    one of them is not gone through twice */
+    struct mu__agent_barrier *idle_first;   /* of them, that nobody is at: the one used
+                                               least lately */
+    struct mu__agent_barrier *idle_last;
     struct agent_preempt preempt;
 };
 

@@ -232,24 +232,39 @@ void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node
     answer(ctx, c, node, body, msg, error == NULL ? &none : error);
 }
 
+void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                             const struct mu__tasks_answer *answer, struct mu__buf *buf)
+{
+    uint64_t bytes = (uint64_t)answer->content.head_size + answer->content.tail_size;
+    bool fits = buf != NULL && bytes <= MU__TASKS_CONTENT_MAX;
+    struct mu__msg *msg = fits ? mu__msg_new(ctx, MU__TASKS_ANSWER) : NULL;
+    mu_error error;
+
+    if (msg != NULL) {
+        *(struct mu__tasks_answer *)mu__body(msg) = *answer;
+        msg->backing = mu__buf_ref(buf);
+        mu__coord_say(ctx, c, node, msg);
+        return;
+    }
+    if (buf != NULL && !fits)
+        (void)mu_error_set(&error, -MU_EEXHAUSTED, "what %s knows of these tasks has %"
+                           PRIu64 " bytes, and at most %d are told: ask about fewer",
+                           c->config.task, bytes, MU__TASKS_CONTENT_MAX);
+    else
+        (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory", c->config.task);
+    mu__coord_answer(ctx, c, node, answer->token, &error);
+}
+
 void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                             uint64_t token, uint64_t version, mu_value *content)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
-    struct mu__tasks_answer *body;
+    struct mu__tasks_answer answer = {.token = token, .version = version};
+    struct mu__buf *buf =
+        content == NULL ? NULL : mu__pack_value(content, &answer.content);
 
-    if (msg != NULL) {
-        body = mu__body(msg);
-        body->token = token;
-        body->version = version;
-        msg->backing = mu__pack_value(content, &body->content);
-        if (msg->backing == NULL) {
-            mu__msg_free(ctx, msg);
-            msg = NULL;
-        }
-    }
     mu_value_free(content);
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_answer_packed(ctx, c, node, &answer, buf);
+    mu__buf_unref(buf);
 }
 
 /* Not what depends on the store: at once. */

@@ -8,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MISSING_NAMED_MAX = 3 };
+enum {
+    MISSING_NAMED_MAX = 3,
+    OVER_MAX = 16       /* rounds whose answers are remembered */
+};
 
 /* One question. */
 struct asked {
     struct asked *next;
     struct member *member;
+    uint64_t incarnation;
     uint64_t token;
     uint64_t due_ms;        /* 0: it has no limit */
     uint64_t limit_ms;
@@ -22,12 +26,16 @@ struct asked {
 struct member {
     uint32_t slot;
     uint32_t asks;          /* of it that wait */
+    uint64_t last;          /* the highest token of all that it asked */
     bool here;              /* connected */
 };
 
-/* All questions about one set that are answered together. */
+/* All questions about one set that are answered together. Once they are, it is kept for a
+ * while: an answer may be lost with a link, and who has it will not ask with it again. */
 struct round {
     struct round *next;
+    mu_value *list;         /* the answer, when it is over */
+    uint64_t version;       /* of the roster, then */
     char *set;              /* canonical */
     struct member *members; /* in the set's order */
     uint32_t count;
@@ -40,6 +48,7 @@ struct coord_alive {
     struct round *rounds;
     uint32_t rounds_count;
     uint32_t asks_count;
+    struct round *over;     /* the last one first */
 };
 
 struct coord_alive *mu__coord_alive_new(void)
@@ -47,35 +56,37 @@ struct coord_alive *mu__coord_alive_new(void)
     return calloc(1, sizeof(struct coord_alive));
 }
 
-static void free_asked(struct coord_alive *alive, struct asked *asked)
-{
-    alive->asks_count--;
-    free(asked);
-}
-
-static void free_round(struct coord_alive *alive, struct round *round)
+static void free_round(struct round *round)
 {
     struct asked *next;
 
     for (struct asked *at = round->asked; at != NULL; at = next) {
         next = at->next;
-        free_asked(alive, at);
+        free(at);
     }
     mu__map_done(&round->by_slot);
+    mu_value_free(round->list);
     free(round->members);
     free(round->set);
     free(round);
-    alive->rounds_count--;
+}
+
+static void free_rounds(struct round **rounds)
+{
+    while (*rounds != NULL) {
+        struct round *round = *rounds;
+
+        *rounds = round->next;
+        free_round(round);
+    }
 }
 
 void mu__coord_alive_forget(struct coord_alive *alive)
 {
-    while (alive->rounds != NULL) {
-        struct round *round = alive->rounds;
-
-        alive->rounds = round->next;
-        free_round(alive, round);
-    }
+    free_rounds(&alive->rounds);
+    free_rounds(&alive->over);
+    alive->rounds_count = 0;
+    alive->asks_count = 0;
 }
 
 void mu__coord_alive_free(struct coord_alive *alive)
@@ -85,14 +96,39 @@ void mu__coord_alive_free(struct coord_alive *alive)
     free(alive);
 }
 
-static void end_round(struct coord_alive *alive, struct round *round)
+/* It is none of those that run any more: the caller's. */
+static void take_round(struct coord_alive *alive, struct round *round)
 {
     struct round **at = &alive->rounds;
 
     while (*at != round)
         at = &(*at)->next;
     *at = round->next;
-    free_round(alive, round);
+    alive->rounds_count--;
+    for (const struct asked *asked = round->asked; asked != NULL; asked = asked->next)
+        alive->asks_count--;
+}
+
+static void end_round(struct coord_alive *alive, struct round *round)
+{
+    take_round(alive, round);
+    free_round(round);
+}
+
+/* It was answered with this list, which it takes; the oldest of too many is forgotten. */
+static void keep_round(const struct coordination *c, struct coord_alive *alive,
+                       struct round *round, mu_value *list)
+{
+    struct round **at = &alive->over;
+
+    take_round(alive, round);
+    round->list = list;
+    round->version = c->roster->version;
+    round->next = alive->over;
+    alive->over = round;
+    for (int i = 0; *at != NULL && i < OVER_MAX; i++)
+        at = &(*at)->next;
+    free_rounds(at);
 }
 
 /* ---- counting ---- */
@@ -124,7 +160,8 @@ static void remove_asked(struct coord_alive *alive, struct round *round,
 
     *at = asked->next;
     count_member(round, asked->member, asked->member->here, asked->member->asks - 1);
-    free_asked(alive, asked);
+    alive->asks_count--;
+    free(asked);
 }
 
 static void drop_asks(struct coord_alive *alive, struct round *round,
@@ -184,7 +221,7 @@ static void say(struct mu__ctx *ctx, struct coordination *c, const struct asked 
     mu__coord_answer(ctx, c, task->node, asked->token, &error);
 }
 
-/* All the same, once nobody is missing. One whose link is down will ask anew. */
+/* All the same, once nobody is missing. One whose link is down will ask again. */
 static void answer_when_complete(struct mu__ctx *ctx, struct coordination *c,
                                  struct coord_alive *alive, struct round *round)
 {
@@ -195,8 +232,28 @@ static void answer_when_complete(struct mu__ctx *ctx, struct coordination *c,
     list = list_of(c, round);
     for (const struct asked *at = round->asked; at != NULL; at = at->next)
         say(ctx, c, at, list);
-    mu_value_free(list);
-    end_round(alive, round);
+    if (list != NULL)
+        keep_round(c, alive, round, list);
+    else
+        end_round(alive, round);
+}
+
+/* The round in which this question was answered already. Those who ask for the first time
+ * have a higher token than before, and are not looked for among ten thousand. */
+static const struct round *find_over(const struct coord_alive *alive,
+                                     const struct mu__roster_task *task, uint64_t token)
+{
+    for (const struct round *round = alive->over; round != NULL; round = round->next) {
+        const struct member *member = member_of(round, task->slot);
+
+        if (member == NULL || token > member->last)
+            continue;
+        for (const struct asked *at = round->asked; at != NULL; at = at->next)
+            if (at->member == member && at->token == token &&
+                at->incarnation == task->incarnation)
+                return round;
+    }
+    return NULL;
 }
 
 /* ---- asking ---- */
@@ -250,14 +307,14 @@ static int begin_round(const struct coordination *c, struct coord_alive *alive,
         free(slots);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a set of tasks");
     }
-    alive->rounds_count++;
     round->count = count;
     rv = add_members(c, round, slots);
     free(slots);
     if (rv != 0) {
-        free_round(alive, round);
+        free_round(round);
         return mu_error_set(ret_error, rv, "no memory for a set of tasks");
     }
+    alive->rounds_count++;
     round->set = set->text;
     set->text = NULL;
     round->next = alive->rounds;
@@ -294,6 +351,7 @@ static int add_asked(struct mu__ctx *ctx, struct coordination *c,
     if (asked == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a question");
     asked->member = member;
+    asked->incarnation = c->roster->tasks[member->slot]->incarnation;
     asked->token = ask->token;
     asked->limit_ms = ask->limit_ms;
     if (ask->limit_ms != 0 && ask->limit_ms < UINT64_MAX / 2) {
@@ -304,6 +362,8 @@ static int add_asked(struct mu__ctx *ctx, struct coordination *c,
     round->asked = asked;
     alive->asks_count++;
     count_member(round, member, true, member->asks + 1);
+    if (ask->token > member->last)
+        member->last = ask->token;
     return 0;
 }
 
@@ -331,10 +391,17 @@ void mu__coord_alive_ask(struct mu__ctx *ctx, struct coordination *c,
                          struct coord_alive *alive, struct mu__roster_task *task,
                          const struct mu__tasks_get *ask)
 {
+    const struct round *over = find_over(alive, task, ask->token);
     struct coord_set set = {.text = NULL};
     mu_error error;
-    int rv = mu__coord_set_read(ask->tasks, task, &error, &set);
+    int rv;
 
+    if (over != NULL) {
+        mu__coord_answer_value(ctx, c, task->node, ask->token, over->version,
+                               mu_value_ref(over->list));
+        return;
+    }
+    rv = mu__coord_set_read(ask->tasks, task, &error, &set);
     if (rv == 0)
         rv = ask_in_round(ctx, c, alive, &set, task, ask, &error);
     mu__coord_set_done(&set);

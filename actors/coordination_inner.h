@@ -117,6 +117,11 @@ void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node
 void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                             uint64_t token, uint64_t version, mu_value *content);
 
+/* The same, packed, in a buffer that stays the caller's; NULL: out of memory, which is
+ * answered, as is content that is larger than a message may have. */
+void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                             const struct mu__tasks_answer *answer, struct mu__buf *buf);
+
 /* Write a record (STORE_CHANGE, STORE_RESULT) into the present batch, which is committed
  * in the next turn. Takes msg, NULL is -MU_ENOMEM. After a failure the service does not
  * lead any more. */

@@ -295,32 +295,22 @@ struct packed {
 static void answer_packed(struct mu__ctx *ctx, struct coordination *c,
                           struct question *question, struct packed *packed)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
-    struct mu__tasks_answer *body;
-
     if (packed->buf == NULL) {
         mu_value *value = content_of(ctx, c, question->group,
                                      question->ask.kind == COORD_ASKS_WAIT
                                          ? MU__TASKS_WAIT
                                          : MU__TASKS_STATES);
 
-        packed->buf = mu__pack_value(value, &packed->content);
+        packed->buf = value == NULL ? NULL : mu__pack_value(value, &packed->content);
         mu_value_free(value);
     }
-    if (msg == NULL || packed->buf == NULL) {
-        mu_error error;
-
-        mu__msg_free(ctx, msg);
-        (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory", c->config.task);
-        answer(ctx, c, question, &error);
-        return;
-    }
-    body = mu__body(msg);
-    body->token = question->ask.token;
-    body->version = question->group->version;
-    body->content = packed->content;
-    msg->backing = mu__buf_ref(packed->buf);
-    mu__coord_say(ctx, c, question->ask.node, msg);
+    mu__coord_answer_packed(ctx, c, question->ask.node,
+                            &(struct mu__tasks_answer){
+                                .token = question->ask.token,
+                                .version = question->group->version,
+                                .content = packed->content,
+                            },
+                            packed->buf);
     drop(c->questions, question);
 }
 

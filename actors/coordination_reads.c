@@ -696,18 +696,20 @@ static void next_page(struct mu__ctx *ctx, struct coordination *c)
     r->pages_end = &wait->page_next;
 }
 
+/* Asked again it begins again: its agent has not taken what it was told since. */
 static void watch(struct mu__ctx *ctx, struct coordination *c, const struct mu__msg *msg)
 {
     const struct mu__key_watch *body = (const void *)msg->body;
     struct mu__key_value entry;
     struct coord_wait *wait;
     mu_error error;
-    int rv = add_wait(c->keys->reads, msg->from.node, body->token,
-                      body->below ? WAIT_WATCH_BELOW : WAIT_WATCH, body->key, &error,
-                      &wait);
+    int rv;
 
-    if (rv == -MU_EEXISTS)
-        return;
+    wait = find_wait(c->keys->reads, msg->from.node, body->token);
+    if (wait != NULL)
+        end_wait(c->keys->reads, wait);
+    rv = add_wait(c->keys->reads, msg->from.node, body->token,
+                  body->below ? WAIT_WATCH_BELOW : WAIT_WATCH, body->key, &error, &wait);
     if (rv != 0) {
         refuse_watch(ctx, c, msg->from.node, body->token, &error);
         return;

@@ -95,6 +95,8 @@ static void tell_parts_gone(struct mu__ctx *ctx, struct coordination *c,
                             struct mu__roster_task *task, bool failed)
 {
     mu__coord_keys_task_ended(ctx, c, task->incarnation);
+    if (task->up)
+        mu__coord_keys_node_down(ctx, c, task->node);
     mu__coord_barriers_task_gone(ctx, c, task, failed);
     mu__coord_preempt_task_gone(ctx, c, task);
 }

@@ -33,6 +33,7 @@ enum {
     MU__KEY_VALUE_MAX = 1 << 20,
     MU__BARRIER_NAME_MAX = 255,
     MU__TASKS_TEXT_MAX = 1 << 16,   /* a set of tasks: see task_set.h */
+    MU__TASKS_CONTENT_MAX = 1 << 26,    /* what is told about tasks */
     MU__DEVICES_MAX = 1 << 16,      /* what a task says about its machine */
     MU__CLUSTER_TEXT_MAX = 1 << 20
 };
@@ -435,7 +436,7 @@ enum mu__put_flag {
 #define MU__TASKS_ANSWER_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
-    F(S, OPTIONAL, value, content, 1 << 26)                                 \
+    F(S, OPTIONAL, value, content, MU__TASKS_CONTENT_MAX)                   \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
     F(S, OPTIONAL, u32, error_kind, 255)                                    \

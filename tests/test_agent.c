@@ -4,6 +4,7 @@
  * The chief hosts the service. Everybody is registered at 200 ms, when stories begin;
  * agents say that they live every 166 ms. A question of a worker takes 20 ms there and
  * back, one of the chief none. A host that does not answer for 500 ms is lost. */
+#include "actors/agent_parts.h"
 #include "tests/story.h"
 #include "tests/sim/storage.h"
 
@@ -372,6 +373,27 @@ static void test_report(void **state)
     end(cluster);
 }
 
+/* A client that dies without a word is nobody's error, where the coordinated tasks share
+ * their fate. */
+static void test_client_dies(void **state)
+{
+    struct cluster *cluster =
+        SERVICE(.workers = 1, .clients = 1, .coordination = {.recoverable = "none"});
+
+    (void)state;
+    assert_int_equal(state_of(cluster->clients[0]), MU_AGENT_CONNECTED);
+    sim_crash(cluster->clients[0]->node);
+    run_for(cluster, 20000);
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_CONNECTED);
+    assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_CONNECTED);
+
+    /* A worker's death is. */
+    sim_crash(cluster->workers[0]->node);
+    run_for(cluster, 20000);
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_ERROR);
+    end(cluster);
+}
+
 /* A task that failed while it was away, or was restarted, hears that it must be reset. */
 static void test_must_be_reset(void **state)
 {
@@ -599,6 +621,28 @@ static void test_barrier_alone(void **state)
     expect_done(calls[0], 0, 0);
     expect_done(calls[1], 0, 0);
     cluster_start(cluster->chief);
+    end(cluster);
+}
+
+/* A program may have a new name for each of its steps: old ones are forgotten. */
+static void test_many_barriers(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 1);
+    struct cluster_call *calls[2];
+    char name[32];
+
+    (void)state;
+    for (unsigned i = 0; i <= AGENT_BARRIERS_MAX; i++) {
+        (void)snprintf(name, sizeof name, "step %u", i);
+        assert_int_equal(cluster_wait(meet(cluster->chief, name, NULL, 2, 0)),
+                         -MU_EDEADLINE);
+    }
+    for (unsigned round = 0; round < 3; round++) {
+        calls[0] = meet(cluster->chief, "step 1", NULL, 1, 1000);
+        calls[1] = meet(cluster->workers[0], "step 1", NULL, 1, 1000);
+        assert_int_equal(cluster_wait(calls[0]), 0);
+        assert_int_equal(cluster_wait(calls[1]), 0);
+    }
     end(cluster);
 }
 
@@ -843,6 +887,31 @@ static void test_watch_of_another_store(void **state)
     assert_int_equal(cluster_wait(ask(worker, MU__AGENT_RESET, 1000)), 0);
     assert_int_equal(cluster_wait(ask(worker, MU__AGENT_REGISTER, 1000)), 0);
     expect_event(worker, of, "SET d/a 2");
+    close_watch(worker, of);
+    end(cluster);
+}
+
+static const struct agent *agent_of(struct cluster_task *task)
+{
+    return mu__actor_state(task->member.kernel, (mu__pid){MU__NODE_SELF, MU__AGENT});
+}
+
+/* A task that was lost and does not know it: what happens before it is registered again
+ * is told then. */
+static void test_watch_of_the_lost(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2);
+    struct cluster_task *worker = cluster->workers[0];
+    struct mu__agent_watch *of = watch(worker, "a", false);
+    const mu__pid service = {agent_of(worker)->host->node, MU__COORDINATION};
+    const struct mu__task_heard heard = {.epoch = agent_of(worker)->host_epoch,
+                                         .code = MU_EUNAVAILABLE};
+
+    (void)state;
+    expect_event(worker, of, "CURRENT");
+    forge(worker, service, MU__AGENT, MU__TASK_HEARD, &heard, sizeof heard);
+    assert_int_equal(cluster_wait(put(cluster->chief, "a", "1", 0, -1)), 0);
+    expect_event(worker, of, "SET a 1");
     close_watch(worker, of);
     end(cluster);
 }
@@ -1134,6 +1203,7 @@ int main(void)
         cmocka_unit_test(test_store_lost),
         cmocka_unit_test(test_set_error),
         cmocka_unit_test(test_report),
+        cmocka_unit_test(test_client_dies),
         cmocka_unit_test(test_must_be_reset),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_nobody_hosts),
@@ -1144,12 +1214,14 @@ int main(void)
         cmocka_unit_test(test_barrier_of_threads),
         cmocka_unit_test(test_too_few_threads),
         cmocka_unit_test(test_barrier_alone),
+        cmocka_unit_test(test_many_barriers),
         cmocka_unit_test(test_barrier_cancel),
         cmocka_unit_test(test_applied_once),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_watch_goes_on),
         cmocka_unit_test(test_watch_of_one_in_error),
         cmocka_unit_test(test_watch_of_another_store),
+        cmocka_unit_test(test_watch_of_the_lost),
         cmocka_unit_test(test_watch_overflow),
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_preemption_waits),

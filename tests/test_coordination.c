@@ -12,7 +12,8 @@ static struct script {
     bool commits_at_once;
     bool rewrites;          /* it wants to, once */
     int write_code;         /* of the next write */
-    const char *lose;       /* in the next tick */
+    const char *lose;       /* in the next tick, as */
+    const char *trouble;
     uint64_t epoch;
     unsigned written;
     unsigned commits;
@@ -59,6 +60,9 @@ static bool script_may_read(struct mu__store *store, struct mu__ctx *ctx)
 static void script_tick(struct mu__store *store, struct mu__ctx *ctx)
 {
     (void)store;
+    if (script.trouble != NULL)
+        script.up.trouble(script.up.owner, ctx, script.trouble);
+    script.trouble = NULL;
     if (script.holds && !script.held) {
         script.held = true;
         script.up.reading(script.up.owner);
@@ -156,9 +160,13 @@ static void test_not_held(void **state)
     service_run_until(s, 20);
     (void)service_register(w0, false, 0);
     expect_said(w0, "[   20] service_here reason=\"its store is not held yet\"\n");
-    script.holds = true;
+    script.trouble = "nobody answers";
     service_run_until(s, 60);
-    expect_said(w0, "[   50] service_here leads=yes epoch=1 store=77\n");
+    expect_said(w0, "[   50] service_here reason=\"its store is not held yet: nobody "
+                    "answers\"\n");
+    script.holds = true;
+    service_run_until(s, 110);
+    expect_said(w0, "[  100] service_here leads=yes epoch=1 store=77\n");
     expect_ok(w0, service_register(w0, false, 0));
     service_end(s);
 }

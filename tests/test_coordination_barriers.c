@@ -950,6 +950,39 @@ static void test_alive_asked_again(void **state)
     service_end(t.s);
 }
 
+/* One whose answer was lost with its link, or that had no link then, gets the same list:
+ * the others, who have it, will not ask with it again. */
+static void test_alive_answer_lost(void **state)
+{
+    struct three t = THREE(.seed = 1);
+    uint64_t token = alive(t.w0, "", 0);
+    uint64_t other;
+
+    (void)state;
+    service_link_down(t.w0, 0, "connection reset");
+    (void)alive(t.w1, "", 0);
+    other = alive(t.w2, "", 0);
+    assert_int_equal(service_answered_ms(t.w2, other), 0);
+    service_run_until(t.s, 50);
+    for (unsigned i = 0; i < 2; i++) {
+        service_link_up(t.w0, 0);
+        (void)service_register(t.w0, false, 0);
+        (void)service_text(t.w0);
+        TELL(t.w0, TASKS_GET, tasks_get, .token = token, .what = MU__TASKS_ALIVE);
+        assert_string_equal(alive_text(t.w0, token), "worker/task:0 0000000000000102, "
+                            "worker/task:1 0000000000000103, worker/task:2 "
+                            "0000000000000104");
+        service_link_down(t.w0, 0, "connection reset");
+    }
+    /* Its next question is another one. */
+    service_link_up(t.w0, 0);
+    (void)service_register(t.w0, false, 0);
+    (void)service_text(t.w0);
+    (void)alive(t.w0, "", 0);
+    expect_said(t.w0, "");
+    service_end(t.s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -983,6 +1016,7 @@ int main(void)
         cmocka_unit_test(test_alive_failures),
         cmocka_unit_test(test_alive_limit),
         cmocka_unit_test(test_alive_asked_again),
+        cmocka_unit_test(test_alive_answer_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -759,6 +759,30 @@ static void test_watch(void **state)
     service_end(p.s);
 }
 
+/* Asked again it begins again, whatever it was told before. And it ends with its task,
+ * also where the link stays. */
+static void test_watch_again(void **state)
+{
+    struct pair p = begin(&mu__store_memory);
+    uint64_t token = watch(p.w0, "a", false);
+
+    (void)state;
+    (void)put(p.w1, "a", "1", ONCE);
+    (void)service_text(p.w0);
+    TELL(p.w0, KEY_WATCH, key_watch, .token = token, .key = mu__view_str("a"));
+    (void)put(p.w1, "a", "2", OVER);
+    expect_said(p.w0, "[    0] key_event token=2 key=\"a\" value=\"1\" revision=1\n"
+                      "[    0] key_event token=2 complete=yes\n"
+                      "[    0] key_event token=2 key=\"a\" value=\"2\" revision=2\n");
+    (void)get(p.w0, "b", true);
+    expect_ok(p.w0, service_leave(p.w0, 0));
+    (void)service_text(p.w0);
+    (void)put(p.w1, "a", "3", OVER);
+    (void)put(p.w1, "b", "3", ONCE);
+    expect_said(p.w0, "");
+    service_end(p.s);
+}
+
 static void test_watch_everything(void **state)
 {
     struct pair p = begin(&mu__store_memory);
@@ -1110,20 +1134,21 @@ static void test_watch_of_too_many_changes(void **state)
     char key[32];
 
     (void)state;
+#ifdef MUSTER_TINY
+    skip();     /* there may not be so many keys */
+#endif
+    (void)watch(p.w1, "d/0", false);
+    (void)watch(p.w1, "d", true);
+    (void)service_text(p.w1);
     for (unsigned i = 0; i <= COORD_LATER_EVENTS; i++) {
         (void)snprintf(key, sizeof key, "d/%u", i);
         (void)put(p.w0, key, "", ONCE);
         (void)service_next(p.w0, 0);
+        (void)service_text(p.w1);
     }
-    (void)service_text(p.w1);
-    (void)watch(p.w1, "d/0", false);
-    (void)watch(p.w1, "d", true);
-    service_run_until(p.s, 5000);
-    while (service_next(p.w1, 0) != NULL)
-        ;
     is_slow = true;
     (void)delete(p.w0, "d");
-    expect_said(p.w1, "[ 5000] key_event token=3 code=8 message=\"no memory for what a "
+    expect_said(p.w1, "[    0] key_event token=3 code=8 message=\"no memory for what a "
                       "watch is told, or too much waits for the store: it is over\"\n");
     service_end(p.s);
 }
@@ -1172,6 +1197,7 @@ int main(void)
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_pages),
         cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_watch_again),
         cmocka_unit_test(test_watch_everything),
         cmocka_unit_test(test_watch_in_pages),
         cmocka_unit_test(test_watches_in_pages_end),

@@ -186,6 +186,42 @@ static void test_devices(void **state)
 
 /* ---- waiting ---- */
 
+/* Tasks may say so much about their machines that no message has room for it. */
+static void test_devices_of_too_many(void **state)
+{
+    enum { TASKS = 1100, BYTES = 65000 };
+    struct service *s = SERVICE(.tasks = "worker:0-1099");
+    struct service_agent *w0 = NULL;
+    mu_value *machine = mu_value_map();
+    mu_value *content;
+    struct mu__packed packed;
+    struct mu__buf *buf;
+    char *bytes = calloc(1, BYTES);
+
+    (void)state;
+    assert_non_null(bytes);
+    assert_int_equal(mu_value_set(machine, "host", mu_value_bytes(bytes, BYTES)), 0);
+    buf = mu__pack_value(machine, &packed);
+    for (uint32_t i = 0; i < TASKS; i++) {
+        w0 = service_agent(s, "worker", i);
+        TELL(w0, TASK_REGISTER, task_register, .token = ++w0->token, .devices = packed);
+        expect_ok(w0, w0->token);
+    }
+    for (uint32_t what = MU__TASKS_DEVICES; what <= MU__TASKS_WAIT; what++) {
+        (void)get(w0, what, "");
+        service_run_until(s, sim_now_ms(s->sim) + 50);
+        assert_non_null(strstr(service_text(w0), "code=8 message=\"what "
+                               "/job:chief/task:0 knows of these tasks has 7"));
+    }
+    content = service_content(w0, get(w0, MU__TASKS_DEVICES, "worker:3-5"));
+    assert_int_equal(mu_value_count(content), 3);
+    mu_value_free(content);
+    mu__buf_unref(buf);
+    mu_value_free(machine);
+    free(bytes);
+    service_end(s);
+}
+
 static void test_wait(void **state)
 {
     struct service *s = SERVICE();
@@ -508,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_which_tasks),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_devices_of_too_many),
         cmocka_unit_test(test_wait),
         cmocka_unit_test(test_wait_late),
         cmocka_unit_test(test_wait_link),

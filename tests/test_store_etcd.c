@@ -387,6 +387,28 @@ static void test_leader_key_overwritten(void **state)
     assert_non_null(strstr(h->reason, "is now of \"abc\""));
 }
 
+/* And when somebody has deleted it, so that another one holds the store: our lease holds
+ * still, and that one may have written as often as we have. */
+static void test_leader_key_deleted(void **state)
+{
+    struct contract_state *s = *state;
+    struct contract_holder *one = contract_begin(s, 0);
+    struct contract_holder *two = begin_other(s);
+
+    put_safe(one, 1);
+    spoil(s, "{\"success\":[{\"request_delete_range\":{\"key\":"
+             "\"L211c3Rlci9jb250cmFjdC9sZWFkZXI=\"}}]}");
+    contract_hold(two);
+    put_safe(two, 2);
+    contract_put(one, 7);
+    contract_run_ms(s, 100);
+    assert_int_equal(one->committed, 1);
+    assert_int_equal(one->times_lost, 1);
+    contract_kill(two);
+    contract_hold(one);
+    contract_expect_content(&one->content, 2);
+}
+
 /* What counts is when the request was sent that kept the lease, not when its answer
  * came. */
 static void test_slow_answers(void **state)
@@ -1001,6 +1023,7 @@ int main(void)
         STORY(test_paused_holder),
         STORY(test_paused_holder_of_the_same_version),
         STORY(test_leader_key_overwritten),
+        STORY(test_leader_key_deleted),
         STORY(test_slow_answers),
         STORY(test_election_answer_lost),
         STORY(test_etcd_away),

@@ -2,29 +2,32 @@
  * Processes give way to each other while they wait, as they must when there are more of
  * them than cores.
  *
- *     mpirun -n 8 --oversubscribe --mca mpi_yield_when_idle 1 raw_mpi
+ *     mpirun -n 8 --oversubscribe --mca mpi_yield_when_idle 1 raw_mpi [rounds=5000]
  */
 #include "raw.h"
 
 #include <mpi.h>
 
-enum { WARM = 200 };
+enum { WARM_SHARE = 20 };     /* one in so many rounds comes before those that count */
 
 int main(int argc, char **argv)
 {
-    uint64_t rounds = bench_size(200, 5000);
+    static const char *const names[] = {"rounds", NULL};
+    unsigned rounds = raw_arg_number(argc, argv, "rounds",
+                                     (unsigned)bench_size(200, 5000), 1, 1000000);
     uint64_t begin_ns;
     uint64_t end_ns;
     int rank;
     int size;
 
+    raw_args_check(argc, argv, names);
     raw_check(MPI_Init(&argc, &argv) == MPI_SUCCESS, "MPI_Init");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (int i = 0; i < WARM; i++)
+    for (unsigned i = 0; i < rounds / WARM_SHARE; i++)
         MPI_Barrier(MPI_COMM_WORLD);
     begin_ns = bench_now_ns();
-    for (uint64_t i = 0; i < rounds; i++)
+    for (unsigned i = 0; i < rounds; i++)
         MPI_Barrier(MPI_COMM_WORLD);
     end_ns = bench_now_ns();
     if (rank == 0)

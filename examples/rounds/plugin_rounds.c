@@ -1,7 +1,7 @@
 /* Rounds of workers over the coordination service: increments, compare-and-sets, and a
  * barrier at the end of each round. Whoever is killed and started again goes on with the
- * round that it was in. With a trace, each change is noted before it is asked for and
- * once it is answered, so that somebody else can count what must have happened. */
+ * round that it was in. With a trace, what is asked is noted before, and once
+ * it is answered, so that somebody else can judge whether all of that can have been. */
 #include <muster.h>
 
 #include <errno.h>
@@ -77,12 +77,15 @@ static int look(struct worker *w, const char *key, uint64_t *ret_number,
                 uint64_t *ret_revision)
 {
     mu_kv_item item = {0};
-    int rv = mu_kv_try_get(w->node, key, LIMIT_MS, &w->error, &item);
+    int rv;
 
+    note(w, "look %s", key);
+    rv = mu_kv_try_get(w->node, key, LIMIT_MS, &w->error, &item);
     if (rv != 0 && rv != -MU_ENOTFOUND)
         return rv;
     *ret_number = rv == 0 ? strtoull(item.value, NULL, 10) : 0;
     *ret_revision = rv == 0 ? item.revision : 0;
+    note(w, "saw %s %" PRIu64, key, *ret_number);
     mu_kv_item_done(&item);
     return 0;
 }
@@ -161,6 +164,8 @@ static int do_round(struct worker *w, uint64_t round)
     char own[32];
     char at[32];
     char next[24];
+    uint64_t sum;
+    uint64_t revision;
     int rv = 0;
 
     (void)snprintf(own, sizeof own, "own/%u", w->index);
@@ -172,6 +177,8 @@ static int do_round(struct worker *w, uint64_t round)
         if (rv == 0)
             rv = increment(w, own);
     }
+    if (rv == 0)
+        rv = look(w, "sum", &sum, &revision);
     if (rv == 0)
         rv = add_by_compare(w, "compared");
     if (rv == 0 && w->settings.barriers)

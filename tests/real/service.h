@@ -95,7 +95,7 @@ static inline int service_leader(struct service *s, const size_t *said)
             if (host->ended)
                 continue;
             cli_read(&s->hosts[i]);
-            if (strstr(host->text + (said == NULL ? 0 : said[i]), SERVICE_LEADS) != NULL)
+            if (strstr(host->text + (said == NULL ? 0 : said[i]), SERVICE_LEADS))
                 return i;
         }
         cli_pause();
@@ -119,7 +119,7 @@ struct crew {
     struct service *service;
     unsigned rounds;
     unsigned increments;        /* in each round */
-    unsigned hold_at;           /* the last worker does not come to this round's barrier */
+    unsigned hold_at;           /* the last worker does not come to its barrier */
     atomic_bool holds;          /* as long as this is set */
     atomic_uint done[SERVICE_WORKERS];      /* rounds */
     atomic_uint failed;
