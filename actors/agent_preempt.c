@@ -169,14 +169,16 @@ static bool is_over(const struct agent *a, uint64_t round)
            a->preempt.store == a->host_store;
 }
 
-/* The same round asked again, by the same service or another one, is not a new one. */
+/* The same round asked again, by the same service or another one, is not a new one. A
+ * task that has left or was reset, which the service may not know yet, does not vote: it
+ * would never hear what came of it. */
 void mu__agent_on_preempt_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__preempt_ask *body = mu__body(msg);
     bool is_same = is_agreeing(a) && a->preempt.number == body->round;
 
-    if (a->host == NULL || msg->from.node != a->host->node)
+    if (!a->wants || a->host == NULL || msg->from.node != a->host->node)
         return;
     if (is_over(a, body->round)) {
         say_step(ctx, a);

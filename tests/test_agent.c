@@ -1015,6 +1015,22 @@ static void test_preemption(void **state)
     end(cluster);
 }
 
+/* It was asked while it left: nobody would tell it what came of that. */
+static void test_preemption_of_one_that_left(void **state)
+{
+    const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
+    const struct mu__preempt_ask round = {.round = 1};
+    struct cluster *cluster = SERVICE(.workers = 1);
+
+    (void)state;
+    expect_done(ask(cluster->chief, MU__AGENT_LEAVE, 1000), 0, 0);
+    forge(cluster->chief, service, MU__AGENT, MU__PREEMPT_ASK, &round, sizeof round);
+    run_for(cluster, 100);
+    assert_int_equal(atomic_load(&cluster->chief->member.agent.gate), MU__GATE_OPEN);
+    assert_false(stops_at(cluster->chief, 1));
+    end(cluster);
+}
+
 /* A step that is begun while the tasks agree waits, and is the one to stop at when it is
  * one more than the largest. */
 static void test_preemption_waits(void **state)
@@ -1209,6 +1225,7 @@ int main(void)
         cmocka_unit_test(test_watch_overflow),
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_preemption_waits),
+        cmocka_unit_test(test_preemption_of_one_that_left),
         cmocka_unit_test(test_highest_epoch),
         cmocka_unit_test(test_answers_of_a_former_session),
         cmocka_unit_test(test_wrong_answers),
