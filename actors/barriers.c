@@ -219,6 +219,30 @@ known_outcome(const struct mu__barrier *barrier, const struct mu__barrier_seat *
     return outcome;
 }
 
+/* Stands for one arrival: 62 bits, for the text. */
+static uint64_t mark_of(uint64_t incarnation, uint64_t token)
+{
+    uint64_t mark = (incarnation ^ token * UINT64_C(0x9e3779b97f4a7c15)) *
+                    UINT64_C(0xff51afd7ed558ccd);
+
+    return (mark ^ mark >> 32) >> 2;
+}
+
+/* The outcome that a former host had for this very arrival; NULL: none is known. */
+static const struct mu__barrier_outcome *
+joined_outcome(const struct mu__barrier *barrier,
+               const struct mu__barrier_arrival *arrival)
+{
+    uint64_t mark = mark_of(arrival->incarnation, arrival->token);
+
+    for (const struct mu__barrier_outcome *at = barrier->outcomes; at != NULL;
+         at = at->next)
+        for (uint32_t i = 0; i < at->joined_count; i++)
+            if (at->joined[i] == mark)
+                return at;
+    return NULL;
+}
+
 /* ---- arriving ---- */
 
 static bool is_other_set(const struct mu__barrier *barrier, const char *set)
@@ -282,6 +306,9 @@ enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
     if (seat != NULL && seat->incarnation == arrival->incarnation &&
         seat->token == arrival->token)
         generation = seat->generation;
+    *ret_outcome = joined_outcome(barrier, arrival);
+    if (*ret_outcome != NULL)
+        return MU__ARRIVED_AGAIN;
     if (generation < barrier->generation) {
         enum mu__arrived arrived =
             arrive_late(barrier, seat, arrival, generation, ret_outcome);
@@ -462,6 +489,19 @@ static void describe(struct mu__barrier_outcome *outcome, const mu_error *error)
         memcpy(outcome->words, error->message, size);
 }
 
+static void note_joined(struct mu__barrier_outcome *outcome,
+                        const struct mu__barrier *barrier)
+{
+    for (uint32_t i = 0; i < barrier->seats_count; i++) {
+        const struct mu__barrier_seat *seat = &barrier->seats[i];
+
+        if (seat->arrived && seat->asked != seat->generation &&
+            outcome->joined_count < MU__BARRIER_JOINED_MAX)
+            outcome->joined[outcome->joined_count++] =
+                mark_of(seat->incarnation, seat->token);
+    }
+}
+
 /* As the last one; the first of too many goes. */
 static void remember(struct mu__barrier *barrier, struct mu__barrier_outcome *outcome)
 {
@@ -488,6 +528,7 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
     outcome->generation = barrier->generation;
     if (error != NULL)
         describe(outcome, error);
+    note_joined(outcome, barrier);
     remember(barrier, outcome);
     barrier->running = false;
     barrier->generation++;
@@ -497,7 +538,8 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
     return outcome;
 }
 
-/* ---- as text: "GENERATION CODE KIND TASK SIZE WORDS\n" for each outcome ---- */
+/* ---- as text: "GENERATION CODE KIND TASK SIZE WORDS\n" for each outcome, and behind it
+ * "+MARK \n" for each that joined ---- */
 
 size_t mu__barrier_write(const struct mu__barrier *barrier,
                          char out[MU__BARRIER_TEXT_MAX])
@@ -514,6 +556,9 @@ size_t mu__barrier_write(const struct mu__barrier *barrier,
                                  -at->code, at->kind,
                                  at->task[0] == '\0' ? "-" : at->task, strlen(words),
                                  words);
+        for (uint32_t i = 0; i < at->joined_count; i++)
+            used += (size_t)snprintf(out + used, MU__BARRIER_TEXT_MAX - used,
+                                     "+%" PRIu64 " \n", at->joined[i]);
     }
     return used;
 }
@@ -565,6 +610,20 @@ static struct mu__view take_word(struct reader *reader)
     return take_bytes(reader, size, ' ');
 }
 
+static void read_joined(struct reader *reader, struct mu__barrier_outcome *outcome)
+{
+    while (!reader->bad && reader->at < reader->end && *reader->at == '+') {
+        reader->at++;
+        if (outcome->joined_count == MU__BARRIER_JOINED_MAX) {
+            reader->bad = true;
+            return;
+        }
+        outcome->joined[outcome->joined_count++] =
+            take_number(reader, UINT64_C(1) << 62);
+        (void)take_bytes(reader, 0, '\n');
+    }
+}
+
 static struct mu__barrier_outcome *read_outcome(struct reader *reader)
 {
     uint64_t generation = take_number(reader, UINT64_C(1) << 62);
@@ -587,6 +646,7 @@ static struct mu__barrier_outcome *read_outcome(struct reader *reader)
     outcome->generation = generation;
     if (error.code != 0)
         describe(outcome, &error);
+    read_joined(reader, outcome);
     return outcome;
 }
 
@@ -603,7 +663,7 @@ static int read_outcomes(struct reader *reader, struct mu__barrier *barrier)
             return reader->bad ? -MU_EINVALID : -MU_ENOMEM;
         *end = outcome;
         end = &outcome->next;
-        if (i == MU__BARRIER_OUTCOMES_MAX || outcome->generation >= before)
+        if (reader->bad || i == MU__BARRIER_OUTCOMES_MAX || outcome->generation >= before)
             return -MU_EINVALID;
         before = outcome->generation;
     }

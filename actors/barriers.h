@@ -29,7 +29,8 @@ enum { MU__BARRIERS_MAX = 1 << 16, MU__BARRIER_SEATS_MAX = 1 << 22 };
 enum {
     MU__BARRIER_OUTCOMES_MAX = 8,   /* of one name that are remembered: the last ones */
     MU__BARRIER_KEEP_MS = 60000,
-    MU__BARRIER_TEXT_MAX = MU__BARRIER_OUTCOMES_MAX * 700
+    MU__BARRIER_JOINED_MAX = 8,     /* of one generation that are remembered */
+    MU__BARRIER_TEXT_MAX = MU__BARRIER_OUTCOMES_MAX * 900
 };
 
 /* What everybody gets who takes part in one generation. */
@@ -40,6 +41,11 @@ struct mu__barrier_outcome {
     int kind;               /* enum mu_error_kind */
     char task[64];
     char *words;            /* NULL: none */
+
+    /* Arrivals that counted although they had said another generation, of tasks that were
+     * restarted: when they are repeated elsewhere, they are still this one's. */
+    uint32_t joined_count;
+    uint64_t joined[MU__BARRIER_JOINED_MAX];
 };
 
 /* A task at one name, from the first generation on that it takes part in. */

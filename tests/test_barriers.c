@@ -309,13 +309,53 @@ static void test_text(void **state)
     mu__barriers_done(&game.barriers);
 }
 
+/* An arrival of a task that was restarted, which said generation 0, counts for the third
+ * one. Asked again of another host, it is still the third one's. */
+static void test_joined(void **state)
+{
+    struct game game;
+    struct mu__barriers other = {.seats = 0};
+    const struct mu__barrier_outcome *outcome = NULL;
+    char text[MU__BARRIER_TEXT_MAX];
+    struct mu__barrier_arrival arrival = {.name = name, .set = "worker:0-1", .slot = 0,
+                                          .recoverable = true, .incarnation = 77,
+                                          .token = 5};
+    struct mu__barrier_seat *seat;
+    uint64_t replaced = 0;
+    size_t size;
+
+    (void)state;
+    game_begin(&game, 2, true);
+    expect_play(&game, "0:w 1:ok 0:w 1:ok 1:w");
+    arrival.set = running(&game)->set;
+    assert_int_equal(mu__barriers_arrive(&game.barriers, &arrival, &outcome, &replaced),
+                     MU__ARRIVED_LAST);
+    seat = mu__barrier_seat(running(&game), 0);
+    assert_int_equal(seat->asked, 0);
+    assert_int_equal(seat->generation, 2);
+    (void)mu__barriers_end(&game.barriers, running(&game), NULL, 0);
+    size = mu__barrier_write(running(&game), text);
+    assert_int_equal(mu__barriers_read(&other, name,
+                                       (struct mu__view){text, (uint32_t)size}, 0), 0);
+    assert_int_equal(mu__barriers_arrive(&other, &arrival, &outcome, &replaced),
+                     MU__ARRIVED_AGAIN);
+    assert_int_equal(outcome->generation, 2);
+    arrival.token = 6;
+    assert_int_equal(mu__barriers_arrive(&other, &arrival, &outcome, &replaced),
+                     MU__ARRIVED_AGAIN);
+    assert_int_equal(outcome->generation, 0);
+    mu__barriers_done(&other);
+    mu__barriers_done(&game.barriers);
+}
+
 static void test_bad_texts(void **state)
 {
     static const char *const rows[] = {
         "x", "1", "1 0", "1 0 0 - 0", "1 0 0 - 0 ", "1 0 0 - 1 \n", "1 0 0 - 0 x\n",
         "1 256 0 - 0 \n", "1 0 0 - 600 \n", "99999999999999999999 0 0 - 0 \n",
         "1 0 0 - 0 \n1 0 0 - 0 \n", "1 0 0 - 0 \n2 0 0 - 0 \n", "-1 0 0 - 0 \n",
-        " 1 0 0 - 0 \n", "1 0 0 - 0 \n#",
+        " 1 0 0 - 0 \n", "1 0 0 - 0 \n#", "1 0 0 - 0 \n+\n", "1 0 0 - 0 \n+7\n",
+        ("1 0 0 - 0 \n+1 \n+2 \n+3 \n+4 \n+5 \n+6 \n+7 \n+8 \n+9 \n"),
         ("9 0 0 - 0 \n8 0 0 - 0 \n7 0 0 - 0 \n6 0 0 - 0 \n5 0 0 - 0 \n4 0 0 - 0 \n"
          "3 0 0 - 0 \n2 0 0 - 0 \n1 0 0 - 0 \n"),
     };
@@ -603,7 +643,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),        cmocka_unit_test(test_changing_sets),
         cmocka_unit_test(test_begins_anew),
-        cmocka_unit_test(test_text),        cmocka_unit_test(test_bad_texts),
+        cmocka_unit_test(test_text),        cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_names_bound), cmocka_unit_test(test_seats_bound),
         cmocka_unit_test(test_model),
     };
