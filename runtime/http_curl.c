@@ -11,13 +11,12 @@
  * is under way: everything ends with an error, and the next request begins anew. */
 #include "runtime/http_curl.h"
 
+#include "runtime/load_curl.h"
 #include "runtime/pool.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <curl/curl.h>
 
 enum {
     ANSWER_BYTES_MAX = 64 << 20,
@@ -81,8 +80,8 @@ static void msg_free(struct mu__msg *msg)
 
 static void job_free(struct job *job)
 {
-    curl_easy_cleanup(job->easy);
-    curl_slist_free_all(job->headers);
+    mu__curl.easy_cleanup(job->easy);
+    mu__curl.slist_free_all(job->headers);
     mu__buf_unref(job->answer);
     msg_free(job->done);
     free(job);
@@ -90,7 +89,7 @@ static void job_free(struct job *job)
 
 static void job_take_out(struct mu__http_curl *http, struct job *job)
 {
-    (void)curl_multi_remove_handle(http->multi, job->easy);
+    (void)mu__curl.multi_remove_handle(http->multi, job->easy);
     *job->link = job->next;
     if (job->next != NULL)
         job->next->link = job->link;
@@ -135,7 +134,7 @@ static int code_of(const struct job *job, CURLcode result)
 {
     long sent = 0;
 
-    (void)curl_easy_getinfo(job->easy, CURLINFO_REQUEST_SIZE, &sent);
+    (void)mu__curl.easy_getinfo(job->easy, CURLINFO_REQUEST_SIZE, &sent);
     if (result == CURLE_UNSUPPORTED_PROTOCOL && sent > 0)
         return -MU_EUNAVAILABLE;
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
@@ -155,7 +154,7 @@ static void set_error(const struct job *job, int code, CURLcode result)
     else
         (void)mu_error_set(&request->error, code, "%s: %s", request->url,
                            job->words[0] != '\0' ? job->words
-                                                 : curl_easy_strerror(result));
+                                                 : mu__curl.easy_strerror(result));
 }
 
 /* A job that libcurl has nothing to do with any more. */
@@ -167,7 +166,7 @@ static void job_finish(struct mu__http_curl *http, struct job *job, CURLcode res
     if (request != NULL) {
         request->own = NULL;
         request->code = job->refused != 0 ? job->refused : code_of(job, result);
-        (void)curl_easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status);
+        (void)mu__curl.easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status);
         request->status = (int)status;
         if (request->code == 0) {
             request->answer = job->answer;
@@ -231,7 +230,7 @@ static void give_up(struct mu__http_curl *http)
 
     while (http->jobs != NULL)
         job_take_out(http, http->jobs);
-    (void)curl_multi_cleanup(http->multi);
+    (void)mu__curl.multi_cleanup(http->multi);
     http->multi = NULL;
     (void)uv_timer_stop(&http->timer);
     while (jobs != NULL) {
@@ -247,14 +246,14 @@ static void take_finished(struct mu__http_curl *http)
     CURLMsg *news;
     int left;
 
-    while ((news = curl_multi_info_read(http->multi, &left)) != NULL) {
+    while ((news = mu__curl.multi_info_read(http->multi, &left)) != NULL) {
         CURLcode result = news->data.result;    /* news goes with the handle */
         char *own = NULL;
         struct job *job;
 
         if (news->msg != CURLMSG_DONE)
             continue;
-        (void)curl_easy_getinfo(news->easy_handle, CURLINFO_PRIVATE, &own);
+        (void)mu__curl.easy_getinfo(news->easy_handle, CURLINFO_PRIVATE, &own);
         job = (struct job *)(void *)own;
         job_take_out(http, job);
         job_finish(http, job, result);
@@ -265,7 +264,7 @@ static void drive(struct mu__http_curl *http, curl_socket_t socket, int events)
 {
     int running;
 
-    if (curl_multi_socket_action(http->multi, socket, events, &running) != CURLM_OK)
+    if (mu__curl.multi_socket_action(http->multi, socket, events, &running) != CURLM_OK)
         give_up(http);
     else
         take_finished(http);
@@ -325,7 +324,7 @@ static struct watch *watch_new(struct mu__http_curl *http, curl_socket_t socket)
     watch->socket = socket;
     watch->poll.data = watch;
     http->handles++;
-    (void)curl_multi_assign(http->multi, socket, watch);
+    (void)mu__curl.multi_assign(http->multi, socket, watch);
     return watch;
 }
 
@@ -333,7 +332,7 @@ static void watch_close(struct mu__http_curl *http, struct watch *watch)
 {
     if (watch == NULL)
         return;
-    (void)curl_multi_assign(http->multi, watch->socket, NULL);
+    (void)mu__curl.multi_assign(http->multi, watch->socket, NULL);
     uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
 }
 
@@ -362,31 +361,30 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *owner,
 
 /* ---- Beginning ---- */
 
-/* Once in a process, and never undone: others may use libcurl, too. */
-static CURLcode global_result;
-
-static void global_init(void)
+static int out_of_memory(mu_error *ret_error)
 {
-    global_result = curl_global_init(CURL_GLOBAL_DEFAULT);
+    return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-static int need_multi(struct mu__http_curl *http)
+static int need_multi(struct mu__http_curl *http, mu_error *ret_error)
 {
-    static uv_once_t once = UV_ONCE_INIT;
+    int rv;
 
     if (http->multi != NULL)
         return 0;
     http->used = true;
-    uv_once(&once, global_init);
-    http->multi = global_result == CURLE_OK ? curl_multi_init() : NULL;
+    rv = mu__curl_load(ret_error);
+    if (rv != 0)
+        return rv;
+    http->multi = mu__curl.multi_init();
     if (http->multi == NULL)
-        return -MU_ENOMEM;
-    (void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    (void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-    (void)curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
-    (void)curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-    (void)curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS,
-                            (long)IDLE_CONNECTIONS_MAX);
+        return out_of_memory(ret_error);
+    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_MAXCONNECTS,
+                                (long)IDLE_CONNECTIONS_MAX);
     return 0;
 }
 
@@ -394,13 +392,13 @@ static int need_multi(struct mu__http_curl *http)
  * leave to send a large body. */
 static int set_headers(struct job *job, const struct mu__http_request *request)
 {
-    job->headers = curl_slist_append(NULL, "Expect:");
+    job->headers = mu__curl.slist_append(NULL, "Expect:");
     if (job->headers == NULL)
         return -MU_ENOMEM;
     for (const char *const *at = request->headers; at != NULL && *at != NULL; at++)
-        if (curl_slist_append(job->headers, *at) == NULL)
+        if (mu__curl.slist_append(job->headers, *at) == NULL)
             return -MU_ENOMEM;
-    return curl_easy_setopt(job->easy, CURLOPT_HTTPHEADER, job->headers) == CURLE_OK
+    return mu__curl.easy_setopt(job->easy, CURLOPT_HTTPHEADER, job->headers) == CURLE_OK
                ? 0
                : -MU_ENOMEM;
 }
@@ -413,10 +411,10 @@ static int set_body(struct job *job, const struct mu__http_request *request)
 
     if (request->body == NULL && strcmp(request->method, "GET") == 0)
         return 0;
-    rv = curl_easy_setopt(job->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                          (curl_off_t)request->body_size);
+    rv = mu__curl.easy_setopt(job->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                              (curl_off_t)request->body_size);
     if (rv == CURLE_OK)
-        rv = curl_easy_setopt(job->easy, how, body);
+        rv = mu__curl.easy_setopt(job->easy, how, body);
     return rv == CURLE_OK ? 0 : -MU_ENOMEM;
 }
 
@@ -432,18 +430,20 @@ static void set_plain(struct job *job, const struct mu__http_request *request)
 {
     long limit_ms = limit_of(job, request);
 
-    (void)curl_easy_setopt(job->easy, CURLOPT_PRIVATE, job);
-    (void)curl_easy_setopt(job->easy, CURLOPT_ERRORBUFFER, job->words);
-    (void)curl_easy_setopt(job->easy, CURLOPT_WRITEFUNCTION, on_bytes);
-    (void)curl_easy_setopt(job->easy, CURLOPT_WRITEDATA, job);
-    (void)curl_easy_setopt(job->easy, CURLOPT_MAXFILESIZE_LARGE,
-                           (curl_off_t)job->answer_max);
-    (void)curl_easy_setopt(job->easy, CURLOPT_TIMEOUT_MS, limit_ms > 0 ? limit_ms : 1L);
-    (void)curl_easy_setopt(job->easy, CURLOPT_FOLLOWLOCATION, 0L);
-    (void)curl_easy_setopt(job->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    (void)curl_easy_setopt(job->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    (void)curl_easy_setopt(job->easy, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(job->easy, CURLOPT_QUICK_EXIT, 1L);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_PRIVATE, job);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_ERRORBUFFER, job->words);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_WRITEDATA, job);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_MAXFILESIZE_LARGE,
+                               (curl_off_t)job->answer_max);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_TIMEOUT_MS,
+                               limit_ms > 0 ? limit_ms : 1L);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_FOLLOWLOCATION, 0L);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_HTTP_VERSION,
+                               (long)CURL_HTTP_VERSION_1_1);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_NOSIGNAL, 1L);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_QUICK_EXIT, 1L);
 }
 
 static int set_options(struct job *job, const struct mu__http_request *request)
@@ -459,10 +459,11 @@ static int set_options(struct job *job, const struct mu__http_request *request)
 
     set_plain(job, request);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (curl_easy_setopt(job->easy, texts[i].option, texts[i].text) != CURLE_OK)
+        if (mu__curl.easy_setopt(job->easy, texts[i].option, texts[i].text) != CURLE_OK)
             return -MU_ENOMEM;
-    if (curl_easy_setopt(job->easy, CURLOPT_URL, request->url) != CURLE_OK ||
-        curl_easy_setopt(job->easy, CURLOPT_CUSTOMREQUEST, request->method) != CURLE_OK ||
+    if (mu__curl.easy_setopt(job->easy, CURLOPT_URL, request->url) != CURLE_OK ||
+        mu__curl.easy_setopt(job->easy, CURLOPT_CUSTOMREQUEST, request->method) !=
+            CURLE_OK ||
         set_body(job, request) != 0)
         return -MU_ENOMEM;
     return set_headers(job, request);
@@ -470,28 +471,32 @@ static int set_options(struct job *job, const struct mu__http_request *request)
 
 /* `wanted`: the request itself when somebody waits for its answer, else NULL. */
 static int begin(struct mu__http_curl *http, const struct mu__http_request *request,
-                 struct mu__http_request *wanted, struct job **ret_job)
+                 struct mu__http_request *wanted, struct job **ret_job,
+                 mu_error *ret_error)
 {
-    struct job *job = calloc(1, sizeof *job);
-    int rv = need_multi(http);
+    int rv = need_multi(http, ret_error);
+    struct job *job;
 
+    if (rv != 0)
+        return rv;
+    job = calloc(1, sizeof *job);
     if (job == NULL)
-        return -MU_ENOMEM;
+        return out_of_memory(ret_error);
     job->request = wanted;
     job->answer_max = request->answer_max == 0 || request->answer_max > ANSWER_BYTES_MAX
                           ? ANSWER_BYTES_MAX
                           : request->answer_max;
     job->done = mu__msg_heap(http->config.done_kind, sizeof(void *));
-    job->easy = rv == 0 ? curl_easy_init() : NULL;
+    job->easy = mu__curl.easy_init();
     if (job->done == NULL || job->easy == NULL)
         rv = -MU_ENOMEM;
     if (rv == 0)
         rv = set_options(job, request);
-    if (rv == 0 && curl_multi_add_handle(http->multi, job->easy) != CURLM_OK)
+    if (rv == 0 && mu__curl.multi_add_handle(http->multi, job->easy) != CURLM_OK)
         rv = -MU_ENOMEM;
     if (rv != 0) {
         job_free(job);
-        return rv;
+        return out_of_memory(ret_error);
     }
     job_put_in(http, job);
     *ret_job = job;
@@ -554,7 +559,9 @@ static bool starved_take_out(struct mu__http_curl *http, struct mu__http_request
 static void op_send(struct mu__http *door, struct mu__http_request *request)
 {
     struct mu__http_curl *http = from_door(door);
+    mu_error error;
     struct job *job;
+    int rv;
 
     assert(!http->closing);
     request->code = 0;
@@ -562,12 +569,13 @@ static void op_send(struct mu__http *door, struct mu__http_request *request)
     request->status = 0;
     request->answer = NULL;
     request->own = NULL;
-    if (http->jobs_count == MU__HTTP_REQUESTS_MAX)
-        refuse(http, request, -MU_EEXHAUSTED, "too many requests are under way");
-    else if (begin(http, request, request, &job) == 0)
+    rv = http->jobs_count < MU__HTTP_REQUESTS_MAX
+             ? begin(http, request, request, &job, &error)
+             : mu_error_set(&error, -MU_EEXHAUSTED, "too many requests are under way");
+    if (rv == 0)
         request->own = job;
     else
-        refuse(http, request, -MU_ENOMEM, "out of memory");
+        refuse(http, request, rv, error.message);
 }
 
 static void op_cancel(struct mu__http *door, struct mu__http_request *request)
@@ -591,7 +599,7 @@ static void op_tell(struct mu__http *door, const struct mu__http_request *reques
 
     assert(!http->closing);
     if (http->jobs_count < MU__HTTP_REQUESTS_MAX)
-        (void)begin(http, request, NULL, &job);
+        (void)begin(http, request, NULL, &job, NULL);
 }
 
 static const struct mu__http_ops ops = {
@@ -645,7 +653,7 @@ static void end_if_all_ended(struct mu__http_curl *http)
         return;
     if (!uv_is_closing((uv_handle_t *)&http->timer)) {
         if (http->multi != NULL)
-            (void)curl_multi_cleanup(http->multi);
+            (void)mu__curl.multi_cleanup(http->multi);
         http->multi = NULL;
         uv_close((uv_handle_t *)&http->timer, on_timer_closed);
         uv_close((uv_handle_t *)&http->memory, on_timer_closed);

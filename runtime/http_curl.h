@@ -7,8 +7,9 @@
  * environment says about proxies does not count. Names are looked up by libcurl, on a
  * thread that ends with the look-up; nothing waits for it.
  *
- * Lazy: libcurl is not touched before the first request. The loop's thread has SIGPIPE
- * blocked, or the process ignores it. */
+ * Lazy: libcurl is not even loaded before the first request, which waits for the loader.
+ * Where it cannot be loaded, requests end with -MU_EUNAVAILABLE. The loop's thread has
+ * SIGPIPE blocked, or the process ignores it. */
 #ifndef MU_RUNTIME_HTTP_CURL_H
 #define MU_RUNTIME_HTTP_CURL_H
 

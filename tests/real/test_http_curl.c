@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -772,6 +773,67 @@ static void test_close_with_requests(void **state)
     assert_true(f->heard_count <= 1);
 }
 
+/* ---- Without libcurl: this program once more, with another file in its place ---- */
+
+static void test_missing_library(void **state)
+{
+    struct fixture *f = *state;
+    const char *file = getenv("TEST_BAD_LIBCURL");
+    struct mu__http_request told;
+
+    for (int i = 0; i < 2; i++)
+        expect_error(ask(f, prepare(f, 0, "/hello")), -MU_EUNAVAILABLE,
+                     "libcurl.so.4 cannot be loaded: ");
+    told = *prepare(f, 0, "/hello");
+    f->door->ops->tell(f->door, &told);
+    assert_int_equal(atomic_load(&f->server.accepted), 0);
+    assert_int_equal(unlink(file), 0);
+    expect_answer(ask(f, prepare(f, 0, "/hello")), 200, "hello");
+}
+
+static int run_without_library(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_missing_library, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+static void write_bad_library(const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs("this is not a library\n", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_without_library(void **state)
+{
+    char folder[] = "/tmp/muster-no-curl-XXXXXX";
+    char path[64];
+    pid_t child;
+    int status;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/libcurl.so.4", folder);
+    write_bad_library(path);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)setenv("TEST_BAD_LIBCURL", path, 1);
+        (void)setenv("LD_LIBRARY_PATH", folder, 1);
+        (void)execl("/proc/self/exe", "without-libcurl", (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    (void)unlink(path);
+    (void)rmdir(folder);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -792,7 +854,10 @@ int main(void)
         TEST_CLOSES(test_tell_then_close),
         TEST_CLOSES(test_tell_nobody),
         TEST(test_close_with_requests),
+        cmocka_unit_test(test_without_library),
     };
 
+    if (getenv("TEST_BAD_LIBCURL") != NULL)
+        return run_without_library();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
