@@ -401,7 +401,17 @@ static int ask_status(struct cmd_ask *ask, mu_error *error)
     return code;
 }
 
+/* The chief, which most often hosts the coordination service, too. */
+static int find_chief(struct cmd_ask *ask, mu_error *error)
+{
+    int rv = cmd_ask_chief(ask, error);
+
+    if (rv == 0)
+        ask->hosts = strdup("chief:0");
+    return rv;
+}
+
 int cmd_status(struct cmd_options *options)
 {
-    return cmd_ask(options, ask_status);
+    return cmd_ask_of(options, find_chief, ask_status, NULL);
 }
