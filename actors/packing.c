@@ -40,6 +40,8 @@ struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_pac
     if (buf == NULL)
         return NULL;
     mu__value_pack(value, buf->data + align_up(tail_size), buf->data);
+    /* Some write the whole of it to a file. */
+    memset(buf->data + tail_size, 0, align_up(tail_size) - tail_size);
     *ret_packed = packed;
     return buf;
 }
