@@ -244,12 +244,13 @@ MU_EXPORT void mu_barrier_options_init(mu_barrier_options *options);
 /* Wait until all have arrived. A name can be used again and again; each time is one
  * generation, and all participants go through the same ones in order.
  *
- * Everybody gets the same answer. -MU_EDEADLINE: how many of how many arrived, who is
- * missing, and when they were heard last; -MU_EINTERNAL: a participant that is not
- * recoverable was lost, left, or was reset; the participant's own error with its task
- * when it reported one; -MU_ECANCELLED; -MU_EINVALID: participants that differ, are
- * unknown, or are without this task, or more threads than were told; -MU_EPRECONDITION:
- * this node is at this barrier already. */
+ * Everybody gets the same answer, but for whose own limit ends while no host is reached:
+ * that one alone gets -MU_EDEADLINE, with words that say so. -MU_EDEADLINE: how many of
+ * how many arrived, who is missing, and when they were heard last; -MU_EINTERNAL: a
+ * participant that is not recoverable was lost, left, or was reset; the participant's own
+ * error with its task when it reported one; -MU_ECANCELLED; -MU_EINVALID: participants
+ * that differ, are unknown, or are without this task, or more threads than were told;
+ * -MU_EPRECONDITION: this node is at this barrier already. */
 MU_EXPORT int mu_barrier_wait(mu_node *node, const char *name,
                               const mu_barrier_options *options, mu_error *ret_error);
 
