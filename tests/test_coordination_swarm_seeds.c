@@ -1207,12 +1207,26 @@ static void look_at_roster(struct run *run, const struct coordination *c)
     }
 }
 
-static void look_at_program(struct program *program)
+/* What a host has agreed on counts also while nothing of its own program has begun. */
+static void look_at_rounds(struct program *program)
 {
     struct cluster_task *task = program->task;
     const struct coordination *c;
     uint64_t round;
 
+    if (!program->is_host || !task->runs)
+        return;
+    c = mu__actor_state(task->member.kernel, (mu__pid){0, MU__COORDINATION});
+    if (c != NULL && c->leads && mu__coord_preempt_agreed(c, &round))
+        (void)note_round(program->run, c->number, round);
+}
+
+static void look_at_program(struct program *program)
+{
+    struct cluster_task *task = program->task;
+    const struct coordination *c;
+
+    look_at_rounds(program);
     if (program->life == 0)
         return;
     if (task->node->paused)
@@ -1231,8 +1245,6 @@ static void look_at_program(struct program *program)
     c = mu__actor_state(task->member.kernel, (mu__pid){0, MU__COORDINATION});
     if (c->leads)
         note_leader(program->run, task, c);
-    if (c->leads && mu__coord_preempt_agreed(c, &round))
-        (void)note_round(program->run, c->number, round);
     if (c->leads && program->run->plan.leases)
         look_at_roster(program->run, c);
 }
