@@ -1,10 +1,11 @@
 #include "node/cmd.h"
 #include "node/cmd_options.h"
+#include "resolver/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 26, HELP_WIDTH = 88, WORD_MAX = 40, CMD_VERB_BYTES = 24 };
+enum { HELP_COLUMN = 26, HELP_WIDTH = 88, CMD_VERB_BYTES = 24 };
 
 const struct cmd_verb cmd_verbs[] = {
     {"node", CMD_NODE, cmd_node, "be one task of a cluster",
@@ -179,44 +180,13 @@ void cmd_verb_words(const char **ret_words)
 
 /* ---- near words ---- */
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
-{
-    unsigned ab = a < b ? a : b;
-
-    return ab < c ? ab : c;
-}
-
-/* How many letters must change to make one word the other. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[WORD_MAX + 1];
-    size_t width = strlen(b);
-
-    if (strlen(a) > WORD_MAX || width > WORD_MAX)
-        return WORD_MAX;
-    for (unsigned j = 0; j <= width; j++)
-        row[j] = j;
-    for (unsigned i = 0; a[i] != '\0'; i++) {
-        unsigned corner = row[0];
-
-        row[0] = i + 1;
-        for (unsigned j = 0; j < width; j++) {
-            unsigned above = row[j + 1];
-
-            row[j + 1] = least(above + 1, row[j] + 1, corner + (a[i] != b[j]));
-            corner = above;
-        }
-    }
-    return row[width];
-}
-
 const char *cmd_nearest(const char *word, const char *const *words)
 {
     const char *best = NULL;
     unsigned best_distance = strlen(word) < 5 ? 2 : 3;
 
     for (; *words != NULL; words++) {
-        unsigned d = distance(word, *words);
+        unsigned d = mu__text_distance(word, *words);
 
         if (strlen(word) >= 3 && strncmp(word, *words, strlen(word)) == 0)
             d = 1;

@@ -52,34 +52,6 @@ bool mu__task_type_is_known(const char *type)
     return find_name(type) >= 0;
 }
 
-static unsigned least(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
-/* How many letters must be added, taken away or changed to make `b` of `a`. */
-static unsigned edit_distance(const char *a, const char *b)
-{
-    unsigned row[NAME_BYTES_MAX + 1];
-    unsigned size = (unsigned)strlen(b);
-
-    assert(size <= NAME_BYTES_MAX);
-    for (unsigned j = 0; j <= size; j++)
-        row[j] = j;
-    for (unsigned i = 0; a[i] != '\0'; i++) {
-        unsigned diagonal = row[0];
-
-        row[0] = i + 1;
-        for (unsigned j = 0; j < size; j++) {
-            unsigned change = diagonal + (a[i] != b[j]);
-
-            diagonal = row[j + 1];
-            row[j + 1] = least(change, least(row[j], diagonal) + 1);
-        }
-    }
-    return row[size];
-}
-
 /* "ps_hosts", "worker-0", "worker0": a type and something that is no letter. */
 static bool begins_with_type(const char *name, const char *type)
 {
@@ -96,7 +68,7 @@ static const char *nearest(const char *name)
 
     for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
         unsigned limit = ((unsigned)strlen(names[type]) + 2) / 3;
-        unsigned distance = edit_distance(name, names[type]);
+        unsigned distance = mu__text_distance(name, names[type]);
 
         if (distance <= limit && distance < best_distance) {
             best = names[type];

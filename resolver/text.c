@@ -1,6 +1,7 @@
 #include "text.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -90,4 +91,32 @@ void mu__quote(char *out, size_t size, const char *text, size_t length)
         to += strlen(shown);
     }
     memcpy(to, "\"", sizeof "\"");
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+unsigned mu__text_distance(const char *a, const char *b)
+{
+    unsigned row[MU__DISTANCE_BYTES_MAX + 1];
+    size_t size = strlen(b);
+
+    if (size > MU__DISTANCE_BYTES_MAX || strlen(a) > MU__DISTANCE_BYTES_MAX)
+        return UINT_MAX;
+    for (unsigned j = 0; j <= size; j++)
+        row[j] = j;
+    for (unsigned i = 0; a[i] != '\0'; i++) {
+        unsigned diagonal = row[0];
+
+        row[0] = i + 1;
+        for (unsigned j = 0; j < size; j++) {
+            unsigned change = diagonal + (a[i] != b[j]);
+
+            diagonal = row[j + 1];
+            row[j + 1] = least(change, least(row[j], diagonal) + 1);
+        }
+    }
+    return row[size];
 }

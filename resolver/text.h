@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 enum {
-    MU__QUOTE_BYTES = 100 /* room for a quoted value inside a message */
+    MU__QUOTE_BYTES = 100,      /* room for a quoted value inside a message */
+    MU__DISTANCE_BYTES_MAX = 64 /* of a word that is compared */
 };
 
 /* Bytes of the UTF-8 character at `at`, 1 to 4; 0 when there is none before `end`, or
@@ -15,5 +16,9 @@ size_t mu__utf8_length(const char *at, const char *end);
 /* Write `text` in double quotes into `out`, printable whatever it holds: other bytes
  * become \xHH, and what does not fit becomes "...". `size` is at least 16. */
 void mu__quote(char *out, size_t size, const char *text, size_t length);
+
+/* How many letters must be added, taken away or changed to make `b` of `a`; UINT_MAX when
+ * one of them is longer than MU__DISTANCE_BYTES_MAX. */
+unsigned mu__text_distance(const char *a, const char *b);
 
 #endif

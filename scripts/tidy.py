@@ -22,12 +22,12 @@ TEXT_SUFFIXES = C_SUFFIXES + (
 WIDE_SUFFIXES = (".md", ".json")
 
 # A file that is named so may touch the loop, sockets or HTTP; all others are pure.
-OUTER_STEM = re.compile(r"_(uv|curl)$")
+OUTER_STEM = re.compile(r"_(uv|curl|crypto)$")
 PURE_FOLDERS = ("actors", "runtime", "transport", "resolver")
 
 OURS = r"^(\.\./)*(%s)/"
 UV, NNG, CURL = r"^uv(\.h|/)", r"^nng/", r"^curl/"
-CJSON, MSGPACK = r"(?i:cjson)", r"msgpack"
+CJSON, MSGPACK, CRYPTO = r"(?i:cjson)", r"msgpack", r"^openssl/"
 
 # Who may see what: (files, headers they must not include, except in these files).
 WALLS = [
@@ -46,6 +46,7 @@ WALLS = [
     (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|tests"), None),
     (r"^resolver/", (CURL,), r"_curl\.[ch]$"),
     (r"^resolver/", (UV,), r"_(curl|uv)\.[ch]$"),
+    (r"^(runtime|actors|transport|resolver|node|include)/", (CRYPTO,), r"_crypto\.[ch]$"),
     (r"^node/", (OURS % "tests|bench",), None),
     (r"^node/(member|store_)", (UV, NNG, CURL), None),
     (r"^(examples|python)/",

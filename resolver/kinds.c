@@ -1,0 +1,54 @@
+/* The registry of our resolvers, and what they share. */
+#include "resolver/cluster.h"
+#include "resolver/kind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct mu__resolver_kind *const mu__resolver_kinds[] = {
+    &mu__resolver_tf_config,
+    NULL,
+};
+
+const struct mu__resolver_kind *mu__resolver_kind_find(const char *name)
+{
+    for (size_t i = 0; mu__resolver_kinds[i] != NULL; i++)
+        if (strcmp(mu__resolver_kinds[i]->name, name) == 0)
+            return mu__resolver_kinds[i];
+    return NULL;
+}
+
+void mu_resolution_init(mu_resolution *resolution)
+{
+    *resolution = (mu_resolution){.task_index = -1, .accelerators = -1};
+}
+
+int mu__resolution_add(mu_resolution *resolution, const char *source, const char *type,
+                       int index, const char *address, mu_error *ret_error)
+{
+    mu_error inner;
+    int rv;
+
+    if (resolution->cluster == NULL)
+        resolution->cluster = mu_cluster_new();
+    if (resolution->cluster == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
+    rv = mu_cluster_add(resolution->cluster, type, index, address, &inner);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+}
+
+int mu__resolution_add_host(mu_resolution *resolution, const char *source,
+                            const char *type, int index, const char *host, unsigned port,
+                            mu_error *ret_error)
+{
+    bool is_v6 = strchr(host, ':') != NULL && host[0] != '[';
+    char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
+    int size = snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
+                        is_v6 ? "]" : "", port);
+
+    if (size < 0 || (size_t)size >= sizeof address)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected a host of at most %d bytes, got one of %zu",
+                            source, MU_CLUSTER_ADDRESS_BYTES_MAX - 8, strlen(host));
+    return mu__resolution_add(resolution, source, type, index, address, ret_error);
+}
