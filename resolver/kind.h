@@ -98,6 +98,9 @@ struct mu__jobs {
     unsigned rows_count;
 };
 
+/* `tasks` where nobody knows how many there are: the counts say it, and none is "*". */
+#define MU__JOBS_ANY ((unsigned)-1)
+
 /* `source` is where the text comes from. -MU_EINVALID with place and expectation; also
  * when the counts are not `tasks` in sum. `text` NULL: all are workers. */
 int mu__jobs_parse(const char *text, const char *source, unsigned tasks,
