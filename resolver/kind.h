@@ -44,6 +44,9 @@ struct mu__resolver_kind {
     int (*withdraw)(struct mu__notes *notes, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own);
 
+    /* The task's type is a setting, and cannot be set otherwise. */
+    bool type_is_setting;
+
     /* What of an evaluation may change while a job runs, and how often to look: ms of the
      * default; 0: nothing changes, it need not be watched. */
     uint32_t watch_ms;
