@@ -71,3 +71,27 @@ int mu__shape_check(const struct mu__jobs *shape, const char *source,
                             "%s: no task is there yet", source);
     return 0;
 }
+
+int mu__task_setting(struct mu__notes *notes, const struct mu__settings *settings,
+                     unsigned type_number, mu_error *ret_error,
+                     mu_resolution *ret_resolution)
+{
+    const char *name = mu__setting(notes, settings, type_number);
+    long index = ret_resolution->task_index;
+    char origin[128];
+    mu_error inner;
+    int type;
+    int rv = mu__setting_number(notes, settings, type_number + 1, ret_error, &index);
+
+    if (rv != 0 || name == NULL)
+        return rv;
+    rv = mu__task_type_find(name, &inner, &type);
+    if (rv != 0) {
+        mu__setting_origin(notes, settings, type_number, origin);
+        return mu_error_set(ret_error, rv, "%s: %s", origin, inner.message);
+    }
+    (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
+                   mu__task_type_name(type));
+    ret_resolution->task_index = (int)index;
+    return 0;
+}

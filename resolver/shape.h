@@ -19,4 +19,19 @@ unsigned mu__shape_count(const struct mu__jobs *shape, const char *type);
 int mu__shape_check(const struct mu__jobs *shape, const char *source,
                     const mu_cluster *cluster, mu_error *ret_error);
 
+/* Settings by which sources that know addresses alone learn which task this process is:
+ * they stand in a table in this order. */
+#define MU__TASK_SETTINGS(type_number, index_number)                                      \
+    [type_number] = {.name = "task_type", .variable = "MUSTER_TASK_TYPE",                 \
+                     .help = "which task this process is: its type"},                    \
+    [index_number] = {.name = "task_index", .form = MU__SETTING_NUMBER,                   \
+                      .variable = "MUSTER_TASK_INDEX", .high = MU_CLUSTER_INDEX_MAX,      \
+                      .help = "and its index"}
+
+/* Fill in type and index from them, where they say something. -MU_EINVALID: no such
+ * type. */
+int mu__task_setting(struct mu__notes *notes, const struct mu__settings *settings,
+                     unsigned type_number, mu_error *ret_error,
+                     mu_resolution *ret_resolution);
+
 #endif
