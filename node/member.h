@@ -11,13 +11,19 @@
 #include "actors/supervisor.h"
 #include "actors/variables.h"
 #include "actors/worker.h"
+#include "resolver/changes.h"
 #include "runtime/kernel.h"
 #include "transport/links.h"
 
 #include "muster/cluster.h"
 
+/* News of the cluster: `change` was taken, and `cluster` is what is known now, owned by
+ * the member. Called within mu__member_set_cluster, once for each change. */
+typedef void (*mu__cluster_news_fn)(void *owner, const struct mu__change *change,
+                                    const mu_cluster *cluster);
+
 struct mu__member_config {
-    const mu_cluster *cluster;  /* read during start only */
+    const mu_cluster *cluster;  /* copied; may change later: mu__member_set_cluster */
     const char *cluster_name;
     const char *task_type;
     uint32_t task_index;
@@ -43,6 +49,8 @@ struct mu__member_config {
     bool takes_offer;
     mu_node *node;              /* handed to functions */
     mu__post_fn post;           /* for what they log; may be NULL */
+    mu__cluster_news_fn news;   /* may be NULL */
+    void *news_owner;
 };
 
 struct mu__member {
@@ -69,6 +77,18 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
 
 /* Free everything, as it is. No turn and no event may follow. */
 void mu__member_stop(struct mu__member *member);
+
+/* The cluster is another one from now on: a file was edited, a worker has registered
+ * itself somewhere. Compares, tells links and actors of the differences, logs them. May be
+ * called with the same cluster again, which does nothing. On the loop thread, outside of a
+ * turn. Copies `cluster`.
+ *
+ * Workers, evaluator and clients may come, go and move, the chief and parameter servers
+ * only move; the rest of a cluster with other changes is taken all the same, and
+ * -MU_EPRECONDITION says what was not. -MU_ENOMEM, -MU_EEXISTS: nothing was taken, or not
+ * all; calling it again goes on. */
+int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
+                           mu_error *ret_error);
 
 /* Say goodbye to the peers; mu__links_count_up(member->links) tells when they have hung
  * up. */
