@@ -3,7 +3,7 @@
  * script, or by the nodes themselves. */
 #include "resolver/cluster.h"
 #include "resolver/entry.h"
-#include "resolver/shape.h"
+#include "resolver/expected.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
     (void)snprintf(look->source, sizeof look->source, "directory %s", look->path);
     look->now_s = strtoull(mu__ask(notes, &clock)->data, NULL, 10);
     mu__setting_origin(notes, settings, TASKS, origin);
-    return mu__shape_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
+    return mu__expected_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
                            &look->shape);
 }
 
@@ -207,7 +207,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
         rv = read_tasks(&look, names->data, ret_resolution);
     if (rv == 0 && mu__cluster_check(ret_resolution->cluster, &inner) != 0)
         rv = mu_error_set(ret_error, inner.code, "%s: %s", look.source, inner.message);
-    return rv != 0 ? rv : mu__shape_check(&look.shape, look.source,
+    return rv != 0 ? rv : mu__expected_check(&look.shape, look.source,
                                           ret_resolution->cluster, ret_error);
 }
 
@@ -231,7 +231,7 @@ static struct own *own_of(void **own)
 static int choose_index(const struct look *look, const char *names, const char *type,
                         int *ret_index)
 {
-    unsigned count = mu__shape_count(&look->shape, type);
+    unsigned count = mu__expected_count(&look->shape, type);
     int end = count > 0 ? (int)count : MU_CLUSTER_INDEX_MAX;
     char name[32];
 

@@ -7,7 +7,7 @@
 #include "resolver/cluster.h"
 #include "resolver/entry.h"
 #include "resolver/etcd.h"
-#include "resolver/shape.h"
+#include "resolver/expected.h"
 #include "resolver/text.h"
 
 #include <inttypes.h>
@@ -153,7 +153,7 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
     if (rv != 0)
         return rv;
     mu__setting_origin(notes, settings, TASKS, origin);
-    return mu__shape_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
+    return mu__expected_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
                            &talk->shape);
 }
 
@@ -304,7 +304,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     rv = mu__cluster_check(ret_resolution->cluster, &inner);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
-    return mu__shape_check(&talk.shape, source, ret_resolution->cluster, ret_error);
+    return mu__expected_check(&talk.shape, source, ret_resolution->cluster, ret_error);
 }
 
 /* ---- Telling the others ---- */
@@ -494,7 +494,7 @@ static int take_given(const struct talk *talk, struct place *place)
 static int take_free(const struct talk *talk, struct place *place)
 {
     const char *type = place->announcement->type;
-    unsigned count = mu__shape_count(&talk->shape, type);
+    unsigned count = mu__expected_count(&talk->shape, type);
     mu_resolution there;
     unsigned choices = 0;
     bool taken = false;

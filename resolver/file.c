@@ -1,7 +1,7 @@
 /* The resolver file: a cluster as JSON in a file, alone or as TF_CONFIG has it. */
 #include "resolver/cluster.h"
 #include "resolver/json.h"
-#include "resolver/shape.h"
+#include "resolver/expected.h"
 
 #include <stdio.h>
 #include <string.h>

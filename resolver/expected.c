@@ -1,4 +1,4 @@
-#include "resolver/shape.h"
+#include "resolver/expected.h"
 
 #include "resolver/cluster.h"
 
@@ -7,7 +7,7 @@
 
 enum { NAMED_MAX = 5, WORDS_BYTES = 320 };
 
-int mu__shape_parse(const char *text, const char *source, mu_error *ret_error,
+int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
                     struct mu__jobs *ret_shape)
 {
     *ret_shape = (struct mu__jobs){0};
@@ -16,7 +16,7 @@ int mu__shape_parse(const char *text, const char *source, mu_error *ret_error,
                                          ret_shape);
 }
 
-unsigned mu__shape_count(const struct mu__jobs *shape, const char *type)
+unsigned mu__expected_count(const struct mu__jobs *shape, const char *type)
 {
     for (unsigned i = 0; i < shape->rows_count; i++)
         if (strcmp(shape->rows[i].type, type) == 0)
@@ -55,7 +55,7 @@ static void look(const struct mu__jobs *shape, const mu_cluster *cluster,
         }
 }
 
-int mu__shape_check(const struct mu__jobs *shape, const char *source,
+int mu__expected_check(const struct mu__jobs *shape, const char *source,
                     const mu_cluster *cluster, mu_error *ret_error)
 {
     struct missing missing = {0};
