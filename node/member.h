@@ -9,6 +9,7 @@
 #include "actors/coordination.h"
 #include "actors/job.h"
 #include "actors/supervisor.h"
+#include "actors/task_set.h"
 #include "actors/variables.h"
 #include "actors/worker.h"
 #include "resolver/changes.h"
@@ -17,10 +18,13 @@
 
 #include "muster/cluster.h"
 
-/* News of the cluster: `change` was taken, and `cluster` is what is known now, owned by
- * the member. Called within mu__member_set_cluster, once for each change. */
-typedef void (*mu__cluster_news_fn)(void *owner, const struct mu__change *change,
+/* News of the cluster: these changes were taken, but for those that are refused, and
+ * `cluster` is what is known now. Both are the member's. Called within
+ * mu__member_set_cluster. */
+typedef void (*mu__cluster_news_fn)(void *owner, const struct mu__changes *changes,
                                     const mu_cluster *cluster);
+
+#define MU__COORDINATED_JOBS "chief,worker,ps"    /* by default */
 
 struct mu__member_config {
     const mu_cluster *cluster;  /* copied; may change later: mu__member_set_cluster */
@@ -35,6 +39,8 @@ struct mu__member_config {
     struct mu__supervisor_config supervisor;    /* of the chief: what is not above */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
+    const char *coordinated_jobs;   /* types of the tasks that all barriers wait for, with
+                                   commas between; NULL: those of the default */
     const char *hosts;          /* a task set: who may host the coordination service; NULL
                                    or "": nobody */
     struct mu__coordination_config coordination;    /* of a host: options and its store;
@@ -64,6 +70,14 @@ struct mu__member {
     char chief[320];            /* "/job:chief/task:0 at tcp://..." */
     char ender[320];            /* the same of who ends the job: worker 0, perhaps */
     struct mu__agent_shared agent;  /* with the program's threads */
+    uint32_t index;             /* of this task */
+    char address[320];          /* where peers reach it */
+    mu_cluster *cluster;        /* as it is known now */
+    struct mu__task_set hosts;
+    char coordinated_jobs[64];
+    bool is_stranger;           /* a worker that the cluster did not list at start */
+    mu__cluster_news_fn news;
+    void *news_owner;
 };
 
 /* What to open the world and the wire with; their owner is the member. */

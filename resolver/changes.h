@@ -34,9 +34,10 @@ int mu__changes_find(const mu_cluster *before, const mu_cluster *after,
                      struct mu__changes *ret_changes);
 void mu__changes_done(struct mu__changes *changes);
 
-/* The spec `before` with the changes that can be taken. The caller owns it. -MU_EEXISTS:
- * what is refused stays, at an address that another task has now; -MU_ENOMEM. */
-int mu__changes_take(const mu_cluster *before, const struct mu__changes *changes,
+/* The spec `after` without what is refused: tasks that may not come are not in it, those
+ * that may not go are. The caller owns it. -MU_EEXISTS: one that stays has an address that
+ * another task has now; -MU_ENOMEM. */
+int mu__changes_take(const mu_cluster *after, const struct mu__changes *changes,
                      mu_error *ret_error, mu_cluster **ret_cluster);
 
 #endif
