@@ -285,7 +285,7 @@ static int check_options(const mu_node_options *o, bool is_extra, mu_error *ret_
 
     if (o->cluster == NULL || o->task_type == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "a node needs a cluster and a task type");
+                            "a node needs a cluster and a task type, or a resolver");
     if (o->cluster_name == NULL || o->cluster_name[0] == '\0' ||
         strlen(o->cluster_name) > 63)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -477,11 +477,17 @@ static int open_parts(mu_node *node, const mu_node_options *o,
     rv = start_member(node, o, extra, ret_error);
     if (rv != 0)
         goto err_wire;
-    rv = open_handles(node, ret_error);
+    rv = mu__node_start_finder(node, o, found, ret_error);
     if (rv != 0)
         goto err_member;
+    rv = open_handles(node, ret_error);
+    if (rv != 0)
+        goto err_finder;
     return 0;
 
+err_finder:
+    if (node->finder != NULL)
+        mu__finder_close(node->finder, false, 0, nothing, NULL);
 err_member:
     mu__member_stop(&node->member);
 err_wire:
@@ -584,8 +590,8 @@ static int open_on_thread(mu_node *node, const mu_node_options *o,
     return rv;
 }
 
-int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
-                  mu_error *ret_error, mu_node **ret_node)
+static int open_found(const mu_node_options *options, const struct mu__node_extra *extra,
+                      struct mu__found *found, mu_error *ret_error, mu_node **ret_node)
 {
     mu_node *node;
     int rv = check_options(options, extra != NULL, ret_error);
@@ -597,14 +603,33 @@ int mu__node_open(const mu_node_options *options, const struct mu__node_extra *e
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a node");
     rv = mu__hosting_init(&node->hosting, options, ret_error);
     if (rv == 0)
-        rv = options->loop != NULL ? open_on_loop(node, options, extra, ret_error)
-                                   : open_on_thread(node, options, extra, ret_error);
+        rv = options->loop != NULL
+                 ? open_on_loop(node, options, extra, found, ret_error)
+                 : open_on_thread(node, options, extra, found, ret_error);
     if (rv != 0) {
         node_free(node);
         return rv;
     }
     *ret_node = node;
     return 0;
+}
+
+int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
+                  mu_error *ret_error, mu_node **ret_node)
+{
+    mu_node_options found_options = *options;
+    struct mu__found found;
+    int rv = mu__options_check(options, ret_error);
+
+    if (rv != 0)
+        return rv;
+    if (extra != NULL)
+        found_options.resolver = NULL;
+    rv = mu__find(&found_options, ret_error, &found);
+    if (rv == 0)
+        rv = open_found(&found_options, extra, &found, ret_error, ret_node);
+    mu__found_done(&found, &found_options, rv != 0);
+    return rv;
 }
 
 int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
