@@ -40,6 +40,8 @@ static const struct {
     [MU__ASK_SERVICES] = {"SRV records of ", false},
     [MU__ASK_HTTP] = {"", false},
     [MU__ASK_SIGNATURE] = {"signature ", false},
+    [MU__ASK_WRITE] = {"writing file ", false},
+    [MU__ASK_REMOVE] = {"removing file ", false},
 };
 
 /* ---- A question's copy ---- */

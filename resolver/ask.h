@@ -43,6 +43,9 @@ enum mu__ask_kind {
     MU__ASK_HTTP,       /* a url */
     MU__ASK_SIGNATURE,  /* RS256 of `body` with `secret`, a private key as PEM; name:
                            "RS256" */
+    MU__ASK_WRITE,      /* make `body` the content of a file, by its path: whole or not at
+                           all; its folder must be there. The answer is empty */
+    MU__ASK_REMOVE,     /* take a file away, by its path; the answer is empty */
     MU__ASK_KINDS
 };
 
@@ -73,7 +76,10 @@ struct mu__question {
     bool missing_is_passing;    /* what is not found (a name, a file, status 404) may come
                                    to be: try again */
 
-    /* Of HTTP and SIGNATURE alone. */
+    bool new_only;              /* of WRITE: a file that is there already stays as it is:
+                                   -MU_EEXISTS */
+
+    /* Of HTTP, SIGNATURE and (the body) WRITE alone. */
     const char *method;         /* NULL: "GET" */
     const char *const *headers; /* "Name: value", ended by NULL; may be NULL */
     const char *header;         /* name of one header of the answer that is wanted, too */
