@@ -328,26 +328,31 @@ static int add_service(struct reader *reader, struct mu__dns_records *records)
     return -MU_ENOMEM;
 }
 
-static int add_record(struct reader *reader, const struct record *found,
-                      struct mu__dns_records *records)
+static int add_address(struct reader *reader, const struct record *found,
+                       struct mu__dns_records *records)
 {
-    size_t wanted = found->type == MU__DNS_A ? 4 : 16;
-    int rv;
-
-    reader->at = found->data_at;
-    if (found->type != MU__DNS_SRV) {
-        if (found->data_size == wanted)
-            return mu__dns_records_add(records, found->type,
-                                       reader->bytes + found->data_at);
+    if (found->data_size != (found->type == MU__DNS_A ? 4 : 16)) {
         (void)wrong(reader, found->data_at, "an address does not have its size");
         return -MU_EINVALID;
     }
+    return mu__dns_records_add(records, found->type, reader->bytes + found->data_at);
+}
+
+/* The next record is behind this one, whatever it holds. */
+static int add_record(struct reader *reader, const struct record *found,
+                      struct mu__dns_records *records)
+{
+    size_t next = reader->at;
+    int rv;
+
+    if (found->type != MU__DNS_SRV)
+        return add_address(reader, found, records);
+    reader->at = found->data_at;
     rv = add_service(reader, records);
-    if (rv == 0 && reader->at != found->data_at + found->data_size) {
+    if (rv == 0 && reader->at != next) {
         (void)wrong(reader, found->data_at, "a service does not have its size");
         return -MU_EINVALID;
     }
-    reader->at = found->data_at + found->data_size;
     return rv;
 }
 
