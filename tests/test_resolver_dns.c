@@ -133,7 +133,7 @@ static const struct {
     {{"names=worker=_a._tcp:1"},
      -MU_EINVALID,
      "a name of SRV records (it begins with \"_\") without port"},
-    {{"names=workers=a:1"}, -MU_EINVALID, "item 1: \"workers\" is not a task type; did you mean"},
+    {{"names=workers=a:1"}, -MU_EINVALID, "item 1: \"workers\" is not a task type"},
     {{"names=worker=a:1", "tasks=worker"},
      -MU_EINVALID,
      "setting tasks of resolver dns: item 1: expected TYPE=COUNT"},
