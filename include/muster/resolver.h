@@ -52,6 +52,7 @@ typedef struct mu_announcement {
     const char *type;
     int index;                  /* -1: any that is free, where the resolver can choose */
     const char *address;        /* "host:port" */
+    const char *incarnation;    /* a text that no other process has: who announces */
 } mu_announcement;
 
 /* Make a resolver by its name, "slurm"; NULL or "auto": the first one that fits. On

@@ -1,0 +1,73 @@
+#include "resolver/shape.h"
+
+#include "resolver/cluster.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMED_MAX = 5, WORDS_BYTES = 320 };
+
+int mu__shape_parse(const char *text, const char *source, mu_error *ret_error,
+                    struct mu__jobs *ret_shape)
+{
+    *ret_shape = (struct mu__jobs){0};
+    return text == NULL ? 0
+                        : mu__jobs_parse(text, source, MU__JOBS_ANY, ret_error,
+                                         ret_shape);
+}
+
+unsigned mu__shape_count(const struct mu__jobs *shape, const char *type)
+{
+    for (unsigned i = 0; i < shape->rows_count; i++)
+        if (strcmp(shape->rows[i].type, type) == 0)
+            return shape->rows[i].count;
+    return 0;
+}
+
+/* Those who are missing, the first of them by name. */
+struct missing {
+    unsigned tasks;
+    unsigned count;
+    char words[WORDS_BYTES];
+};
+
+static void note_missing(struct missing *missing, const char *type, unsigned index)
+{
+    size_t used = strlen(missing->words);
+    char name[MU_CLUSTER_TASK_BYTES];
+
+    missing->count++;
+    if (missing->count > NAMED_MAX)
+        return;
+    mu__task_name(name, sizeof name, type, (int)index);
+    (void)snprintf(missing->words + used, sizeof missing->words - used, "%s%s",
+                   used == 0 ? "" : ", ", name);
+}
+
+static void look(const struct mu__jobs *shape, const mu_cluster *cluster,
+                 struct missing *missing)
+{
+    for (unsigned i = 0; i < shape->rows_count; i++)
+        for (unsigned j = 0; j < shape->rows[i].count; j++) {
+            missing->tasks++;
+            if (mu_cluster_address(cluster, shape->rows[i].type, (int)j) == NULL)
+                note_missing(missing, shape->rows[i].type, j);
+        }
+}
+
+int mu__shape_check(const struct mu__jobs *shape, const char *source,
+                    const mu_cluster *cluster, mu_error *ret_error)
+{
+    struct missing missing = {0};
+
+    look(shape, cluster, &missing);
+    if (missing.count > 0)
+        return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                            "%s: %u of %u tasks %s not there yet: %s%s", source,
+                            missing.count, missing.tasks, missing.count == 1 ? "is" : "are",
+                            missing.words, missing.count > NAMED_MAX ? ", ..." : "");
+    if (mu_cluster_is_empty(cluster))
+        return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                            "%s: no task is there yet", source);
+    return 0;
+}
