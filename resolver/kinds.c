@@ -7,6 +7,7 @@
 
 const struct mu__resolver_kind *const mu__resolver_kinds[] = {
     &mu__resolver_tf_config,
+    &mu__resolver_slurm,
     NULL,
 };
 
