@@ -8,6 +8,7 @@
 #include "actors/client.h"
 #include "actors/coordination.h"
 #include "actors/job.h"
+#include "actors/peers.h"
 #include "actors/supervisor.h"
 #include "actors/task_set.h"
 #include "actors/variables.h"
@@ -50,6 +51,7 @@ struct mu__member_config {
     const char *only;           /* task type that may link to this node; NULL: any. The */
     const char *only_why;       /* words for others; both outlive the member */
     const char *dials_any;      /* url of one more node to link to, whoever it is */
+    const char *const *dials_each;  /* the same of several, ended by NULL; may be NULL */
     mu__offer_check_fn offer_check; /* see actors/job.h */
     void *offer_owner;
     bool takes_offer;

@@ -391,6 +391,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         config.only = extra->only;
         config.only_why = extra->only_why;
         config.dials_any = extra->dials_any;
+        config.dials_each = extra->dials_each;
         config.offer_check = extra->takes_offer ? mu__offer_check_new : NULL;
         config.offer_owner = &node->offer_place;
         config.takes_offer = extra->takes_offer;

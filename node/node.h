@@ -53,6 +53,7 @@ struct mu__node_extra {
     const char *only;           /* as in struct mu__member_config */
     const char *only_why;
     const char *dials_any;
+    const char *const *dials_each;
     const char *hosts;          /* of the coordination service, instead of those of the
                                    option: a set of tasks that no cluster need have */
     bool takes_offer;           /* of a cluster spec that has this node's address */
