@@ -7,6 +7,8 @@
 
 const struct mu__resolver_kind *const mu__resolver_kinds[] = {
     &mu__resolver_tf_config,
+    &mu__resolver_tpu,
+    &mu__resolver_gce,
     NULL,
 };
 
