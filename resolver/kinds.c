@@ -12,6 +12,8 @@ const struct mu__resolver_kind *const mu__resolver_kinds[] = {
     &mu__resolver_etcd,
     &mu__resolver_dns,
     &mu__resolver_slurm,
+    &mu__resolver_tpu,
+    &mu__resolver_gce,
     NULL,
 };
 
