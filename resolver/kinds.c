@@ -7,7 +7,12 @@
 
 const struct mu__resolver_kind *const mu__resolver_kinds[] = {
     &mu__resolver_tf_config,
+    &mu__resolver_environment,
+    &mu__resolver_sagemaker,
     &mu__resolver_slurm,
+    &mu__resolver_open_mpi,
+    &mu__resolver_pmix,
+    &mu__resolver_aws,
     NULL,
 };
 
