@@ -216,7 +216,7 @@ static void test_tasks_per_node_refused(void **state)
         {"jobs=worker=2", -MU_EINVALID, "the jobs have 2 tasks, but there are 3"},
         {"gpus_per_task=1", -MU_EINVALID, "gpus_per_task: 2 tasks of one node with 1 GPUs "
                                           "each need more than the 0 GPUs"},
-        {"rpc_layer=a-layer-of-many-letters", -MU_EINVALID, "rpc_layer: expected at most"},
+        {"rpc_layer=a-layer-of-many-letters", -MU_EINVALID, "expected at most 15 bytes"},
     };
 
     (void)state;
