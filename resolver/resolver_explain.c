@@ -1,4 +1,5 @@
-/* What was tried, as a value. Where there is no memory for a part, there is none of it. */
+/* What was tried, as a value. Where there is no memory for a part, there is none of
+ * it. */
 #include "resolver/resolver_inner.h"
 #include "resolver/text.h"
 

@@ -37,9 +37,7 @@ static int of_task(const mu_resolution *resolution, const char *type, int index,
     address = mu_cluster_address(resolution->cluster, type, index);
     if (address == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
-                            "master: task %s:%d is not in the cluster, which has %zu "
-                            "of this type",
-                            type, index, mu_cluster_task_count(resolution->cluster, type));
+                            "master: task %s:%d is not in the cluster", type, index);
     put(rpc_layer, address, ret_master);
     return 0;
 }

@@ -19,8 +19,8 @@ static int add_one(mu_cluster *whole, const char *type, int index, const char *a
 
     if (mu_cluster_address(whole, type, index) != NULL)
         return mu_error_set(ret_error, -MU_EEXISTS,
-                            "union: member %zu: task %s:%d (%s) is in a member before it, "
-                            "too (%s)",
+                            "union: member %zu: task %s:%d (%s) is in a member before "
+                            "it, too (%s)",
                             member, type, index, address,
                             mu_cluster_address(whole, type, index));
     rv = mu_cluster_add(whole, type, index, address, &inner);
