@@ -72,6 +72,12 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
 /* Free everything, as it is. No turn and no event may follow. */
 void mu__member_stop(struct mu__member *member);
 
+/* Whether a task of a cluster dials all tasks of a type; and whether it is the one with
+ * whose program the job ends. */
+bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
+                      const char *other);
+bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
+
 /* Say goodbye to the peers; mu__links_count_up(member->links) tells when they have hung
  * up. */
 void mu__member_leave(struct mu__member *member, const char *reason);
