@@ -59,6 +59,17 @@ static const char *role_of(const mu_cluster *cluster, const char *type, uint32_t
     return index == 0 && strcmp(type, ender_of(cluster)) == 0 ? "chief" : type;
 }
 
+bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
+                      const char *other)
+{
+    return dials(role_of(cluster, type, (uint32_t)index), other);
+}
+
+bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
+{
+    return index == 0 && strcmp(type, ender_of(cluster)) == 0;
+}
+
 /* ---- turns ---- */
 
 static void turn(void *owner)
