@@ -7,6 +7,8 @@
 
 const struct mu__resolver_kind *const mu__resolver_kinds[] = {
     &mu__resolver_tf_config,
+    &mu__resolver_kubernetes,
+    &mu__resolver_kubernetes_job,
     NULL,
 };
 
