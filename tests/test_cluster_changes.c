@@ -89,8 +89,8 @@ static void test_added(void **state)
         "[  200] chief/0 cluster: /job:worker/task:5 at tcp://late:1 was added\n"
         "[  250] late links: /job:chief/task:0 is up at tcp://chief-0:1\n"
         "[  260] chief/0 links: /job:worker/task:5 is up at tcp://late:1\n"
-        "[  260] chief/0 supervisor: /job:worker/task:5 takes closures (1 threads, window "
-          "1)\n");
+        "[  260] chief/0 supervisor: /job:worker/task:5 takes closures (1 threads, "
+          "window 1)\n");
     assert_int_equal(worker_number(cluster->chief, 5, "in_flight"), 1);
     run_until(cluster, 2400);
     expect_squares(closures, 4);
@@ -161,8 +161,8 @@ static void test_removed(void **state)
         "[  300] chief/0 cluster: /job:worker/task:1 at tcp://worker-1:1 was removed\n"
         "[  300] chief/0 links: hung up on /job:worker/task:1: the task is not in the "
           "cluster any more\n"
-        "[  300] chief/0 supervisor: /job:worker/task:1 was removed from the cluster with "
-          "1 closure in flight: it runs again elsewhere\n"
+        "[  300] chief/0 supervisor: /job:worker/task:1 was removed from the cluster "
+          "with 1 closure in flight: it runs again elsewhere\n"
         "[  310] worker/1 links: /job:chief/task:0 is lost: it left: the task is not in "
           "the cluster any more\n");
 
@@ -240,8 +240,8 @@ static void test_removals_are_not_crashes(void **state)
     end(cluster);
 }
 
-/* Its process lives on, dials the chief, who hosts the service, and is refused until it is
- * listed again. */
+/* Its process lives on, dials the chief, who hosts the service, and is refused until it
+ * is listed again. */
 static void test_removed_and_added(void **state)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 2);
@@ -374,8 +374,8 @@ static void test_refused(void **state)
     spec = spec_with(cluster->chief, "ps", 1, "tcp://new:1");
     assert_int_equal(cluster_learn(cluster->chief, spec, &error), -MU_EPRECONDITION);
     assert_string_equal(error.message, "/job:ps/task:1 at tcp://new:1 is not added: "
-                        "variables are placed by the number of parameter servers, so none "
-                        "comes while the job runs");
+                        "variables are placed by the number of parameter servers, so "
+                        "none comes while the job runs");
 
     /* The rest is taken. */
     spec = spec_with(cluster->chief, "worker", 1, NULL);
