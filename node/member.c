@@ -59,6 +59,17 @@ static const char *role_of(const mu_cluster *cluster, const char *type, uint32_t
     return index == 0 && strcmp(type, ender_of(cluster)) == 0 ? "chief" : type;
 }
 
+bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
+                      const char *other)
+{
+    return dials(role_of(cluster, type, (uint32_t)index), other);
+}
+
+bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
+{
+    return index == 0 && strcmp(type, ender_of(cluster)) == 0;
+}
+
 /* ---- turns ---- */
 
 static void turn(void *owner)
@@ -157,6 +168,37 @@ static void link_trouble(void *owner, const char *type, uint32_t index,
                          const char *reason)
 {
     mu__kernel_node_trouble(((struct mu__member *)owner)->kernel, type, index, reason);
+}
+
+/* ---- who is reached ---- */
+
+struct peer_visit {
+    mu__peer_fn visit;
+    void *user;
+};
+
+static void show_peer(void *user, const struct mu__link_view *view)
+{
+    const struct peer_visit *to = user;
+    const struct mu__peer peer = {
+        .type = view->type,
+        .index = view->index,
+        .address = view->url,
+        .state = view->state,
+        .why = view->why,
+        .for_ms = view->for_ms,
+        .node = view->node,
+        .is_dialled = view->is_kept,
+    };
+
+    to->visit(to->user, &peer);
+}
+
+static void each_peer(void *owner, mu__peer_fn visit, void *user)
+{
+    struct peer_visit to = {visit, user};
+
+    mu__links_each(((struct mu__member *)owner)->links, show_peer, &to);
 }
 
 /* ---- start ---- */
@@ -276,6 +318,7 @@ static int spawn_actors(struct mu__member *member,
         .chief = member->chief,
         .queue_bytes_max = config->supervisor.queue_bytes_max,
     };
+    const struct mu__peers_config peers = {.each = each_peer, .owner = member};
     int rv = 0;
 
     supervisor.origin = member->incarnation;
@@ -298,6 +341,8 @@ static int spawn_actors(struct mu__member *member,
         rv = spawn(member, &mu__effects_actor, MU__EFFECTS, NULL);
     if (rv == 0)
         rv = spawn_job(member, config);
+    if (rv == 0)
+        rv = spawn(member, &mu__peers, MU__PEERS, &peers);
     if (rv == 0)
         rv = spawn_coordination(member, config, hosts);
     return rv;
@@ -336,6 +381,27 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
     };
 
     return mu__links_new(&links, &upcalls, wire, &member->links);
+}
+
+static int dial_any(struct mu__member *member, const char *url, mu_error *ret_error)
+{
+    if (mu__links_dial_any(member->links, url) == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "%s cannot be dialled", url);
+}
+
+/* Those of whom only the address is known. */
+static int dial_strangers(struct mu__member *member,
+                          const struct mu__member_config *config, mu_error *ret_error)
+{
+    const char *const *url = config->dials_each;
+    int rv = 0;
+
+    if (config->dials_any != NULL)
+        rv = dial_any(member, config->dials_any, ret_error);
+    for (; rv == 0 && url != NULL && *url != NULL; url++)
+        rv = dial_any(member, *url, ret_error);
+    return rv;
 }
 
 static bool is_own(const struct mu__member *member, const char *type, uint32_t index)
@@ -378,11 +444,7 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
         if (wants_link(member, type, (uint32_t)index))
             rv = dial_task(member, type, (uint32_t)index,
                            mu__cluster_url(member->cluster, type, index), ret_error);
-    if (rv == 0 && config->dials_any != NULL &&
-        mu__links_dial_any(member->links, config->dials_any) != 0)
-        return mu_error_set(ret_error, -MU_EINVALID, "%s cannot be dialled",
-                            config->dials_any);
-    return rv;
+    return rv == 0 ? dial_strangers(member, config, ret_error) : rv;
 }
 
 /* Messages have these: the actors borrow them. */

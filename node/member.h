@@ -8,6 +8,7 @@
 #include "actors/client.h"
 #include "actors/coordination.h"
 #include "actors/job.h"
+#include "actors/peers.h"
 #include "actors/supervisor.h"
 #include "actors/task_set.h"
 #include "actors/variables.h"
@@ -50,6 +51,7 @@ struct mu__member_config {
     const char *only;           /* task type that may link to this node; NULL: any. The */
     const char *only_why;       /* words for others; both outlive the member */
     const char *dials_any;      /* url of one more node to link to, whoever it is */
+    const char *const *dials_each;  /* the same of several, ended by NULL; may be NULL */
     mu__offer_check_fn offer_check; /* see actors/job.h */
     void *offer_owner;
     bool takes_offer;
@@ -103,6 +105,11 @@ void mu__member_stop(struct mu__member *member);
  * all; calling it again goes on. */
 int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
                            mu_error *ret_error);
+/* Whether a task of a cluster dials all tasks of a type; and whether it is the one with
+ * whose program the job ends. */
+bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
+                      const char *other);
+bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
 
 /* Say goodbye to the peers; mu__links_count_up(member->links) tells when they have hung
  * up. */

@@ -27,7 +27,8 @@ struct script_row {
 #define SCRIPT(what, ...) {.kind = MU__ASK_##what, __VA_ARGS__}
 #define SCRIPT_VARIABLE(variable, value) \
     {.kind = MU__ASK_VARIABLE, .name = (variable), .text = (value)}
-#define SCRIPT_FILE(path, content) {.kind = MU__ASK_FILE, .name = (path), .text = (content)}
+#define SCRIPT_FILE(path, content) \
+    {.kind = MU__ASK_FILE, .name = (path), .text = (content)}
 #define SCRIPT_END {.name = NULL}
 
 struct script {

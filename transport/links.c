@@ -1159,6 +1159,30 @@ void mu__links_counters(const struct mu__links *links,
     *ret_counters = links->counters;
 }
 
+void mu__links_each(const struct mu__links *links,
+                    void (*visit)(void *user, const struct mu__link_view *view),
+                    void *user)
+{
+    uint64_t now_ms = now(links);
+
+    for (const struct link *link = links->first; link != NULL; link = link->next) {
+        bool is_up = link->state == UP;
+        const struct mu__link_view view = {
+            .type = link->type,
+            .index = link->index,
+            .url = link->url,
+            .state = state_names[link->state],
+            .why = is_up ? "" : why_missing(links, link),
+            .for_ms = now_ms - (is_up ? link->since_ms : link->missing_since_ms),
+            .node = link->node,
+            .is_kept = link->keep,
+        };
+
+        if (link->state != REFUSING)
+            visit(user, &view);
+    }
+}
+
 int mu__links_new(const struct mu__links_config *config,
                   const struct mu__links_upcalls *upcalls, struct mu__wire *wire,
                   struct mu__links **ret_links)

@@ -124,4 +124,22 @@ uint32_t mu__links_count_up(const struct mu__links *links);
 void mu__links_counters(const struct mu__links *links,
                         struct mu__links_counters *ret_counters);
 
+/* One link as it is now. The strings are the links'. */
+struct mu__link_view {
+    const char *type;
+    uint32_t index;
+    const char *url;        /* that is dialled */
+    const char *state;      /* "up", "dialling", "greeting", "resting" */
+    const char *why;        /* it is not up; "" when that is not known, or it is */
+    uint64_t for_ms;        /* since it came up, or is missing */
+    uint32_t node;          /* while it is up; else 0 */
+    bool is_kept;           /* asked for with mu__links_dial: this side began it */
+};
+
+/* Show all links but those that are there only to refuse. `visit` calls nothing of the
+ * links. */
+void mu__links_each(const struct mu__links *links,
+                    void (*visit)(void *user, const struct mu__link_view *view),
+                    void *user);
+
 #endif

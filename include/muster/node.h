@@ -11,6 +11,7 @@
 #include "value.h"
 
 struct uv_loop_s;
+struct mu_resolver;
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,16 +30,26 @@ typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *w
 #define MU_TIMEOUTS_OF_WORKERS ((unsigned)-1)
 
 typedef struct mu_node_options {
-    const mu_cluster *cluster;  /* copied; required */
+    const mu_cluster *cluster;  /* copied; required where there is no resolver */
     const char *cluster_name;   /* nodes of another name are refused; default "muster" */
-    const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client" */
-    int task_index;
+    const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client"; NULL:
+                                   the resolver says type and index */
+    int task_index;             /* with a type and a resolver that can choose: -1: one
+                                   that is free */
     const char *bind_address;   /* where to listen; default: the task's own address in the
                                    cluster, or a free port on loopback if it has none. A
                                    worker that the cluster does not list may join it, and
                                    has to say this ("tcp://host:0": on a free port) */
     const char *advertise_address; /* where peers reach this node; default: the task's own
-                                   address in the cluster, or else where it listens */
+                                   address in the cluster, or else where it listens.
+                                   "HOST" and "HOST:0": there, with the port that was
+                                   chosen */
+    struct mu_resolver *resolver; /* finds out cluster and task, where the two above do
+                                   not say them (resolver.h), and is told where this task
+                                   listens; the node uses it until it is closed, and the
+                                   caller frees it then. Default NULL */
+    unsigned resolve_ms;        /* to be known to the others and to know them all at
+                                   start; default 300000 */
     struct uv_loop_s *loop;     /* run here; default NULL: a loop thread of its own */
     unsigned threads;           /* executor threads; default 1 */
     unsigned window;            /* chief: closures given to one worker at a time; 0, the
