@@ -25,6 +25,7 @@ struct mu__resolved {
     mu_error error;
     mu_resolution resolution;   /* of RESOLVE, when code is 0: `cluster` is now the
                                    callback's to free */
+    int task_index;             /* of ANNOUNCE: the task's, chosen where it was -1 */
     uint32_t again_ms;          /* of ANNOUNCE: when to announce again; 0: not */
     const char *watched_path;   /* of RESOLVE: whose change means to look at once; NULL:
                                    none. The resolver's, until it is freed or evaluated

@@ -9,7 +9,7 @@ enum {
     HEADER_BYTES = 12,
     LABEL_BYTES_MAX = 63,
     WIRE_NAME_BYTES_MAX = 255,
-    ALIASES_MAX = 16,           /* names of one name, one after the other */
+    ALIASES_MAX = 16, /* names of one name, one after the other */
     CLASS_INTERNET = 1,
     TYPE_CNAME = 5
 };
@@ -103,7 +103,7 @@ static bool read_name(struct reader *reader, char *name)
 {
     size_t at = reader->at;
     size_t start = at;
-    size_t end = 0;         /* behind the first pointer */
+    size_t end = 0; /* behind the first pointer */
     size_t used = 0;
 
     for (;;) {
@@ -127,7 +127,7 @@ static bool read_name(struct reader *reader, char *name)
     if (used == 0)
         name[used++] = '.';
     else
-        used--;     /* the last dot */
+        used--; /* the last dot */
     name[used] = '\0';
     return true;
 }
@@ -172,8 +172,8 @@ int mu__dns_query_write(const char *name, int type, uint16_t id, mu_error *ret_e
     if (size > WIRE_NAME_BYTES_MAX - 2)
         return bad_name(name, 254, "expected a name of at most 253 bytes", ret_error);
     put_u16(bytes, id);
-    bytes[2] = 0x01;        /* find it out for me */
-    bytes[5] = 1;           /* one question */
+    bytes[2] = 0x01; /* find it out for me */
+    bytes[5] = 1;    /* one question */
     do {
         size_t label = strcspn(name + at, ".");
         int rv;
@@ -317,8 +317,10 @@ static int add_service(struct reader *reader, struct mu__dns_records *records)
     record = new_record(records);
     if (record == NULL)
         return -MU_ENOMEM;
-    *record = (struct mu__dns_record){.type = MU__DNS_SRV, .priority = numbers[0],
-                                      .weight = numbers[1], .port = numbers[2],
+    *record = (struct mu__dns_record){.type = MU__DNS_SRV,
+                                      .priority = numbers[0],
+                                      .weight = numbers[1],
+                                      .port = numbers[2],
                                       .target = strdup(target)};
     if (record->target != NULL)
         return 0;
@@ -326,26 +328,31 @@ static int add_service(struct reader *reader, struct mu__dns_records *records)
     return -MU_ENOMEM;
 }
 
-static int add_record(struct reader *reader, const struct record *found,
-                      struct mu__dns_records *records)
+static int add_address(struct reader *reader, const struct record *found,
+                       struct mu__dns_records *records)
 {
-    size_t wanted = found->type == MU__DNS_A ? 4 : 16;
-    int rv;
-
-    reader->at = found->data_at;
-    if (found->type != MU__DNS_SRV) {
-        if (found->data_size == wanted)
-            return mu__dns_records_add(records, found->type,
-                                       reader->bytes + found->data_at);
+    if (found->data_size != (found->type == MU__DNS_A ? 4 : 16)) {
         (void)wrong(reader, found->data_at, "an address does not have its size");
         return -MU_EINVALID;
     }
+    return mu__dns_records_add(records, found->type, reader->bytes + found->data_at);
+}
+
+/* The next record is behind this one, whatever it holds. */
+static int add_record(struct reader *reader, const struct record *found,
+                      struct mu__dns_records *records)
+{
+    size_t next = reader->at;
+    int rv;
+
+    if (found->type != MU__DNS_SRV)
+        return add_address(reader, found, records);
+    reader->at = found->data_at;
     rv = add_service(reader, records);
-    if (rv == 0 && reader->at != found->data_at + found->data_size) {
+    if (rv == 0 && reader->at != next) {
         (void)wrong(reader, found->data_at, "a service does not have its size");
         return -MU_EINVALID;
     }
-    reader->at = found->data_at + found->data_size;
     return rv;
 }
 
@@ -407,8 +414,9 @@ int mu__dns_answer_read(const uint8_t *bytes, size_t size, int type, mu_error *r
     int rv = read_answer(&reader, type, records);
 
     if (rv == -MU_EINVALID)
-        return mu_error_set(ret_error, rv, "its answer is malformed: at byte %zu of %zu: "
-                                           "%s",
+        return mu_error_set(ret_error, rv,
+                            "its answer is malformed: at byte %zu of %zu: "
+                            "%s",
                             reader.at, size, reader.wrong);
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "out of memory");
 }

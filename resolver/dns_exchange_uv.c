@@ -12,8 +12,8 @@
 
 enum {
     PORT = 53,
-    SLICE_MS = 50,              /* how soon a cancelled one ends */
-    FIRST_TRY_MS = 1000,        /* each further round waits twice as long */
+    SLICE_MS = 50,       /* how soon a cancelled one ends */
+    FIRST_TRY_MS = 1000, /* each further round waits twice as long */
     NS_PER_MS = 1000000
 };
 
@@ -25,7 +25,7 @@ struct attempt {
     uint64_t until_ns;
     uint8_t query[MU__DNS_QUERY_BYTES];
     size_t query_size;
-    uint8_t *bytes;             /* the answer: MU__DNS_BYTES_MAX */
+    uint8_t *bytes; /* the answer: MU__DNS_BYTES_MAX */
     size_t size;
     mu_error *error;
 };
@@ -65,8 +65,8 @@ int mu__dns_server_parse(const char *text, mu_error *ret_error,
 {
     const char *colon = strrchr(text, ':');
     bool has_brackets = text[0] == '[';
-    bool has_port = colon != NULL && (has_brackets ? colon[-1] == ']'
-                                                   : strchr(text, ':') == colon);
+    bool has_port =
+        colon != NULL && (has_brackets ? colon[-1] == ']' : strchr(text, ':') == colon);
     size_t size = has_port ? (size_t)(colon - text) : strlen(text);
     unsigned port = has_port ? read_port(colon + 1) : PORT;
     struct mu__dns_servers servers = {.count = 1};
@@ -113,7 +113,8 @@ static socklen_t size_of(const struct sockaddr_storage *server)
 static int unreachable(const struct attempt *attempt, int number)
 {
     return mu_error_set(attempt->error, -MU_EUNAVAILABLE, "DNS server %s: %s",
-                        attempt->server_name, uv_strerror(uv_translate_sys_error(number)));
+                        attempt->server_name,
+                        uv_strerror(uv_translate_sys_error(number)));
 }
 
 /* Until there is something to do with the socket. */
@@ -287,8 +288,9 @@ static int ask_server(struct attempt *attempt, struct mu__dns_records *records,
         return 0;
     rv = mu__dns_answer_read(attempt->bytes, attempt->size, attempt->exchange->type,
                              &inner, records);
-    return rv == 0 ? 0 : mu_error_set(attempt->error, rv, "DNS server %s: %s",
-                                      attempt->server_name, inner.message);
+    return rv == 0 ? 0
+                   : mu_error_set(attempt->error, rv, "DNS server %s: %s",
+                                  attempt->server_name, inner.message);
 }
 
 /* ---- All servers ---- */

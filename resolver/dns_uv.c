@@ -2,7 +2,7 @@
  * or by its timer when that takes too long; the thread may go on for a while, and then
  * finds nobody who wants it. It is freed when both the timer is closed and the thread's
  * work is done. */
-#define _DEFAULT_SOURCE     /* resolv.h */
+#define _DEFAULT_SOURCE /* resolv.h */
 
 #include "resolver/dns_uv.h"
 #include "resolver/dns_exchange_uv.h"
@@ -19,19 +19,19 @@ struct look_up {
     union {
         uv_getaddrinfo_t system;
         uv_work_t work;
-    } request;                  /* first: requests cast */
+    } request; /* first: requests cast */
     uv_timer_t timer;
-    unsigned holds;             /* timer, request */
-    struct mu__note *note;      /* NULL: answered, or nobody wants it */
+    unsigned holds;        /* timer, request */
+    struct mu__note *note; /* NULL: answered, or nobody wants it */
     bool requested;
     enum mu__ask_kind kind;
     char *name;
     uint32_t limit_ms;
     uint64_t due_ns;
-    bool own_server;            /* `servers` is what the question says */
+    bool own_server; /* `servers` is what the question says */
     struct mu__dns_servers servers;
     atomic_bool cancelled;
-    int code;                   /* what was found out: */
+    int code; /* what was found out: */
     mu_error error;
     struct mu__dns_records records;
 };
@@ -94,8 +94,8 @@ static void conclude(struct look_up *look_up)
 {
     struct mu__note *note = let_go(look_up);
 
-    note->answer.code = fill_in(look_up, &note->question, &note->answer.error,
-                                &note->answer);
+    note->answer.code =
+        fill_in(look_up, &note->question, &note->answer.error, &note->answer);
     mu__note_answer(note);
 }
 
@@ -131,9 +131,12 @@ static const struct {
     int status;
     int code;
 } system_codes[] = {
-    {UV_EAI_NONAME, -MU_ENOTFOUND},    {UV_EAI_NODATA, -MU_ENOTFOUND},
-    {UV_EAI_ADDRFAMILY, -MU_ENOTFOUND}, {UV_EAI_MEMORY, -MU_ENOMEM},
-    {UV_ENOMEM, -MU_ENOMEM},           {UV_EINVAL, -MU_EINVALID},
+    {UV_EAI_NONAME, -MU_ENOTFOUND},
+    {UV_EAI_NODATA, -MU_ENOTFOUND},
+    {UV_EAI_ADDRFAMILY, -MU_ENOTFOUND},
+    {UV_EAI_MEMORY, -MU_ENOMEM},
+    {UV_ENOMEM, -MU_ENOMEM},
+    {UV_EINVAL, -MU_EINVALID},
     {UV_ENAMETOOLONG, -MU_EINVALID},
 };
 
@@ -172,8 +175,8 @@ static void on_found(uv_getaddrinfo_t *request, int status, struct addrinfo *fou
     struct look_up *look_up = (struct look_up *)request;
 
     if (look_up->note != NULL) {
-        look_up->code = status != 0 ? fail_system(look_up, status)
-                                    : add_found(look_up, found);
+        look_up->code =
+            status != 0 ? fail_system(look_up, status) : add_found(look_up, found);
         conclude(look_up);
     }
     uv_freeaddrinfo(found);
@@ -239,8 +242,10 @@ static int read_configuration(struct look_up *look_up, struct candidates *candid
 static int ask_type(struct look_up *look_up, const char *name, int type,
                     mu_error *ret_error)
 {
-    struct mu__dns_exchange exchange = {.servers = &look_up->servers, .name = name,
-                                        .type = type, .due_ns = look_up->due_ns,
+    struct mu__dns_exchange exchange = {.servers = &look_up->servers,
+                                        .name = name,
+                                        .type = type,
+                                        .due_ns = look_up->due_ns,
                                         .cancelled = &look_up->cancelled};
     int code = MU__DNS_FINE;
     int rv = mu__dns_exchange(&exchange, ret_error, &look_up->records, &code);
@@ -313,8 +318,9 @@ static int find_out(struct look_up *look_up)
     words_of_server(look_up, server, sizeof server);
     return mu_error_set(&look_up->error, -MU_ENOTFOUND, "%.256s: %s knows %s%s",
                         look_up->name, server, exists ? "no " : "no such name",
-                        !exists ? "" : look_up->kind == MU__ASK_SERVICES
-                                           ? "services (SRV) of it" : "addresses of it");
+                        !exists                             ? ""
+                        : look_up->kind == MU__ASK_SERVICES ? "services (SRV) of it"
+                                                            : "addresses of it");
 }
 
 static void on_thread(uv_work_t *work)
@@ -328,7 +334,7 @@ static void on_worked(uv_work_t *work, int status)
 {
     struct look_up *look_up = (struct look_up *)work;
 
-    (void)status;   /* a cancelled one has answered already */
+    (void)status; /* a cancelled one has answered already */
     if (look_up->note != NULL)
         conclude(look_up);
     drop(look_up);
@@ -373,8 +379,8 @@ static bool begin(uv_loop_t *loop, struct look_up *look_up, const char *dns_serv
         return false;
     if (dns_server != NULL) {
         look_up->own_server = true;
-        look_up->code = mu__dns_server_parse(dns_server, &look_up->error,
-                                             &look_up->servers);
+        look_up->code =
+            mu__dns_server_parse(dns_server, &look_up->error, &look_up->servers);
         if (look_up->code != 0)
             return false;
     }
@@ -412,8 +418,8 @@ void mu__dns_uv_ask(uv_loop_t *loop, struct mu__note *note)
     struct look_up *look_up = new_look_up(&note->question);
 
     if (look_up == NULL) {
-        note->answer.code = mu_error_set(&note->answer.error, -MU_ENOMEM,
-                                         "out of memory");
+        note->answer.code =
+            mu_error_set(&note->answer.error, -MU_ENOMEM, "out of memory");
         mu__note_answer(note);
         return;
     }

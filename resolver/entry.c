@@ -141,3 +141,17 @@ int mu__entry_task(const char *name, size_t size, char between, const char *sour
     *ret_index = index;
     return 0;
 }
+
+int mu__entry_add(const struct mu__entry *entry, const char *source, const char *type,
+                  int index, mu_error *ret_error, mu_resolution *resolution)
+{
+    mu_error inner;
+    int rv = mu__resolution_add(resolution, source, type, index, entry->address, &inner);
+
+    if (rv == 0)
+        return 0;
+    return mu_error_set(ret_error,
+                        rv == -MU_EEXISTS && entry->who[0] != '\0' ? -MU_EUNAVAILABLE
+                                                                   : rv,
+                        "%s", inner.message);
+}

@@ -7,7 +7,7 @@
 #ifndef MU_RESOLVER_ENTRY_H
 #define MU_RESOLVER_ENTRY_H
 
-#include <muster/cluster.h>
+#include "resolver/kind.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +33,10 @@ void mu__entry_write(const struct mu__entry *entry, char *out);
  * probably meant. ret_type has 16 bytes. */
 int mu__entry_task(const char *name, size_t size, char between, const char *source,
                    mu_error *ret_error, char *ret_type, int *ret_index);
+
+/* Add the task. Two that say the same address: one of them is gone and not yet forgotten,
+ * unless people wrote them: -MU_EUNAVAILABLE. */
+int mu__entry_add(const struct mu__entry *entry, const char *source, const char *type,
+                  int index, mu_error *ret_error, mu_resolution *resolution);
 
 #endif

@@ -10,21 +10,20 @@
 
 /* A resolver of the program's own: a copy of what was registered. Counted, since
  * resolvers that were made of it go on when it is unregistered; the count is the
- * registry's lock's. */
+ * registry's (node/resolver_kinds.c), which has a lock. */
 struct mu__own_kind {
     mu_resolver_kind kind;      /* with `name` and `summary` below */
     char name[32];
     char summary[128];
+    void (*ref)(struct mu__own_kind *own);
+    void (*unref)(struct mu__own_kind *own);
     unsigned refs;
 };
 
-/* The registry of those (node/resolver_kinds.c), one for each process. Any thread. */
-struct mu__own_kind *mu__own_kind_find(const char *name);   /* one more holder; NULL */
-void mu__own_kind_unref(struct mu__own_kind *own);          /* NULL is fine */
-
-/* All, in the order of auto-detection, each with one more holder. `ret_kinds` has
- * MU_RESOLVER_KINDS_MAX. */
-size_t mu__own_kinds_all(struct mu__own_kind **ret_kinds);
+/* The resolvers of the program's own that an auto-detection asks first, in this order,
+ * from the next round on; it holds them. Of others: nothing. -MU_ENOMEM: as before. */
+int mu__resolver_offer_own(mu_resolver *resolver, struct mu__own_kind *const *kinds,
+                           size_t count);
 
 /* ---- What a run does ---- */
 
@@ -39,10 +38,11 @@ int mu__resolver_run_detect(mu_resolver *resolver, struct mu__notes *notes,
                             mu_error *ret_error);
 
 /* Make known where this task is, by all that can (an auto-detection: by the one that it
- * takes). *ret_again_ms: when to do it again, 0 when nothing is to be told. */
+ * takes). *ret_index is the task's index, that of the announcement or what was chosen in
+ * place of its -1. *ret_again_ms: when to do it again, 0 when nothing is to be told. */
 int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
                               const mu_announcement *announcement, mu_error *ret_error,
-                              uint32_t *ret_again_ms);
+                              int *ret_index, uint32_t *ret_again_ms);
 int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__notes *notes,
                               const mu_announcement *announcement, mu_error *ret_error);
 
@@ -55,8 +55,12 @@ bool mu__resolver_announces(const mu_resolver *resolver);
 /* How often to look for changes, ms; 0: nothing changes. */
 uint32_t mu__resolver_watch_ms(const mu_resolver *resolver);
 
-/* The path whose change means to look at once, NULL: none. Of the notes' lifetime. */
+/* The path whose change means to look at once, NULL: none. The resolver's, until it is
+ * asked again. */
 const char *mu__resolver_watched_path(mu_resolver *resolver, struct mu__notes *notes);
+
+/* "slurm", "auto", "union", "static". The resolver's. */
+const char *mu__resolver_name(const mu_resolver *resolver);
 
 /* What was tried, as mu_resolver_explain says; NULL when out of memory. */
 mu_value *mu__resolver_explained(const mu_resolver *resolver,
@@ -73,7 +77,7 @@ void mu__resolver_progress(const mu_resolver *resolver, const char *line);
 int mu__resolver_new_kind(const struct mu__resolver_kind *kind, mu_error *ret_error,
                           mu_resolver **ret_resolver);
 
-/* Takes the holder of `own` when it succeeds. */
+/* One more holder of `own`. */
 int mu__resolver_new_own(struct mu__own_kind *own, mu_error *ret_error,
                          mu_resolver **ret_resolver);
 int mu__resolver_new_auto(mu_error *ret_error, mu_resolver **ret_resolver);

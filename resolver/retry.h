@@ -3,8 +3,8 @@
  * Pauses double from first_ms to most_ms. Of each one half is certain and half is drawn,
  * so that a thousand tasks that lost the same server do not come back together. What the
  * server itself asks for (Retry-After) is the least. Towards the end a pause is at most
- * half of what is left, so that the last try comes late. Pure: clock and chance are passed
- * in. */
+ * half of what is left, so that the last try comes late. Pure: clock and chance are
+ * passed in. */
 #ifndef MU_RESOLVER_RETRY_H
 #define MU_RESOLVER_RETRY_H
 

@@ -184,7 +184,8 @@ static void set_error(const struct job *job, int code, CURLcode result)
     char words[80];
 
     if (code == -MU_EEXHAUSTED && job->head_bytes > HEAD_BYTES_MAX)
-        (void)snprintf(words, sizeof words, "the answer has more than %d bytes of headers",
+        (void)snprintf(words, sizeof words,
+                       "the answer has more than %d bytes of headers",
                        (int)HEAD_BYTES_MAX);
     else if (code == -MU_EEXHAUSTED)
         (void)snprintf(words, sizeof words, "the answer has more than %zu bytes",
@@ -565,8 +566,8 @@ static bool part_of(CURLU *url, CURLUPart what, unsigned flags, char **ret_part)
     return mu__curl.url_get(url, what, ret_part, flags) == CURLUE_OK;
 }
 
-/* libcurl compares a certificate with the url's host. So that is what it gets, and is told
- * to connect elsewhere; the server is still asked for the host that the url had. */
+/* libcurl compares a certificate with the url's host. So that is what it gets, and is
+ * told to connect elsewhere; the server is still asked for the host that the url had. */
 static int set_server_name(struct job *job, CURLU *url, const char *name)
 {
     struct curl_slist *headers = NULL;

@@ -1,4 +1,4 @@
-#include "resolver/shape.h"
+#include "resolver/expected.h"
 
 #include "resolver/cluster.h"
 
@@ -7,7 +7,7 @@
 
 enum { NAMED_MAX = 5, WORDS_BYTES = 320 };
 
-int mu__shape_parse(const char *text, const char *source, mu_error *ret_error,
+int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
                     struct mu__jobs *ret_shape)
 {
     *ret_shape = (struct mu__jobs){0};
@@ -16,7 +16,7 @@ int mu__shape_parse(const char *text, const char *source, mu_error *ret_error,
                                          ret_shape);
 }
 
-unsigned mu__shape_count(const struct mu__jobs *shape, const char *type)
+unsigned mu__expected_count(const struct mu__jobs *shape, const char *type)
 {
     for (unsigned i = 0; i < shape->rows_count; i++)
         if (strcmp(shape->rows[i].type, type) == 0)
@@ -55,7 +55,7 @@ static void look(const struct mu__jobs *shape, const mu_cluster *cluster,
         }
 }
 
-int mu__shape_check(const struct mu__jobs *shape, const char *source,
+int mu__expected_check(const struct mu__jobs *shape, const char *source,
                     const mu_cluster *cluster, mu_error *ret_error)
 {
     struct missing missing = {0};
@@ -69,5 +69,29 @@ int mu__shape_check(const struct mu__jobs *shape, const char *source,
     if (mu_cluster_is_empty(cluster))
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: no task is there yet", source);
+    return 0;
+}
+
+int mu__task_setting(struct mu__notes *notes, const struct mu__settings *settings,
+                     unsigned type_number, mu_error *ret_error,
+                     mu_resolution *ret_resolution)
+{
+    const char *name = mu__setting(notes, settings, type_number);
+    long index = ret_resolution->task_index;
+    char origin[128];
+    mu_error inner;
+    int type;
+    int rv = mu__setting_number(notes, settings, type_number + 1, ret_error, &index);
+
+    if (rv != 0 || name == NULL)
+        return rv;
+    rv = mu__task_type_find(name, &inner, &type);
+    if (rv != 0) {
+        mu__setting_origin(notes, settings, type_number, origin);
+        return mu_error_set(ret_error, rv, "%s: %s", origin, inner.message);
+    }
+    (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
+                   mu__task_type_name(type));
+    ret_resolution->task_index = (int)index;
     return 0;
 }
