@@ -515,6 +515,8 @@ static void test_auto_takes_the_first(void **state)
     mu_cluster_free(found.cluster);
     all = mu_resolver_explain(resolver);
     assert_string_equal(field(explained(all, "tf_config"), "state"), "taken");
+    assert_string_equal(field(explained(all, "tf_config"), "why"),
+                        "this process is worker:1");
     assert_string_equal(asked(explained(all, "tf_config"), 0),
                         "variable TF_CONFIG: set, 140 bytes");
     for (size_t i = 1; mu__resolver_kinds[i] != NULL; i++)

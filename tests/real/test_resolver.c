@@ -40,9 +40,9 @@ static struct {
     unsigned port;
     pthread_t thread;
     const char *const *answers;     /* in order, the last one again and again */
-    unsigned accepted;
+    pthread_mutex_t lock;           /* guards `head` */
     char head[4096];                /* of the last request */
-} server;
+} server = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void *serve(void *arg)
 {
@@ -51,12 +51,14 @@ static void *serve(void *arg)
     (void)arg;
     while ((socket = accept(server.listener, NULL, NULL)) >= 0) {
         const char *answer = server.answers[0];
-        ssize_t got = recv(socket, server.head, sizeof server.head - 1, 0);
+        ssize_t got;
 
+        (void)pthread_mutex_lock(&server.lock);
+        got = recv(socket, server.head, sizeof server.head - 1, 0);
         server.head[got > 0 ? got : 0] = '\0';
+        (void)pthread_mutex_unlock(&server.lock);
         if (server.answers[1] != NULL)
             server.answers++;
-        server.accepted++;
         (void)send(socket, answer, strlen(answer), MSG_NOSIGNAL);
         (void)close(socket);
     }
@@ -71,7 +73,6 @@ static void server_start(const char *const *answers)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     server.listener = socket(AF_INET, SOCK_STREAM, 0);
     server.answers = answers;
-    server.accepted = 0;
     assert_int_equal(
         bind(server.listener, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(server.listener, 10), 0);
@@ -240,7 +241,9 @@ static void test_http(void **state)
     assert_string_equal(answer->data, "hello");
     assert_string_equal(answer->content_type, "text/plain");
     assert_string_equal(answer->header, "seven");
+    (void)pthread_mutex_lock(&server.lock);
     assert_non_null(strstr(server.head, "Bearer sesame"));
+    (void)pthread_mutex_unlock(&server.lock);
     question.again++;
     answer = ask(&a, &question);
     assert_int_equal(answer->status, 503);
