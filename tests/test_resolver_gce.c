@@ -34,6 +34,9 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_gce;
 static const char *const named[] = {"project=p", "zone=z", "instance_group=g",
                                     "access_token=secret1", "task_index=0", NULL};
 
+#define ROW_GROUP(...) \
+    ((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST", __VA_ARGS__))
+
 /* A group as the only member of rows, whose answer is this. */
 static void expect_group_error(struct script_row group, int code, const char *words)
 {
@@ -214,14 +217,9 @@ static void test_statuses(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                     .status = rows[i].status,
-                                                     .text = "{}"),
-                           rows[i].code, rows[i].words);
-        expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                     .status = rows[i].status,
-                                                     .text = "<html>"),
-                           rows[i].code,
+        expect_group_error(ROW_GROUP(.status = rows[i].status, .text = "{}"), rows[i].code,
+                           rows[i].words);
+        expect_group_error(ROW_GROUP(.status = rows[i].status, .text = "<html>"), rows[i].code,
                            "instance group \"g\" (project p, zone z)");
     }
 }
@@ -256,9 +254,8 @@ static void test_bad_groups(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                     .text = rows[i].text),
-                           rows[i].code, rows[i].words);
+        expect_group_error(ROW_GROUP(.text = rows[i].text), rows[i].code,
+                           rows[i].words);
 }
 
 static void test_bad_instances(void **state)
@@ -301,9 +298,7 @@ static void test_bad_instances(void **state)
 static void test_wrong_content_type(void **state)
 {
     (void)state;
-    expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                 .content_type = "text/html",
-                                                 .text = "<html>login</html>"),
+    expect_group_error(ROW_GROUP(.content_type = "text/html", .text = "<html>login</html>"),
                        -MU_EINVALID, "expected an answer of type application/json, got "
                                      "text/html");
 }
@@ -311,9 +306,7 @@ static void test_wrong_content_type(void **state)
 static void test_huge(void **state)
 {
     (void)state;
-    expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                 .code = -MU_EEXHAUSTED,
-                                                 .text = "more than 8388608 bytes"),
+    expect_group_error(ROW_GROUP(.code = -MU_EEXHAUSTED, .text = "more than 8388608 bytes"),
                        -MU_EEXHAUSTED, "more than 8388608 bytes");
 }
 
@@ -336,7 +329,8 @@ static void test_bad_settings(void **state)
         {"api_endpoint=http://127.0.0.1.example.com", -MU_EINVALID,
          "expected a url that begins with https://"},
         {"ca_file=/none", -MU_ENOTFOUND, "setting ca_file: \"/none\" is not there"},
-        {"access_token=two words", -MU_EINVALID, "setting access_token: expected a token"},
+        {"access_token=two words", -MU_EINVALID,
+         "setting access_token: expected a token"},
     };
     static const struct script_row script[] = {
         SCRIPT(HTTP, .name = GROUP, .method = "POST",
@@ -362,8 +356,8 @@ static void test_elsewhere(void **state)
 
     (void)state;
     script_expect_error(kind, NULL, NULL, -MU_EPRECONDITION,
-                        "the project is not known: set \"project\"; this is no machine of "
-                        "Google's");
+                        "the project is not known: set \"project\"; this is no machine "
+                        "of Google's");
     script_expect_error(kind, NULL, no_zone, -MU_EPRECONDITION,
                         "the zone is not known: set \"zone\"");
     script_expect_error(kind, NULL, no_group, -MU_EPRECONDITION,
