@@ -105,6 +105,11 @@ void mu__member_stop(struct mu__member *member);
  * all; calling it again goes on. */
 int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
                            mu_error *ret_error);
+/* Whether a task of a cluster dials all tasks of a type; and whether it is the one with
+ * whose program the job ends. */
+bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
+                      const char *other);
+bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
 
 /* Say goodbye to the peers; mu__links_count_up(member->links) tells when they have hung
  * up. */
