@@ -27,6 +27,8 @@ static const struct mu__handler handlers[] = {
     {MU__STATUS_GET, mu__sup_on_status_get},
     {MU__STATUS, mu__sup_on_status},
     {MU__CALL, mu__sup_on_call},
+    {MU__CLUSTER_ADDED, mu__sup_on_cluster_added},
+    {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
     {MU__TIMER, on_timer},

@@ -110,7 +110,8 @@ static int ask_tf_config(const char *text, mu_error *error, mu_resolution *ret_f
     memcpy(ret_found->task_type, config.task_type, sizeof ret_found->task_type);
     memcpy(ret_found->rpc_layer, config.rpc_layer, sizeof ret_found->rpc_layer);
     memcpy(ret_found->environment, config.environment, sizeof ret_found->environment);
-    memcpy(ret_found->master, config.session_master, sizeof ret_found->master);
+    (void)snprintf(ret_found->master, sizeof ret_found->master, "%s",
+                   config.session_master);
     (void)snprintf(ret_found->source, sizeof ret_found->source, "TF_CONFIG");
     return 0;
 }

@@ -94,6 +94,7 @@ static void node_free(mu_node *node)
     free(node->journal);
     mu__hosting_done(&node->hosting);
     mu_cluster_free(node->cluster);
+    uv_mutex_destroy(&node->cluster_lock);
     uv_mutex_destroy(&node->lock);
     free(node);
 }
@@ -374,6 +375,9 @@ static int start_member(mu_node *node, const mu_node_options *o,
         .offer_owner = &node->offer_own,
         .node = node,
         .post = mu__node_post,
+        .news = mu__node_cluster_news,
+        .news_owner = node,
+        .coordinated_jobs = o->coordinated_jobs,
     };
 
     mu__hosting_config(&node->hosting, o, &config);
@@ -511,6 +515,13 @@ static mu_node *node_new(const mu_node_options *o)
         free(node);
         return NULL;
     }
+    if (uv_mutex_init(&node->cluster_lock) != 0) {
+        uv_mutex_destroy(&node->lock);
+        mu_cluster_free(node->cluster);
+        free(node->journal);
+        free(node);
+        return NULL;
+    }
     atomic_init(&node->refs, 1);
     mu__node_init_home(node);
     node->log = o->log == NULL ? log_text : o->log;
@@ -629,11 +640,6 @@ const char *mu_node_address(const mu_node *node)
 const char *mu_node_task(const mu_node *node)
 {
     return node->member.task;
-}
-
-size_t mu_node_task_count(const mu_node *node, const char *type)
-{
-    return mu_cluster_task_count(node->cluster, type);
 }
 
 const char *mu_version(void)

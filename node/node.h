@@ -91,7 +91,11 @@ struct mu_node {
     int log_level;
     unsigned queue_max;
     size_t ps_count;
-    mu_cluster *cluster;
+    mu_cluster *cluster;            /* guarded by cluster_lock where others than the
+                                       loop thread read it, or it changes */
+    uv_mutex_t cluster_lock;        /* and what is told of changes: */
+    mu_cluster_change_fn cluster_changed;
+    void *cluster_user;
     struct mu__offer_own offer_own;     /* it, and who this node is in it */
     struct mu__offer_place offer_place; /* where it listens, and is reached */
     char *journal;                  /* its file, NULL: none */
@@ -114,6 +118,13 @@ void mu__node_unref(mu_node *node);
 
 /* Let remote and per-worker values be this node's. */
 void mu__node_init_home(mu_node *node);
+
+/* The cluster as it is now; the caller frees it. NULL: out of memory. Any thread. */
+mu_cluster *mu__node_cluster(mu_node *node);
+
+/* The member's news of the cluster; the owner is the node. */
+void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
+                           const mu_cluster *cluster);
 
 bool mu__node_on_loop(const mu_node *node);
 

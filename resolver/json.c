@@ -5,6 +5,7 @@
 #include <muster/cluster.h>
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +15,20 @@ enum {
 };
 
 /* The check walks over the text once. At the first mistake `at` stays where it is and
- * `wanted` says what would have been right there. */
+ * `wanted` says what would have been right there. Of what is picked, each part is added
+ * to `picked` once it is checked; that has room for the whole text. */
 struct scan {
     const char *text;
     const char *at;
     const char *end;
     const char *wanted;
     unsigned depth;
+    char *picked;
+    size_t picked_size;
 };
 
 static bool scan_value(struct scan *s);
+static bool pick_value(struct scan *s, const struct mu__json_want *wants);
 
 static bool wanted(struct scan *s, const char *what)
 {
@@ -47,7 +52,8 @@ static bool take(struct scan *s, char c)
 
 static void skip_space(struct scan *s)
 {
-    while (s->at < s->end && strchr(" \t\r\n", *s->at) != NULL && *s->at != '\0')
+    while (s->at < s->end &&
+           (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t'))
         s->at++;
 }
 
@@ -165,9 +171,28 @@ static bool scan_character(struct scan *s)
     return true;
 }
 
+/* Whether none of eight bytes is a quote, a backslash, a control character or beyond
+ * ASCII: all eight at once, by the borrow that a byte below the limit makes. */
+static bool is_plain(const char *at)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t bytes;
+    uint64_t quotes;
+    uint64_t backslashes;
+
+    memcpy(&bytes, at, sizeof bytes);
+    quotes = bytes ^ ones * '"';
+    backslashes = bytes ^ ones * '\\';
+    return ((bytes | (bytes - ones * ' ') | ((quotes - ones) & ~quotes) |
+             ((backslashes - ones) & ~backslashes)) &
+            ones * 0x80) == 0;
+}
+
 /* What most texts are made of, and needs no closer look. */
 static void skip_plain(struct scan *s)
 {
+    while (s->end - s->at >= 8 && is_plain(s->at))
+        s->at += 8;
     while (s->at < s->end && *s->at >= ' ' && *s->at < 0x7F && *s->at != '"' &&
            *s->at != '\\')
         s->at++;
@@ -197,8 +222,72 @@ static bool scan_key(struct scan *s)
     return take(s, ':') || wanted(s, "\":\" after a key");
 }
 
+/* ---- Picking: the parts that are wanted are copied ---- */
+
+static void pick(struct scan *s, const char *from, const char *to)
+{
+    memcpy(s->picked + s->picked_size, from, (size_t)(to - from));
+    s->picked_size += (size_t)(to - from);
+}
+
+/* Before an item of what is picked: a comma, unless it is the first. */
+static void separate(struct scan *s)
+{
+    char last = s->picked[s->picked_size - 1];
+
+    if (last != '{' && last != '[')
+        s->picked[s->picked_size++] = ',';
+}
+
+/* The row of a key, which stands in quotes from `key` to `end`. */
+static const struct mu__json_want *find_want(const struct mu__json_want *wants,
+                                             const char *key, size_t size)
+{
+    for (; wants->key != NULL; wants++)
+        if (strncmp(wants->key, key, size) == 0 && wants->key[size] == '\0')
+            return wants;
+    return NULL;
+}
+
+/* A key that is written with escapes is kept with all that is under it: cJSON knows what
+ * it says. */
+static bool pick_member(struct scan *s, const char *key, const struct mu__json_want *wants)
+{
+    static const struct mu__json_want all = {"", NULL};
+    const char *end = s->at - 1;
+    const struct mu__json_want *want;
+
+    while (*end != '"')
+        end--;
+    want = memchr(key, '\\', (size_t)(end - key)) != NULL
+               ? &all
+               : find_want(wants, key + 1, (size_t)(end - key) - 1);
+    if (want == NULL)
+        return scan_value(s);
+    separate(s);
+    pick(s, key, s->at);
+    return pick_value(s, want->within);
+}
+
+/* One item of a list or an object; `wants` NULL: it is checked only. */
+static bool scan_item(struct scan *s, bool object, const struct mu__json_want *wants)
+{
+    const char *key;
+
+    skip_space(s);
+    key = s->at;
+    if (object && !scan_key(s))
+        return false;
+    if (wants == NULL)
+        return scan_value(s);
+    if (object)
+        return pick_member(s, key, wants);
+    separate(s);
+    return pick_value(s, wants);
+}
+
 /* A list or an object. */
-static bool scan_container(struct scan *s)
+static bool scan_container(struct scan *s, const struct mu__json_want *wants)
 {
     bool object = *s->at == '{';
     char close = object ? '}' : ']';
@@ -207,22 +296,36 @@ static bool scan_container(struct scan *s)
         return wanted(s, "fewer lists and objects inside each other");
     s->depth++;
     s->at++;
+    if (wants != NULL)
+        pick(s, s->at - 1, s->at);
     skip_space(s);
-    if (take(s, close)) {
-        s->depth--;
-        return true;
+    if (!take(s, close)) {
+        do {
+            if (!scan_item(s, object, wants))
+                return false;
+            skip_space(s);
+        } while (take(s, ','));
+        if (!take(s, close))
+            return wanted(s, object ? "\",\" or \"}\"" : "\",\" or \"]\"");
     }
-
-    do {
-        if (object && !scan_key(s))
-            return false;
-        if (!scan_value(s))
-            return false;
-        skip_space(s);
-    } while (take(s, ','));
-
     s->depth--;
-    return take(s, close) || wanted(s, object ? "\",\" or \"}\"" : "\",\" or \"]\"");
+    if (wants != NULL)
+        pick(s, s->at - 1, s->at);
+    return true;
+}
+
+static bool pick_value(struct scan *s, const struct mu__json_want *wants)
+{
+    const char *start;
+
+    skip_space(s);
+    start = s->at;
+    if (wants != NULL && (peek(s) == '{' || peek(s) == '['))
+        return scan_container(s, wants);
+    if (!scan_value(s))
+        return false;
+    pick(s, start, s->at);
+    return true;
 }
 
 static bool scan_word(struct scan *s)
@@ -246,20 +349,20 @@ static bool scan_value(struct scan *s)
 
     skip_space(s);
     c = peek(s);
-    if (c == '{' || c == '[')
-        return scan_container(s);
     if (c == '"')
         return scan_string(s);
+    if (c == '{' || c == '[')
+        return scan_container(s, NULL);
     if (c == '-' || is_digit(c))
         return scan_number(s);
     return scan_word(s);
 }
 
-static bool scan_document(struct scan *s)
+static bool scan_document(struct scan *s, const struct mu__json_want *wants)
 {
     if (peek(s) != '{')
         return wanted(s, "an object, \"{\"");
-    if (!scan_value(s))
+    if (!scan_container(s, wants))
         return false;
     skip_space(s);
     return s->at == s->end || wanted(s, "nothing after the object");
@@ -317,31 +420,63 @@ static int syntax_error(const struct scan *s, const char *source, mu_error *ret_
                         line, column, s->wanted, got, excerpt);
 }
 
+/* Some editors put a byte order mark in front of UTF-8. Checks what follows. */
+static int check_document(struct scan *s, const struct mu__json_want *wants,
+                          const char *source, mu_error *ret_error, const char **ret_body)
+{
+    if (s->end - s->at >= 3 && memcmp(s->at, "\xEF\xBB\xBF", 3) == 0)
+        s->at += 3;
+    skip_space(s);
+    if (s->at == s->end)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: the text is empty; expected a JSON object", source);
+    *ret_body = s->at;
+    return scan_document(s, wants) ? 0 : syntax_error(s, source, ret_error);
+}
+
 int mu__json_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
                    cJSON **ret_root)
 {
     struct scan s = {.text = text, .at = text, .end = text + size};
     const char *body;
     cJSON *root;
+    int rv;
 
     if (size > MU_CLUSTER_JSON_BYTES_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%s: the text has %zu bytes; expected at most %d", source,
                             size, MU_CLUSTER_JSON_BYTES_MAX);
-
-    /* Some editors put a byte order mark in front of UTF-8. */
-    if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
-        s.at += 3;
-    skip_space(&s);
-    if (s.at == s.end)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: the text is empty; expected a JSON object", source);
-    body = s.at;
-    if (!scan_document(&s))
-        return syntax_error(&s, source, ret_error);
+    rv = check_document(&s, NULL, source, ret_error, &body);
+    if (rv != 0)
+        return rv;
 
     /* Nothing but memory is left to fail: what the check passes, cJSON takes. */
     root = cJSON_ParseWithLengthOpts(body, (size_t)(s.end - body), NULL, 0);
+    if (root == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
+    *ret_root = root;
+    return 0;
+}
+
+int mu__json_parse_wanted(const char *text, size_t size,
+                          const struct mu__json_want *wants, const char *source,
+                          mu_error *ret_error, cJSON **ret_root)
+{
+    struct scan s = {.text = text, .at = text, .end = text + size};
+    const char *body;
+    cJSON *root;
+    int rv;
+
+    s.picked = malloc(size + 1);
+    if (s.picked == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
+    rv = check_document(&s, wants, source, ret_error, &body);
+    if (rv != 0) {
+        free(s.picked);
+        return rv;
+    }
+    root = cJSON_ParseWithLengthOpts(s.picked, s.picked_size, NULL, 0);
+    free(s.picked);
     if (root == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
     *ret_root = root;

@@ -27,6 +27,20 @@ enum {
 int mu__json_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
                    cJSON **ret_root);
 
+/* What is wanted of a text: keys of an object, each with what is wanted under it. Lists
+ * are looked through: what is wanted of a list is wanted of each of its items. */
+struct mu__json_want {
+    const char *key;                    /* NULL ends a table */
+    const struct mu__json_want *within; /* NULL: everything */
+};
+
+/* The same for large answers of which little is wanted: all of the text is checked, but
+ * the tree has only what is wanted, in time and memory too. Of any size: who has fetched
+ * it has set a limit. -MU_EINVALID, -MU_ENOMEM. */
+int mu__json_parse_wanted(const char *text, size_t size,
+                          const struct mu__json_want *wants, const char *source,
+                          mu_error *ret_error, cJSON **ret_root);
+
 /* Check that no key stands twice in an object (cJSON keeps both and answers with the
  * first). `place` begins the message, as in "TF_CONFIG: cluster". Returns -MU_EEXISTS
  * naming the key, -MU_ENOMEM. */

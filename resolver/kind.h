@@ -44,6 +44,9 @@ struct mu__resolver_kind {
     int (*withdraw)(struct mu__notes *notes, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own);
 
+    /* The task's type is a setting, and cannot be set otherwise. */
+    bool type_is_setting;
+
     /* What of an evaluation may change while a job runs, and how often to look: ms of the
      * default; 0: nothing changes, it need not be watched. */
     uint32_t watch_ms;
@@ -97,6 +100,9 @@ struct mu__jobs {
     } rows[8];
     unsigned rows_count;
 };
+
+/* `tasks` where nobody knows how many there are: the counts say it, and none is "*". */
+#define MU__JOBS_ANY ((unsigned)-1)
 
 /* `source` is where the text comes from. -MU_EINVALID with place and expectation; also
  * when the counts are not `tasks` in sum. `text` NULL: all are workers. */

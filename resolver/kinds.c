@@ -7,6 +7,11 @@
 
 const struct mu__resolver_kind *const mu__resolver_kinds[] = {
     &mu__resolver_tf_config,
+    &mu__resolver_file,
+    &mu__resolver_directory,
+    &mu__resolver_etcd,
+    &mu__resolver_dns,
+    &mu__resolver_slurm,
     NULL,
 };
 

@@ -168,8 +168,41 @@ MU_EXPORT const char *mu_node_address(const mu_node *node);
 /* "/job:worker/task:1", valid until the node is closed. */
 MU_EXPORT const char *mu_node_task(const mu_node *node);
 
-/* Number of tasks of a type in the node's cluster. */
+/* Number of tasks of a type in the node's cluster, as it is now. Any thread. */
 MU_EXPORT size_t mu_node_task_count(const mu_node *node, const char *type);
+
+/* ---- A cluster that changes while the node runs ---- */
+
+enum mu_cluster_event {
+    MU_CLUSTER_TASK_ADDED = 0,
+    MU_CLUSTER_TASK_REMOVED = 1,
+    MU_CLUSTER_TASK_MOVED = 2       /* the task is at another address */
+};
+
+/* One task; valid during the callback. */
+typedef struct mu_cluster_change {
+    int event;              /* enum mu_cluster_event */
+    const char *type;
+    int index;
+    const char *address;    /* the new one; of a task that was removed the last one */
+    int is_own;             /* 1: it is this node's task */
+} mu_cluster_change;
+
+typedef void (*mu_cluster_change_fn)(mu_node *node, const mu_cluster_change *change,
+                                     void *user);
+
+/* Have `callback` called on the loop thread for each change of the cluster that the node
+ * has taken from its resolver, a watched file say; mu_node_task_count counts the task
+ * then already, or no more. It must not block, nor close the node. One at a time: the
+ * last one counts, NULL is none; a call of the former one may still be under way. Changes
+ * of before are not told. Any thread.
+ *
+ * What a node takes: workers, clients and the evaluator may come, go and move; the chief
+ * and parameter servers only move. Other changes are refused with a line in the log, and
+ * not told. What is removed is hung up on and refused until it is listed again; a worker
+ * that finds itself removed finishes what it has, and then its job is done. */
+MU_EXPORT void mu_node_on_cluster(mu_node *node, mu_cluster_change_fn callback,
+                                  void *user);
 
 /* Wait until the job is done: the chief has said so with mu_node_job_done (0
  * returned), or the node is being closed (-MU_ECLOSED). What tasks that only serve
