@@ -74,6 +74,7 @@ static void on_failed(void *owner, const mu_error *error)
 
     search->error = *error;
     end(search, true);
+    search->found->address[0] = '\0';
 }
 
 /* Where nothing is said, at this machine's address alone, and not at all of them. */
@@ -97,8 +98,7 @@ static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
         return rv;
     mu__advertised(found->listening.text, o->advertise_address, found->address);
     (void)snprintf(ret_address, MU__OWN_ADDRESS_BYTES, "%s",
-                   strncmp(found->address, "tcp://", 6) == 0 ? found->address + 6
-                                                             : found->address);
+                   mu__found_announcement(found, o).address);
     return 0;
 }
 
@@ -112,22 +112,24 @@ static void write_incarnation(char *out, size_t size)
     (void)snprintf(out, size, "%016" PRIx64 "%016" PRIx64, number[0], number[1]);
 }
 
-static mu_announcement announcement_of(const struct search *search)
+mu_announcement mu__found_announcement(const struct mu__found *found,
+                                       const mu_node_options *options)
 {
-    const mu_node_options *o = search->options;
+    bool is_tcp = strncmp(found->address, "tcp://", 6) == 0;
 
     return (mu_announcement){
-        .cluster_name = o->cluster_name == NULL ? "" : o->cluster_name,
-        .type = o->task_type == NULL ? "" : o->task_type,
-        .index = o->task_type == NULL ? -1 : o->task_index,
-        .address = "",
-        .incarnation = search->found->incarnation,
+        .cluster_name = options->cluster_name == NULL ? "" : options->cluster_name,
+        .type = options->task_type == NULL ? "" : options->task_type,
+        .index = options->task_type == NULL ? -1 : options->task_index,
+        .address = found->address + (is_tcp ? 6 : 0),
+        .incarnation = found->incarnation,
     };
 }
 
 static int run(struct search *search, mu_error *ret_error)
 {
-    const mu_announcement announcement = announcement_of(search);
+    const mu_announcement announcement =
+        mu__found_announcement(search->found, search->options);
     const struct mu__finder_config config = {
         .loop = &search->loop,
         .resolver = search->options->resolver,
@@ -226,7 +228,7 @@ void mu__found_done(struct mu__found *found, const mu_node_options *options,
                     bool withdraws)
 {
     struct search search = {.options = options, .found = found};
-    mu_announcement announcement = announcement_of(&search);
+    const mu_announcement announcement = mu__found_announcement(found, options);
     const struct mu__finder_config config = {
         .loop = &search.loop,
         .resolver = options->resolver,
@@ -236,7 +238,6 @@ void mu__found_done(struct mu__found *found, const mu_node_options *options,
         .owner = &search,
     };
 
-    announcement.address = found->address;
     if (withdraws && found->address[0] != '\0' && uv_loop_init(&search.loop) == 0) {
         if (mu__finder_open(&config, NULL, &search.finder) == 0)
             mu__finder_close(search.finder, true, WITHDRAW_MS, on_closed, NULL);

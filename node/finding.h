@@ -24,6 +24,11 @@ struct mu__found {
  * mu__found_done. */
 int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found);
 
+/* Who this task is for the others, as it was told: it points into `found` and
+ * `options`. Its address is "" when nothing was. */
+mu_announcement mu__found_announcement(const struct mu__found *found,
+                                       const mu_node_options *options);
+
 /* `withdraws`: what was told is taken back; it may block for a moment. */
 void mu__found_done(struct mu__found *found, const mu_node_options *options,
                     bool withdraws);
