@@ -94,12 +94,6 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
 /* Free everything, as it is. No turn and no event may follow. */
 void mu__member_stop(struct mu__member *member);
 
-/* Whether a task of a cluster dials all tasks of a type; and whether it is the one with
- * whose program the job ends. */
-bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
-                      const char *other);
-bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
-
 /* The cluster is another one from now on: a file was edited, a worker has registered
  * itself somewhere. Compares, tells links and actors of the differences, logs them. May be
  * called with the same cluster again, which does nothing. On the loop thread, outside of a
@@ -111,6 +105,11 @@ bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
  * all; calling it again goes on. */
 int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
                            mu_error *ret_error);
+/* Whether a task of a cluster dials all tasks of a type; and whether it is the one with
+ * whose program the job ends. */
+bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
+                      const char *other);
+bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
 
 /* Say goodbye to the peers; mu__links_count_up(member->links) tells when they have hung
  * up. */

@@ -1,5 +1,6 @@
 #include "resolver/ranks.h"
 
+#include "resolver/address.h"
 #include "resolver/text.h"
 
 #include <muster/cluster.h>
@@ -208,25 +209,27 @@ static void write_bind(mu_resolution *resolution, const char *host)
                    "tcp://%s%.255s%s:0", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
 }
 
-/* A free port, where the others reach this host: at the first of the addresses of its
- * name that is not loopback's. A chief on loopback has its workers there. */
-static int find_bind(struct mu__notes *notes, const char *source, const char *address,
-                     mu_error *ret_error, mu_resolution *resolution)
+int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
+                  mu_resolution *resolution)
 {
-    struct mu__question own = {.kind = MU__ASK_HOST_NAME, .name = "", .tries = 1};
-    struct mu__question found = {.kind = MU__ASK_ADDRESSES, .tries = 1};
-    const struct mu__answer *answer;
-    char host[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
-    const char *colon = strrchr(address, ':');
+    char url[MU__URL_BYTES];
+    mu_error inner;
+    int rv = mu__address_url(address, &inner, url);
 
-    (void)snprintf(host, sizeof host, "%.*s",
-                   (int)(colon == NULL ? strlen(address) : (size_t)(colon - address)),
-                   address);
-    if (is_loopback(host)) {
-        write_bind(resolution, "127.0.0.1");
-        return 0;
-    }
-    answer = mu__ask(notes, &own);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+    (void)snprintf(resolution->bind_address, sizeof resolution->bind_address, "%.280s",
+                   url);
+    return 0;
+}
+
+int mu__rank_host(struct mu__notes *notes, const char *source, mu_error *ret_error,
+                  char *ret_host)
+{
+    const struct mu__question own = {.kind = MU__ASK_HOST_NAME, .name = "", .tries = 1};
+    struct mu__question found = {.kind = MU__ASK_ADDRESSES, .tries = 1};
+    const struct mu__answer *answer = mu__ask(notes, &own);
+
     if (answer == NULL)
         return MU__LATER;
     found.name = answer->code == 0 ? answer->data : "localhost";
@@ -236,18 +239,40 @@ static int find_bind(struct mu__notes *notes, const char *source, const char *ad
     for (const char *at = answer->code == 0 ? answer->data : ""; *at != '\0';
          at += strspn(at, "\n")) {
         size_t size = strcspn(at, "\n");
+        char host[MU__HOST_BYTES_MAX + 1];
 
-        (void)snprintf(host, sizeof host, "%.*s", (int)(size < 255 ? size : 255), at);
+        (void)snprintf(host, sizeof host, "%.*s",
+                       (int)(size < MU__HOST_BYTES_MAX ? size : MU__HOST_BYTES_MAX), at);
         at += size;
-        if (is_loopback(host) || host[0] == '\0')
+        if (host[0] == '\0' || is_loopback(host))
             continue;
-        write_bind(resolution, host);
+        memcpy(ret_host, host, sizeof host);
         return 0;
     }
     return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: this host's name %.80s has no address at which others could "
-                        "reach it; set bind_address",
+                        "%s: this host's name, \"%.80s\", has no address at which others "
+                        "could reach it; set bind_address",
                         source, found.name);
+}
+
+/* A free port, where the others reach this host. A chief on loopback has its workers
+ * there. */
+static int find_bind(struct mu__notes *notes, const char *source, const char *address,
+                     mu_error *ret_error, mu_resolution *resolution)
+{
+    const char *colon = strrchr(address, ':');
+    size_t size = colon == NULL ? strlen(address) : (size_t)(colon - address);
+    char host[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
+    int rv = 0;
+
+    (void)snprintf(host, sizeof host, "%.*s", (int)size, address);
+    if (is_loopback(host))
+        (void)snprintf(host, sizeof host, "127.0.0.1");
+    else
+        rv = mu__rank_host(notes, source, ret_error, host);
+    if (rv == 0)
+        write_bind(resolution, host);
+    return rv;
 }
 
 int mu__ranks_meet(struct mu__notes *notes, const char *source, const char *address,
@@ -265,8 +290,7 @@ int mu__ranks_meet(struct mu__notes *notes, const char *source, const char *addr
         return rv;
     mu__rank_task(&usual, rank, resolution);
     if (bind_address != NULL)
-        (void)snprintf(resolution->bind_address, sizeof resolution->bind_address,
-                       "tcp://%s", bind_address);
+        rv = mu__rank_bind(bind_address, "bind_address", ret_error, resolution);
     else if (rank != 0)
         rv = find_bind(notes, source, address, ret_error, resolution);
     return rv;

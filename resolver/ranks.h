@@ -55,6 +55,15 @@ int mu__ranks_meet(struct mu__notes *notes, const char *source, const char *addr
                    const char *bind_address, mu_error *ret_error,
                    mu_resolution *resolution);
 
+/* The first address of this host's name that is not loopback's. `ret_host` has
+ * MU__HOST_BYTES_MAX + 1. May be MU__LATER. */
+int mu__rank_host(struct mu__notes *notes, const char *source, mu_error *ret_error,
+                  char *ret_host);
+
+/* Take "host:port" as the place to listen at; `source` is for messages. */
+int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
+                  mu_resolution *resolution);
+
 /* Say which task a rank is. */
 void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *resolution);
 
