@@ -340,7 +340,7 @@ int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
     return rv;
 }
 
-/* The node asks the resolver itself: it has something to tell, too, and goes on asking. */
+/* The node asks the resolver itself: it has something to tell, and goes on asking. */
 static int leave_to_node(const struct cmd_options *options, mu_error *error,
                          struct cmd_spec *ret_spec)
 {

@@ -55,8 +55,9 @@ int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
 int cmd_mode(const struct cmd_options *options);
 
 /* Cluster and task of a node, which fit each other, or the resolver by which the node is
- * to find them out, and the task as far as flags say it; the caller calls cmd_spec_done. In local mode they are a
- * cluster of nobody else, in standalone mode the task is a client unless it is said. */
+ * to find them out, and the task as far as flags say it; the caller calls cmd_spec_done.
+ * In local mode they are a cluster of nobody else, in standalone mode the task is a
+ * client unless it is said. */
 int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec);
 

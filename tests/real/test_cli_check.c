@@ -344,7 +344,7 @@ static void test_who_cannot_reach_whom(void **state)
     while (strstr(checked.text, words) == NULL ||
            strstr(checked.text, "; 1 connection is missing\n") == NULL);
     expect_words("; 0 of 3 tasks do not answer as they should; 1 connection is missing\n");
-    expect_words("/job:worker/task:0         ok     NO      .");
+    expect_words("/job:worker/task:0            ok     NO      .");
     root = check_json(cluster, 1);
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(root, "well")));
     pair = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "unreached"), 0);
