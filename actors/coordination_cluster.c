@@ -22,8 +22,8 @@ static void follow(struct mu__ctx *ctx, struct coordination *c,
         all = mu__task_set_text(&set);
     if (all == NULL) {
         mu__task_set_done(&set);
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: who waits for all tasks does not hear "
-                "that %s has come or gone", task->name);
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: who waits for all tasks does not "
+                "hear that %s has come or gone", task->name);
         return;
     }
     mu__coord_barriers_cluster(ctx, c, task, all);
@@ -43,8 +43,8 @@ void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg
     mu__view_copy(body->type, type, sizeof type);
     task = mu__roster_add(c->roster, type, body->index);
     if (task == NULL) {
-        mu__log(ctx, MU__LOG_ERROR, "/job:%s/task:%" PRIu32 " is not waited for: there is "
-                "no memory, or there are too many tasks", type, body->index);
+        mu__log(ctx, MU__LOG_ERROR, "/job:%s/task:%" PRIu32 " is not waited for: there "
+                "is no memory, or there are too many tasks", type, body->index);
         return;
     }
     if (task->coordinated)

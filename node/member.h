@@ -95,9 +95,9 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
 void mu__member_stop(struct mu__member *member);
 
 /* The cluster is another one from now on: a file was edited, a worker has registered
- * itself somewhere. Compares, tells links and actors of the differences, logs them. May be
- * called with the same cluster again, which does nothing. On the loop thread, outside of a
- * turn. Copies `cluster`.
+ * itself somewhere. Compares, tells links and actors of the differences, logs them. May
+ * be called with the same cluster again, which does nothing. On the loop thread, outside
+ * of a turn. Copies `cluster`.
  *
  * Workers, evaluator and clients may come, go and move, the chief and parameter servers
  * only move; the rest of a cluster with other changes is taken all the same, and

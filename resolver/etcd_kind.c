@@ -486,7 +486,7 @@ static int try_place(const struct talk *talk, const struct place *place, bool *r
         rv = mu__etcd_succeeded(answer, talk->error, ret_taken);
     if (rv == 0 && !*ret_taken) {
         rv = read_holder(talk, place, answer, ret_lease, ret_entry);
-        *ret_taken = rv == 0 && *ret_lease == place->lease &&
+        *ret_taken = rv == 0 &&
                      strcmp(ret_entry->who, place->announcement->incarnation) == 0;
     }
     mu__etcd_answer_free(answer);

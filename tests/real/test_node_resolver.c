@@ -329,7 +329,7 @@ static void play_taken_name(struct fixture *f)
 
 static void play_missing(struct fixture *f)
 {
-    struct task task = {.fixture = f, .index = 0, .resolve_ms = 500};
+    struct task task = {.fixture = f, .index = 0, .resolve_ms = 3000};
     mu_node_options options;
 
     (void)snprintf(task.type, sizeof task.type, "chief");
