@@ -44,10 +44,11 @@ typedef struct mu_node_options {
                                    address in the cluster, or else where it listens.
                                    "HOST" and "HOST:0": there, with the port that was
                                    chosen */
-    struct mu_resolver *resolver; /* finds out cluster and task, where the two above do
-                                   not say them (resolver.h), and is told where this task
-                                   listens; the node uses it until it is closed, and the
-                                   caller frees it then. Default NULL */
+    struct mu_resolver *resolver; /* where `cluster` is NULL: finds out cluster and task
+                                   (a type and index above win; resolver.h), is told where
+                                   this task listens if it can pass that on, and goes on
+                                   being asked for changes. The node uses it until it is
+                                   closed, and the caller frees it then. Default NULL */
     unsigned resolve_ms;        /* to be known to the others and to know them all at
                                    start; default 300000 */
     struct uv_loop_s *loop;     /* run here; default NULL: a loop thread of its own */
@@ -137,7 +138,9 @@ MU_EXPORT int mu_node_options_environment(mu_node_options *options, mu_error *re
 MU_EXPORT int mu_restart_exit_code(const mu_error *error);
 
 /* Start a node: checks the options, binds, starts its threads, begins to connect.
- * Does not wait for other tasks: they may start in any order. With `options->loop`
+ * Does not wait for other tasks: they may start in any order. With a resolver it blocks
+ * until that one knows the cluster, for resolve_ms at most (-MU_EDEADLINE, with who or
+ * what is missing), and says in the log every few seconds what is waited for. With `options->loop`
  * this must be called on that loop's thread (or before it runs, on the thread that will
  * run it); SIGPIPE is then blocked in that thread. On success the
  * caller closes the node with mu_node_close. Errors: -MU_EINVALID (options,

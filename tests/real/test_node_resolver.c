@@ -5,7 +5,6 @@
 
 #include "tests/real/cli.h"
 
-#include "resolver/resolver.h"
 
 #define TASKS "chief=1,worker=2,ps=1"
 
@@ -36,6 +35,7 @@ struct fixture {
     char folder[64];
     struct task tasks[TASKS_MAX];
     int tasks_count;
+    const char *advertise;      /* NULL: nothing is said */
     pid_t worker;
 };
 
@@ -65,7 +65,7 @@ static mu_resolver *make_resolver(const char *name, const char *where)
     mu_error error = {0};
     char ttl[16];
 
-    if (mu__resolver_new_kind(mu__resolver_kind_find(name), &error, &resolver) != 0)
+    if (mu_resolver_new(name, &error, &resolver) != 0)
         fail_msg("%s", error.message);
     set(resolver, is_etcd ? "endpoints" : "path", where);
     if (strcmp(name, "file") == 0)
@@ -85,6 +85,7 @@ static void task_options(const struct task *task, mu_node_options *options)
     options->resolver = task->resolver;
     options->resolve_ms = task->resolve_ms;
     options->bind_address = "tcp://127.0.0.1:0";
+    options->advertise_address = task->fixture->advertise;
     options->heartbeat_ms = 100;
     options->silence_ms = 600;
 }
@@ -417,6 +418,30 @@ static void test_folder_leaves_nothing(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
+/* Where it listens is not what it tells: a name, with the port that was chosen. */
+static void test_folder_advertised(void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+    char text[128] = "";
+    unsigned port = 0;
+    mu_coordinator *coordinator;
+    FILE *file;
+
+    f->advertise = "localhost:0";
+    coordinator = nodes_coordinator(open_all(f));
+    assert_int_equal(run_on(coordinator, 0), getpid());
+    assert_int_equal(run_on(coordinator, 1), f->worker);
+    mu_coordinator_close(coordinator);
+    (void)snprintf(path, sizeof path, "%s/worker-0", f->folder);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    (void)fclose(file);
+    assert_int_equal(sscanf(text, "localhost:%u", &port), 1);
+    assert_int_not_equal(port, 0);
+}
+
 static bool needs_etcd(const struct fixture *f)
 {
     if (f->etcd.pid > 0)
@@ -551,6 +576,7 @@ int main(int argc, char **argv)
         FOLDER(test_folder_missing),
         FOLDER(test_folder_any_index),
         FOLDER(test_folder_leaves_nothing),
+        FOLDER(test_folder_advertised),
         ETCD(test_etcd_find_and_run),
         ETCD(test_etcd_killed_worker),
         ETCD(test_etcd_taken_name),
