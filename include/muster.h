@@ -14,6 +14,7 @@
 #include "muster/node.h"
 #include "muster/server.h"
 #include "muster/session.h"
+#include "muster/tpu.h"
 #include "muster/value.h"
 #include "muster/variable.h"
 
