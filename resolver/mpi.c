@@ -85,6 +85,8 @@ static int find_nodes(struct mu__notes *notes, const struct mu__settings *settin
         mu__setting_origin(notes, settings, MU__MPI_HOST_FILE, nodes->origin);
         return read_file(notes, text, ret_error, nodes);
     }
+    if (mu__setting_given(notes, settings, MU__MPI_COORDINATOR_ADDRESS))
+        return 0;
     if (task->one_node) {
         nodes->source = task->local_variable;
         return read_list("127.0.0.1", ret_error, nodes);
