@@ -535,8 +535,28 @@ void mu__member_leave(struct mu__member *member, const char *reason)
 
 #define NOT_IN_CLUSTER "the task is not in the cluster any more"
 
-static const uint32_t who_cares[] = {MU__SUPERVISOR, MU__VARIABLES, MU__JOB,
-                                     MU__COORDINATION, MU__AGENT};
+/* Who hears what. The supervisor is on the chief, the service on hosts. */
+static const struct {
+    uint32_t actor;
+    enum mu__change_kind kind;
+} who_hears[] = {
+    {MU__SUPERVISOR, MU__CHANGE_ADDED},
+    {MU__SUPERVISOR, MU__CHANGE_REMOVED},
+    {MU__VARIABLES, MU__CHANGE_MOVED},
+    {MU__JOB, MU__CHANGE_REMOVED},
+    {MU__COORDINATION, MU__CHANGE_ADDED},
+    {MU__COORDINATION, MU__CHANGE_REMOVED},
+    {MU__AGENT, MU__CHANGE_ADDED},
+    {MU__AGENT, MU__CHANGE_MOVED},
+};
+
+static bool has_actor(const struct mu__member *member, uint32_t actor)
+{
+    if (actor == MU__SUPERVISOR)
+        return strcmp(member->type, "chief") == 0;
+    return actor != MU__COORDINATION ||
+           is_host(&member->hosts, member->type, member->index);
+}
 
 static bool is_coordinated(const struct mu__member *member, const char *type)
 {
@@ -584,21 +604,25 @@ static struct mu__msg *news_of(const struct mu__member *member,
     return msg;
 }
 
-/* Actors that this node does not have hear nothing. */
+static int tell_actor(struct mu__member *member, const struct mu__change *change,
+                      uint32_t actor)
+{
+    struct mu__msg *msg = news_of(member, change);
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    msg->to.actor = actor;
+    return mu__kernel_deliver(member->kernel, msg);
+}
+
 static int tell_actors(struct mu__member *member, const struct mu__change *change)
 {
-    for (size_t i = 0; i < sizeof who_cares / sizeof who_cares[0]; i++) {
-        struct mu__msg *msg = news_of(member, change);
-        int rv;
+    int rv = 0;
 
-        if (msg == NULL)
-            return -MU_ENOMEM;
-        msg->to.actor = who_cares[i];
-        rv = mu__kernel_deliver(member->kernel, msg);
-        if (rv != 0 && rv != -MU_ENOTFOUND)
-            return rv;
-    }
-    return 0;
+    for (size_t i = 0; rv == 0 && i < sizeof who_hears / sizeof who_hears[0]; i++)
+        if (who_hears[i].kind == change->kind && has_actor(member, who_hears[i].actor))
+            rv = tell_actor(member, change, who_hears[i].actor);
+    return rv;
 }
 
 static void say(const struct mu__member *member, enum mu__log_level level,

@@ -471,7 +471,7 @@ static void test_lies(void **state)
         {.what = "a name of itself",
          .at = 3,
          .to = 0x80,
-         TAIL("\xC0\x18\0\1\0\1\0\0\0\0\0\4\1\2\3\4"),
+         TAIL("\xC0\x1A\0\1\0\1\0\0\0\0\0\4\1\2\3\4"),
          .answers = 1,
          .code = -MU_EINVALID,
          .words = "a name does not point back"},
