@@ -1,4 +1,5 @@
-/* The resolver sagemaker: SM_HOSTS and SM_CURRENT_HOST, or the file that they are from. */
+/* The resolver sagemaker: SM_HOSTS and SM_CURRENT_HOST, or the file that they are
+ * from. */
 #include "resolver/json.h"
 #include "resolver/ranks.h"
 #include "resolver/text.h"
@@ -199,8 +200,8 @@ static int conclude(struct mu__notes *notes, const struct mu__settings *settings
     rv = check_once(found, ret_error);
     if (rv != 0)
         return rv;
-    ranks.rank =
-        (unsigned)mu__host_list_find(&found->hosts, found->current, strlen(found->current));
+    ranks.rank = (unsigned)mu__host_list_find(&found->hosts, found->current,
+                                              strlen(found->current));
     if (count == 0 || ranks.rank == count) {
         mu__notes_say(notes, "%s: the current host \"%.80s\" is none of the %zu hosts: "
                              "there is no cluster",

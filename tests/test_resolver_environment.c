@@ -13,8 +13,11 @@
 
 #define V SCRIPT_VARIABLE
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define OWN_ADDRESSES                                                                    \
-    {.kind = MU__ASK_ADDRESSES, .name = "this-host", .text = "127.0.1.1\n10.0.0.7\nfd00::7\n"}
+#define OWN_ADDRESSES                                   \
+    {                                                   \
+        .kind = MU__ASK_ADDRESSES, .name = "this-host", \
+        .text = "127.0.1.1\n10.0.0.7\nfd00::7\n"        \
+    }
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_environment;
 static const struct mu__resolver_kind *const batch = &mu__resolver_aws;
@@ -59,7 +62,8 @@ static void test_hosts_refused(void **state)
         int code;
         const char *words;
     } rows[] = {
-        {"NOTHING", "", -MU_ENOTFOUND, "MUSTER_RANK is not set: the place of this process"},
+        {"NOTHING", "", -MU_ENOTFOUND,
+         "MUSTER_RANK is not set: the place of this process"},
         {"MUSTER_RANK", "2", -MU_EINVALID,
          "MUSTER_RANK: expected a number below 2 (MUSTER_HOSTS), got 2"},
         {"MUSTER_NUM_PROCESSES", "3", -MU_EINVALID,
@@ -69,8 +73,8 @@ static void test_hosts_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        const struct script_row script[] = {V("MUSTER_HOSTS", "a,b"),
-                                            V(rows[i].variable, rows[i].text), SCRIPT_END};
+        const struct script_row script[] = {
+            V("MUSTER_HOSTS", "a,b"), V(rows[i].variable, rows[i].text), SCRIPT_END};
 
         script_expect_error(kind, script, NULL, rows[i].code, rows[i].words);
     }
@@ -79,7 +83,7 @@ static void test_hosts_refused(void **state)
 /* ---- The address of process 0 ---- */
 
 #define JAX(id)                                                                          \
-    V("JAX_COORDINATOR_ADDRESS", "10.0.0.1:1234"), V("JAX_NUM_PROCESSES", "3"),           \
+    V("JAX_COORDINATOR_ADDRESS", "10.0.0.1:1234"), V("JAX_NUM_PROCESSES", "3"), \
         V("JAX_PROCESS_ID", id)
 
 static void test_jax(void **state)
@@ -87,7 +91,8 @@ static void test_jax(void **state)
     static const struct script_row first[] = {
         JAX("0"), V("JAX_COORDINATOR_BIND_ADDRESS", "[::]:1234"), SCRIPT_END};
     static const struct script_row last[] = {
-        JAX("2"), V("JAX_COORDINATOR_BIND_ADDRESS", "[::]:1234"), OWN_ADDRESSES, SCRIPT_END};
+        JAX("2"), V("JAX_COORDINATOR_BIND_ADDRESS", "[::]:1234"), OWN_ADDRESSES,
+        SCRIPT_END};
     static const char *const settings[] = {"jobs=chief=1,worker=2",
                                            "bind_address=0.0.0.0:0", NULL};
     static const char cluster[] = "{\"chief\":[\"10.0.0.1:1234\"]}";
@@ -182,8 +187,9 @@ static void test_family_refused(void **state)
     script_expect_error(kind, chief, no_chief, -MU_EINVALID,
                         "only the address of rank 0 is known");
     script_expect_error(kind, chief, bind, -MU_EINVALID, "bind_address: ");
-    script_expect_error(kind, lost, NULL, -MU_EINVALID,
-                        "this host's name, \"this-host\", has no address at which others");
+    script_expect_error(
+        kind, lost, NULL, -MU_EINVALID,
+        "this host's name, \"this-host\", has no address at which others");
 }
 
 static void test_detection(void **state)
@@ -236,7 +242,7 @@ static void test_proxies_are_noted(void **state)
 /* ---- AWS Batch ---- */
 
 #define BATCH(node)                                                                      \
-    V("AWS_BATCH_JOB_NUM_NODES", "3"), V("AWS_BATCH_JOB_MAIN_NODE_INDEX", "1"),           \
+    V("AWS_BATCH_JOB_NUM_NODES", "3"), V("AWS_BATCH_JOB_MAIN_NODE_INDEX", "1"), \
         V("AWS_BATCH_JOB_NODE_INDEX", node), OWN_ADDRESSES
 #define MAIN V("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS", "10.0.0.7")
 

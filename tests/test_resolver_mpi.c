@@ -25,16 +25,16 @@ static const struct mu__resolver_kind *const pmix = &mu__resolver_pmix;
 
 /* mpirun -n 2, on one host */
 #define ONE_HOST(rank)                                                                   \
-    V("OMPI_COMM_WORLD_SIZE", "2"), V("OMPI_COMM_WORLD_RANK", rank),                      \
-        V("OMPI_COMM_WORLD_LOCAL_SIZE", "2"), V("OMPI_COMM_WORLD_LOCAL_RANK", rank),      \
-        V("OMPI_MCA_orte_num_nodes", "1"), V("OMPI_MCA_orte_hnp_uri", URI),               \
-        V("OMPI_MCA_orte_local_daemon_uri", URI), V("PMIX_RANK", rank),                   \
+    V("OMPI_COMM_WORLD_SIZE", "2"), V("OMPI_COMM_WORLD_RANK", rank), \
+        V("OMPI_COMM_WORLD_LOCAL_SIZE", "2"), V("OMPI_COMM_WORLD_LOCAL_RANK", rank), \
+        V("OMPI_MCA_orte_num_nodes", "1"), V("OMPI_MCA_orte_hnp_uri", URI), \
+        V("OMPI_MCA_orte_local_daemon_uri", URI), V("PMIX_RANK", rank), \
         V("PMIX_NAMESPACE", "2110717953")
 
 /* Four tasks on two hosts */
 #define TWO_HOSTS(rank, local)                                                           \
-    V("OMPI_COMM_WORLD_SIZE", "4"), V("OMPI_COMM_WORLD_RANK", rank),                      \
-        V("OMPI_COMM_WORLD_LOCAL_SIZE", "2"), V("OMPI_COMM_WORLD_LOCAL_RANK", local),     \
+    V("OMPI_COMM_WORLD_SIZE", "4"), V("OMPI_COMM_WORLD_RANK", rank), \
+        V("OMPI_COMM_WORLD_LOCAL_SIZE", "2"), V("OMPI_COMM_WORLD_LOCAL_RANK", local), \
         V("OMPI_MCA_orte_num_nodes", "2"), OWN_ADDRESSES
 
 #define LAUNCHER V("OMPI_MCA_orte_hnp_uri", URI)
@@ -145,8 +145,9 @@ static void test_host_files_refused(void **state)
 /* Only the launcher's address is known, which is rank 0's: 515312 modulo 4096 is 3312. */
 static void test_meeting_at_the_launcher(void **state)
 {
-    static const struct script_row first[] = {
-        TWO_HOSTS("0", "0"), LAUNCHER, V("OMPI_MCA_orte_local_daemon_uri", URI), SCRIPT_END};
+    static const struct script_row first[] = {TWO_HOSTS("0", "0"), LAUNCHER,
+                                              V("OMPI_MCA_orte_local_daemon_uri", URI),
+                                              SCRIPT_END};
     static const struct script_row last[] = {
         TWO_HOSTS("3", "1"), LAUNCHER,
         V("OMPI_MCA_orte_local_daemon_uri", "2110717952.1;tcp://10.0.0.7:9"), SCRIPT_END};
@@ -164,7 +165,8 @@ static void test_meeting_at_the_launcher(void **state)
     expect_bind(last, NULL, cluster, "worker:2", "tcp://10.0.0.7:0");
     expect_bind(v6, NULL, "{\"chief\":[\"[fd00::2]:61442\"]}", "worker:2",
                 "tcp://10.0.0.7:0");
-    expect_bind(last, settings, "{\"chief\":[\"head:7\"]}", "worker:2", "tcp://10.0.0.7:0");
+    expect_bind(last, settings, "{\"chief\":[\"head:7\"]}", "worker:2",
+                "tcp://10.0.0.7:0");
     expect_bind(last, with_port, "{\"chief\":[\"head:9\"]}", "worker:2",
                 "tcp://10.1.1.1:0");
 }
@@ -201,8 +203,10 @@ static void test_variables_refused(void **state)
         {V("OMPI_COMM_WORLD_RANK", "2"), -MU_EINVALID,
          "OMPI_COMM_WORLD_RANK: expected a number below 2 (OMPI_COMM_WORLD_SIZE), got 2"},
         {V("OMPI_COMM_WORLD_SIZE", "x"), -MU_EINVALID, "OMPI_COMM_WORLD_SIZE: expected"},
-        {V("OMPI_COMM_WORLD_LOCAL_RANK", "2"), -MU_EINVALID, "OMPI_COMM_WORLD_LOCAL_RANK"},
-        {V("OMPI_COMM_WORLD_LOCAL_SIZE", "3"), -MU_EINVALID, "OMPI_COMM_WORLD_LOCAL_SIZE"},
+        {V("OMPI_COMM_WORLD_LOCAL_RANK", "2"), -MU_EINVALID,
+         "OMPI_COMM_WORLD_LOCAL_RANK"},
+        {V("OMPI_COMM_WORLD_LOCAL_SIZE", "3"), -MU_EINVALID,
+         "OMPI_COMM_WORLD_LOCAL_SIZE"},
         {V("OMPI_MCA_orte_num_nodes", "0"), -MU_EINVALID, "OMPI_MCA_orte_num_nodes"},
     };
     mu_error why;

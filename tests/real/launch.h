@@ -91,7 +91,8 @@ static const char launch_plugin_text[] =
     "    mu_closure_options options;\n"
     "    mu_closure_options_init(&options);\n"
     "    options.worker = worker;\n"
-    "    return mu_coordinator_schedule_with(c, \"say\", NULL, &options, -1, error, NULL);\n"
+    "    return mu_coordinator_schedule_with(c, \"say\", NULL, &options, -1, error, "
+    "NULL);\n"
     "}\n"
     "static int chief(mu_node *node, void *user)\n"
     "{\n"
@@ -112,7 +113,8 @@ static const char launch_plugin_text[] =
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
     "    const char *devices = getenv(\"CUDA_VISIBLE_DEVICES\");\n"
-    "    printf(\"%s sees %s.\\n\", mu_node_task(node), devices == NULL ? \"\" : devices);\n"
+    "    printf(\"%s sees %s.\\n\", mu_node_task(node), devices == NULL ? \"\" : "
+    "devices);\n"
     "    (void)mu_node_register(node, \"say\", say, node, 0);\n"
     "    return mu_node_program(node, \"chief\", chief, NULL);\n"
     "}\n";
@@ -126,7 +128,8 @@ static inline void launch_compile(const char *folder, char *ret_plugin, size_t s
     (void)snprintf(source, sizeof source, "%s/plugin.c", folder);
     (void)snprintf(ret_plugin, size, "%s/plugin.so", folder);
     launch_write(source, launch_plugin_text);
-    (void)snprintf(command, sizeof command, "cc -std=c11 -shared -fPIC -I%s/include -o %s %s",
+    (void)snprintf(command, sizeof command,
+                   "cc -std=c11 -shared -fPIC -I%s/include -o %s %s",
                    cli_variable("MUSTER_SOURCE"), ret_plugin, source);
     assert_int_equal(system(command), 0);
 }

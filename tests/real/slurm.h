@@ -107,8 +107,8 @@ static inline void slurm_write_gpus(const struct slurm *slurm)
         (void)snprintf(text, sizeof text, "gpu%d", i);
         launch_write(slurm_path(slurm, text), "");
     }
-    (void)snprintf(text, sizeof text, "NodeName=127.0.0.[1-4] Name=gpu File=%s/gpu[0-3]\n",
-                   slurm->folder);
+    (void)snprintf(text, sizeof text,
+                   "NodeName=127.0.0.[1-4] Name=gpu File=%s/gpu[0-3]\n", slurm->folder);
     launch_write(slurm_path(slurm, "gres.conf"), text);
 }
 
@@ -138,9 +138,9 @@ static inline void slurm_daemon(struct slurm *slurm, const char *const *argument
 
 static inline void slurm_start_munged(struct slurm *slurm)
 {
-    static const char *const options[] = {"--key-file=%s/key",     "--socket=%s/munge.socket",
-                                          "--pid-file=%s/munge.pid", "--seed-file=%s/seed",
-                                          "--log-file=%s/munge.log"};
+    static const char *const options[] = {
+        "--key-file=%s/key", "--socket=%s/munge.socket", "--pid-file=%s/munge.pid",
+        "--seed-file=%s/seed", "--log-file=%s/munge.log"};
     const char *arguments[10] = {"munged", "--foreground", "--force"};
     char texts[5][128];
 

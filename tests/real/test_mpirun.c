@@ -1,5 +1,5 @@
-/* Open MPI's mpirun starts tasks on this machine: each finds out which one it is, and they
- * are a cluster. */
+/* Open MPI's mpirun starts tasks on this machine: each finds out which one it is, and
+ * they are a cluster. */
 #include "tests/real/launch.h"
 
 static struct cli mpirun;
@@ -66,9 +66,14 @@ static void test_who_they_are(void **state)
 /* All on one host: mpirun tells so, and the ports follow from the ranks. */
 static void test_a_cluster_with_all_listed(void **state)
 {
-    const char *const words[] = {
-        "node", "--resolver-set", "open_mpi.jobs=chief=1,ps=1,worker=*", "--plugin", plugin,
-        "--set", "workers=2", NULL};
+    const char *const words[] = {"node",
+                                 "--resolver-set",
+                                 "open_mpi.jobs=chief=1,ps=1,worker=*",
+                                 "--plugin",
+                                 plugin,
+                                 "--set",
+                                 "workers=2",
+                                 NULL};
     static const char *const lines[] = {
         "/job:worker/task:0 says so", "/job:worker/task:1 says so",
         "all have said so: yes", NULL};
@@ -96,14 +101,16 @@ static void test_a_cluster_that_meets(void **state)
     expect_all(lines);
 }
 
-/* The same by the variables of any PMIx launcher: how many there are is not among them. */
+/* The same by the variables of any PMIx launcher: how many there are is not among
+ * them. */
 static void test_pmix(void **state)
 {
     static const char *const words[] = {
         "resolve", "--resolver", "pmix", "--resolver-set", "tasks=2",
         "-o", "TF_CONFIG", NULL};
     static const char *const lines[] = {"\"task\":{\"type\":\"worker\",\"index\":0}",
-                                        "\"task\":{\"type\":\"worker\",\"index\":1}", NULL};
+                                        "\"task\":{\"type\":\"worker\",\"index\":1}",
+                                        NULL};
 
     (void)state;
     start("2", words);

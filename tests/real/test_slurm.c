@@ -1,5 +1,5 @@
-/* A real Slurm starts tasks with srun: where Slurm has put each of them is what all of them
- * say, and they are a cluster. */
+/* A real Slurm starts tasks with srun: where Slurm has put each of them is what all of
+ * them say, and they are a cluster. */
 #include "tests/real/slurm.h"
 
 enum { TASKS_MAX = 13 };
@@ -166,7 +166,8 @@ static void test_a_cluster(void **state)
 /* Each task of a node has its own of the node's GPUs. */
 static void test_gpus(void **state)
 {
-    static const char *const lines[] = {"chief/task:0 sees 0,1.", "worker/task:0 sees 2,3.",
+    static const char *const lines[] = {"chief/task:0 sees 0,1.",
+                                        "worker/task:0 sees 2,3.",
                                         "all have said so: yes", NULL};
     char base[64];
     const char *const arguments[] = {
@@ -184,7 +185,8 @@ static void test_gpus(void **state)
 /* With --gpus-per-task Slurm has split them itself. */
 static void test_gpus_of_slurm(void **state)
 {
-    static const char *const lines[] = {"chief/task:0 sees 0,1.", "worker/task:0 sees 2,3.",
+    static const char *const lines[] = {"chief/task:0 sees 0,1.",
+                                        "worker/task:0 sees 2,3.",
                                         "all have said so: yes", NULL};
     char base[64];
     const char *const arguments[] = {
