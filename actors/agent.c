@@ -18,6 +18,9 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
+static void on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
     {MU__KEY_ASK, mu__agent_on_key_ask},
@@ -36,6 +39,8 @@ static const struct mu__handler handlers[] = {
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
     {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__CLUSTER_ADDED, on_cluster_added},
+    {MU__CLUSTER_MOVED, on_cluster_moved},
 };
 
 /* What it can be: enum mu_agent_state, as the program sees it, from what is known.
@@ -642,6 +647,33 @@ static void name_first_host(struct agent *a)
                    first->first);
     (void)snprintf(a->first_host, sizeof a->first_host, "%.63s%s%.200s", a->first_task,
                    a->config.address[0] == '\0' ? "" : " at ", a->config.address);
+}
+
+/* Barriers of all are the service's from now on, even where this task was all. */
+static void on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__cluster_added *body = mu__body(msg);
+
+    (void)ctx;
+    a->has_company = a->has_company || (body->coordinated && !body->own);
+}
+
+static void on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__cluster_moved *body = mu__body(msg);
+    const struct mu__task_range *first = a->hosts.ranges;
+    char address[MU__ADDRESS_MAX + 1];
+
+    (void)ctx;
+    if (a->hosts.count == 0 || !mu__view_is(body->type, first->type) ||
+        body->index != first->first)
+        return;
+    mu__view_copy(body->address, address, sizeof address);
+    a->config.address = address;
+    name_first_host(a);
+    a->config.address = NULL;
 }
 
 static int own_task(struct agent *a)

@@ -180,7 +180,9 @@ static const struct mu__asked_kind arriving = {
 /* Nobody else takes part. */
 static bool is_alone(const struct agent *a, const char *tasks)
 {
-    return strcmp(tasks[0] == '\0' ? a->config.tasks : tasks, a->own_task) == 0;
+    if (tasks[0] == '\0')
+        return !a->has_company && strcmp(a->config.tasks, a->own_task) == 0;
+    return strcmp(tasks, a->own_task) == 0;
 }
 
 static void arrive(struct mu__ctx *ctx, struct agent *a,

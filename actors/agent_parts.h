@@ -130,6 +130,7 @@ struct agent {
     char *own_task;             /* the set of this task alone: "worker:1" */
     char first_host[320];       /* "/job:chief/task:0 at tcp://..." */
     char first_task[64];
+    bool has_company;           /* tasks have come to the coordinated jobs since */
     bool is_passive;            /* nobody hosts a service */
     struct mu__agent_shared *shared;
 

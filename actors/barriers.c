@@ -475,6 +475,59 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     return 0;
 }
 
+/* ---- others take part ---- */
+
+static int rename_set(struct mu__barrier *barrier, const char *set)
+{
+    size_t size = strlen(set) + 1;
+    char *copy = malloc(size);
+
+    if (copy == NULL)
+        return -MU_ENOMEM;
+    memcpy(copy, set, size);
+    free(barrier->set);
+    barrier->set = copy;
+    return 0;
+}
+
+int mu__barrier_join(struct mu__barriers *barriers, struct mu__barrier *barrier,
+                     uint32_t slot, const char *set)
+{
+    int rv;
+
+    assert(barrier->running);
+    if (barriers->seats == MU__BARRIER_SEATS_MAX)
+        return -MU_EEXHAUSTED;
+    rv = add_seat(barriers, barrier, slot);
+    if (rv == 0)
+        rv = rename_set(barrier, set);
+    if (rv != 0)
+        return rv;
+    barrier->wanted += mu__barrier_seat(barrier, slot) == NULL;
+    seat_of(barrier, slot)->past |= 1;
+    return 0;
+}
+
+int mu__barrier_part(struct mu__barrier *barrier, uint32_t slot, const char *set)
+{
+    struct mu__barrier_seat *seat = mu__barrier_seat(barrier, slot);
+    int rv;
+
+    assert(barrier->running);
+    rv = rename_set(barrier, set);
+    if (rv != 0 || seat == NULL)
+        return rv;
+    (void)mu__barrier_uncount(barrier, slot);
+    seat->past &= (uint16_t)~1U;
+    barrier->wanted--;
+    return 0;
+}
+
+bool mu__barrier_is_full(const struct mu__barrier *barrier)
+{
+    return barrier->arrived == barrier->wanted;
+}
+
 /* ---- ending ---- */
 
 static void describe(struct mu__barrier_outcome *outcome, const mu_error *error)

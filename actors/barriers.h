@@ -157,6 +157,14 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
 /* Who was here is not any more, and is waited for. False: it was not. */
 bool mu__barrier_uncount(struct mu__barrier *barrier, uint32_t slot);
 
+/* Who takes part in the generation that runs is `set` from now on (canonical): a task
+ * more, or one less, which is then not waited for. -MU_ENOMEM, -MU_EEXHAUSTED: nothing
+ * has changed. Afterwards all may be here: mu__barriers_end. */
+int mu__barrier_join(struct mu__barriers *barriers, struct mu__barrier *barrier,
+                     uint32_t slot, const char *set);
+int mu__barrier_part(struct mu__barrier *barrier, uint32_t slot, const char *set);
+bool mu__barrier_is_full(const struct mu__barrier *barrier);
+
 /* Whether a task takes part in the generation that began last; NULL: it does not. */
 struct mu__barrier_seat *mu__barrier_seat(const struct mu__barrier *barrier,
                                           uint32_t slot);

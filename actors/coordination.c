@@ -524,6 +524,14 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     free(mu__map_remove(&c->peers, (uint64_t)body->node + 1));
 }
 
+/* Whoever waits for a link says why it is not up; this actor waits for none. */
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+}
+
 static void on_http_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
@@ -567,8 +575,11 @@ static const struct mu__handler handlers[] = {
     {MU__KEY_WATCH, on_asked},
     {MU__KEY_UNWATCH, on_asked},
     {MU__HTTP_DONE, on_http_done},
+    {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
+    {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
     {MU__TIMER, on_timer},
 };
 

@@ -2,7 +2,7 @@
  * host it; one of them leads.
  *
  * Hears:  what agents ask (TASK_..., TASKS_GET, BARRIER_..., PREEMPT_..., KEY_...); node
- *         news; HTTP_DONE; its timers
+ *         news; CLUSTER_ADDED and CLUSTER_REMOVED; HTTP_DONE; its timers
  * Says:   SERVICE_HERE to every node that is up; the answers; TASK_ERROR, PREEMPT_ASK and
  *         PREEMPT_STOP to registered tasks; KEY_EVENT to those who watch
  * Owns:   the store, and all that coordination_inner.h has

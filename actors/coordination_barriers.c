@@ -693,6 +693,56 @@ static char *canonical(const char *tasks)
     return text;
 }
 
+/* It is of all, and those are `all` now. */
+static int follow(struct mu__ctx *ctx, struct coordination *c,
+                  struct mu__barrier *barrier, const struct mu__roster_task *task,
+                  const char *all)
+{
+    int rv = task->coordinated
+                 ? mu__barrier_join(&c->barriers->table, barrier, task->slot, all)
+                 : mu__barrier_part(barrier, task->slot, all);
+
+    if (rv == 0 && mu__barrier_is_full(barrier))
+        (void)finish(ctx, c, barrier, NULL);
+    return rv;
+}
+
+static void explain_removed(const struct mu__barrier *barrier,
+                            const struct mu__roster_task *task, mu_error *ret_error)
+{
+    (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "barrier \"%.120s\" names %s, which "
+                       "was removed from the cluster", barrier->name, task->name);
+    ret_error->kind = MU_ERROR_WORKER;
+    (void)snprintf(ret_error->task, sizeof ret_error->task, "%s", task->name);
+}
+
+void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
+                                const struct mu__roster_task *task, char *all)
+{
+    struct coord_barriers *barriers = c->barriers;
+    struct mu__barrier *next;
+    mu_error error;
+    int rv;
+
+    for (struct mu__barrier *at = barriers->table.running.first; at != NULL; at = next) {
+        next = at->next;
+        if (at->set != NULL && strcmp(at->set, barriers->all) == 0) {
+            rv = follow(ctx, c, at, task, all);
+            if (rv == 0)
+                continue;
+            (void)mu_error_set(&error, rv, "barrier \"%.120s\": no memory to note that "
+                               "the cluster has changed", at->name);
+        } else if (!task->coordinated && mu__barrier_seat(at, task->slot) != NULL) {
+            explain_removed(at, task, &error);
+        } else {
+            continue;
+        }
+        (void)finish(ctx, c, at, &error);
+    }
+    free(barriers->all);
+    barriers->all = all;
+}
+
 int mu__coord_barriers_init(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_barriers *barriers = calloc(1, sizeof *barriers);

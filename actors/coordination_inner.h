@@ -10,6 +10,7 @@
  *   coordination_reads.c      key-values: gets, lists, watches
  *   coordination_barriers.c   barriers, tasks alive
  *   coordination_preempt.c    preemption: notices and rounds
+ *   coordination_cluster.c    tasks that come to the coordinated jobs, or leave them
  *
  * Below them, as plain data: roster.h (tasks), key_values.h, barriers.h, task_set.h,
  * asked.h (results of what agents asked).
@@ -206,6 +207,9 @@ static inline bool mu__coord_shares_fate(const struct mu__roster_task *task)
 /* ---- coordination_leave.c ---- */
 
 void mu__coord_leave_init(struct coordination *c);
+
+/* Others share their fate now: those who leave may be all. */
+void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
@@ -268,6 +272,10 @@ void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
  * coordination_states.c. */
 mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
                            const struct mu__task_set *set, enum mu__tasks_what what);
+
+/* The coordinated jobs are `set` now, which it takes. */
+void mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
+                                 struct mu__task_set *set);
 
 /* The state of a task has changed, after it was connected or not. */
 void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,
@@ -351,6 +359,17 @@ const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c
 /* TASKS_GET with MU__TASKS_ALIVE. */
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task, const struct mu__tasks_get *ask);
+
+/* A task is one of the coordinated jobs, in text `all`, from now on, or is not any more:
+ * barriers of all that run wait for it, or not; those that name it, and it has gone, are
+ * over. Takes `all`. */
+void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
+                                const struct mu__roster_task *task, char *all);
+
+/* ---- coordination_cluster.c ---- */
+
+void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* ---- coordination_preempt.c ---- */
 

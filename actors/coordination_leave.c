@@ -170,8 +170,16 @@ void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c)
         mu__coord_wake_at(ctx, c, c->leave.due_ms);
 }
 
+void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c)
+{
+    mu__coord_leave_init(c);
+    if (c->leave.leaving > 0 && c->leave.leaving == c->leave.leavers)
+        end_leave(ctx, c, NULL);
+}
+
 void mu__coord_leave_init(struct coordination *c)
 {
+    c->leave.leavers = 0;
     for (uint32_t i = 0; i < c->roster->count; i++)
         c->leave.leavers += shares_leave(c, c->roster->tasks[i]);
 }

@@ -463,6 +463,24 @@ void mu__coord_questions_tick(struct mu__ctx *ctx, struct coordination *c)
         mu__coord_wake_at(ctx, c, qs->due_first->due_ms);
 }
 
+/* ---- the cluster changes ---- */
+
+void mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
+                                 struct mu__task_set *set)
+{
+    struct group *all = c->questions->all;
+
+    mu__task_set_done(&all->set);
+    all->set = *set;
+    *set = (struct mu__task_set){0};
+    all->total = c->roster->coordinated;
+    all->connected = c->roster->connected;
+    all->version = c->roster->version;
+    all->due = true;
+    c->questions->words_group = NULL;
+    mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c));
+}
+
 /* ---- asking ---- */
 
 static struct question *find(const struct coord_questions *qs,

@@ -25,6 +25,7 @@ static const struct mu__handler handlers[] = {
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
     {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__CLUSTER_REMOVED, mu__job_on_removed},
     {MU__TIMER, on_timer},
 };
 

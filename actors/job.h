@@ -2,7 +2,8 @@
  *
  * Hears:  CALL from the node's program; JOB_DONE from the chief; SERVER_STOP from chief
  *         and clients; CLUSTER_OFFER from who offers a cluster spec; SERVER_STOPPED;
- *         DRAINED from the supervisor; node news; its timers
+ *         DRAINED from the supervisor; CLUSTER_REMOVED of this task; node news; its
+ *         timers
  * Says:   JOB_DONE to every node that is up, on the chief; SERVER_STOP, CLUSTER_OFFER and
  *         SERVER_STOPPED to other job actors; DRAIN to the supervisor
  * Owns:   the calls that wait

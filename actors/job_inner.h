@@ -109,6 +109,7 @@ void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__ca
 void mu__job_ask_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call);
 void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__job_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* SERVER_STOPPED of a stop that was passed on; false: it is none. */
 bool mu__job_relay_answered(struct mu__ctx *ctx, struct job *job,

@@ -183,6 +183,25 @@ void mu__job_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         finish_stop(ctx, job, "");
 }
 
+/* A worker that leaves the cluster finishes what it has, if somebody has given it
+ * something, and then ends as if its job was done. Others stay: what they serve may be
+ * needed, and nobody has said that it is not. */
+void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__cluster_removed *body = mu__body(msg);
+    struct job_stop *stop = &job->stop;
+
+    if (!body->own || strcmp(job->config.type, "worker") != 0 || job->done ||
+        stop->active)
+        return;
+    stop->active = true;
+    (void)snprintf(stop->by, sizeof stop->by, "its cluster");
+    (void)snprintf(stop->reason, sizeof stop->reason, "this task is not in it any more");
+    if (!begin_drain(ctx, job))
+        finish_stop(ctx, job, "");
+}
+
 /* ---- passing on ---- */
 
 static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *relay)

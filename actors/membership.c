@@ -220,6 +220,11 @@ uint32_t mu__membership_know(struct mu__membership *members, uint32_t index)
     return number != 0 ? number : new_number(members, index);
 }
 
+uint32_t mu__membership_find(const struct mu__membership *members, uint32_t index)
+{
+    return map_get(&members->by_index, (uint64_t)index + 1);
+}
+
 void mu__membership_forget(struct mu__membership *members, uint32_t number)
 {
     uint64_t key = (uint64_t)members->workers[number].index + 1;

@@ -64,6 +64,9 @@ void mu__membership_done(struct mu__membership *members);
  * out of memory. */
 uint32_t mu__membership_know(struct mu__membership *members, uint32_t index);
 
+/* The same of one that is known already; 0 when it is not. */
+uint32_t mu__membership_find(const struct mu__membership *members, uint32_t index);
+
 /* One that is away is not expected back: its number may be given to another. */
 void mu__membership_forget(struct mu__membership *members, uint32_t number);
 

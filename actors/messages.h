@@ -16,7 +16,8 @@ enum mu__actor_number {
     MU__JOB = 6,            /* on every node: learns that the job is done */
     MU__EFFECTS = 7,        /* on every node: sends its runs' writes to the servers */
     MU__COORDINATION = 8,   /* on the tasks that may host the coordination service */
-    MU__AGENT = 9           /* on every node: its side of that service */
+    MU__AGENT = 9,          /* on every node: its side of that service */
+    MU__PEERS = 10          /* on every node: says whom it reaches, and whom not */
 };
 
 enum {
@@ -35,7 +36,9 @@ enum {
     MU__TASKS_TEXT_MAX = 1 << 16,   /* a set of tasks: see task_set.h */
     MU__TASKS_CONTENT_MAX = 1 << 26,    /* what is told about tasks */
     MU__DEVICES_MAX = 1 << 16,      /* what a task says about its machine */
-    MU__CLUSTER_TEXT_MAX = 1 << 20
+    MU__CLUSTER_TEXT_MAX = 1 << 20,
+    MU__PEERS_CONTENT_MAX = 1 << 24,    /* what a node says about its links */
+    MU__ADDRESS_MAX = 319           /* of a task, as a url */
 };
 
 /* What a closure is asked for; SCHEDULE and RUN have them in `flags`. */
@@ -646,6 +649,42 @@ enum mu__put_flag {
     F(S, REQUIRED, u32, index, 0)                                           \
     F(S, OPTIONAL, value, config, 1 << 20)
 
+/* -- who reaches whom -- */
+
+/* Answered by PEERS_TOLD: a list of maps, see peers.h. */
+#define MU__PEERS_GET_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)
+
+#define MU__PEERS_TOLD_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, value, peers, MU__PEERS_CONTENT_MAX)
+
+/* -- the cluster changes: from a node to its own actors --
+ *
+ * `coordinated`: the task is one of those that barriers of all wait for. `own`: it is
+ * this node's. */
+#define MU__CLUSTER_ADDED_FIELDS(F, S)                                      \
+    F(S, REQUIRED, str, type, 15)                                           \
+    F(S, REQUIRED, u32, index, 0)                                           \
+    F(S, REQUIRED, str, address, MU__ADDRESS_MAX)                           \
+    F(S, REQUIRED, flag, coordinated, 0)                                    \
+    F(S, REQUIRED, flag, own, 0)
+
+#define MU__CLUSTER_REMOVED_FIELDS(F, S)                                    \
+    F(S, REQUIRED, str, type, 15)                                           \
+    F(S, REQUIRED, u32, index, 0)                                           \
+    F(S, REQUIRED, str, address, MU__ADDRESS_MAX)                           \
+    F(S, REQUIRED, flag, coordinated, 0)                                    \
+    F(S, REQUIRED, flag, own, 0)
+
+/* The address is the new one. */
+#define MU__CLUSTER_MOVED_FIELDS(F, S)                                      \
+    F(S, REQUIRED, str, type, 15)                                           \
+    F(S, REQUIRED, u32, index, 0)                                           \
+    F(S, REQUIRED, str, address, MU__ADDRESS_MAX)                           \
+    F(S, REQUIRED, flag, coordinated, 0)                                    \
+    F(S, REQUIRED, flag, own, 0)
+
 /* From the program to its own agent: a struct mu__key_request. */
 #define MU__KEY_ASK_FIELDS(F, S)                                            \
     F(S, REQUIRED, ptr, request, 0)
@@ -734,7 +773,12 @@ enum mu__put_flag {
     M(92, SERVER_STOP, server_stop, MU__SERVER_STOP_FIELDS, true)           \
     M(93, SERVER_STOPPED, server_stopped, MU__SERVER_STOPPED_FIELDS, true)  \
     M(94, CLUSTER_OFFER, cluster_offer, MU__CLUSTER_OFFER_FIELDS, true)     \
-    M(95, KEY_ASK, key_ask, MU__KEY_ASK_FIELDS, false)
+    M(95, KEY_ASK, key_ask, MU__KEY_ASK_FIELDS, false)                      \
+    M(96, CLUSTER_ADDED, cluster_added, MU__CLUSTER_ADDED_FIELDS, false)    \
+    M(97, CLUSTER_REMOVED, cluster_removed, MU__CLUSTER_REMOVED_FIELDS, false) \
+    M(98, CLUSTER_MOVED, cluster_moved, MU__CLUSTER_MOVED_FIELDS, false)        \
+    M(100, PEERS_GET, peers_get, MU__PEERS_GET_FIELDS, true)                \
+    M(101, PEERS_TOLD, peers_told, MU__PEERS_TOLD_FIELDS, true)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,

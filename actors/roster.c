@@ -176,6 +176,14 @@ static bool make_room(struct mu__roster *roster)
     return true;
 }
 
+/* What is not one of the coordinated jobs shares nobody's fate. */
+static bool is_recoverable(const struct mu__roster *roster,
+                           const struct mu__roster_task *task)
+{
+    return !task->coordinated || roster->all_recoverable ||
+           mu__task_set_has(&roster->recoverable, task->type, 0);
+}
+
 static void name_task(struct mu__roster *roster, struct mu__roster_task *task,
                       const char *type, uint32_t index)
 {
@@ -183,9 +191,7 @@ static void name_task(struct mu__roster *roster, struct mu__roster_task *task,
     (void)snprintf(task->name, sizeof task->name, "/job:%s/task:%" PRIu32, task->type,
                    index);
     task->index = index;
-    /* What is not one of the coordinated jobs shares nobody's fate. */
-    task->recoverable = !task->coordinated || roster->all_recoverable ||
-                        mu__task_set_has(&roster->recoverable, type, 0);
+    task->recoverable = is_recoverable(roster, task);
 }
 
 static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
@@ -244,6 +250,40 @@ struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *ty
 static void changed(struct mu__roster *roster, struct mu__roster_task *task)
 {
     task->version = ++roster->version;
+}
+
+void mu__roster_coordinate(struct mu__roster *roster, struct mu__roster_task *task,
+                           bool coordinated)
+{
+    bool is_connected = task->state == MU__TASK_CONNECTED;
+
+    if (task->coordinated == coordinated)
+        return;
+    task->coordinated = coordinated;
+    task->recoverable = is_recoverable(roster, task);
+    if (coordinated) {
+        roster->coordinated++;
+        roster->connected += is_connected;
+    } else {
+        roster->coordinated--;
+        roster->connected -= is_connected;
+    }
+    changed(roster, task);
+}
+
+int mu__roster_coordinated(const struct mu__roster *roster, struct mu__task_set *ret_set)
+{
+    struct mu__task_set set = {0};
+    int rv = 0;
+
+    for (uint32_t i = 0; rv == 0 && i < roster->count; i++)
+        if (roster->tasks[i]->coordinated)
+            rv = mu__task_set_add(&set, roster->tasks[i]->type, roster->tasks[i]->index);
+    if (rv != 0)
+        mu__task_set_done(&set);
+    else
+        *ret_set = set;
+    return rv;
 }
 
 void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,

@@ -9,6 +9,7 @@
 /* What it hears. */
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
@@ -27,8 +28,11 @@ static const struct mu__handler handlers[] = {
     {MU__STATUS_GET, mu__sup_on_status_get},
     {MU__STATUS, mu__sup_on_status},
     {MU__CALL, mu__sup_on_call},
+    {MU__CLUSTER_ADDED, mu__sup_on_cluster_added},
+    {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
     {MU__TIMER, on_timer},
 };
 
@@ -232,6 +236,14 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             mu__sup_forget_client(ctx, s, &s->clients[i]);
     if (worker != NULL)
         mu__sup_lose_worker(ctx, s, worker);
+}
+
+/* Whoever waits for a link says why it is not up; this actor waits for none. */
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
 }
 
 /* ---- Timers ---- */

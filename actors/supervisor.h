@@ -2,7 +2,7 @@
  *
  * Hears:  SCHEDULE, CANCEL_ALL, STATUS_GET, REPORT from clients; REGISTER and RESULT from
  *         workers; STATUS from parameter servers; CALL from the chief's own program; node
- *         news; its timer
+ *         news; CLUSTER_ADDED and CLUSTER_REMOVED of workers; its timer
  * Says:   RUN and CANCEL to workers; RESOLVED and STATUS to clients; STATUS_GET to
  *         servers
  * Owns:   every closure from SCHEDULE to RESOLVED

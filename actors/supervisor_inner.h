@@ -334,9 +334,18 @@ void mu__sup_adapt_window(struct supervisor *s, struct mu__member_worker *worker
 
 void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* A closure whose worker was lost: cancelled, given up, or back to the front. */
+/* How a worker goes. */
+enum mu__loss {
+    MU__LOSS,           /* its link is down */
+    MU__LOSS_DRAINED,   /* the same, and it was to leave */
+    MU__LOSS_REMOVED    /* it is not in the cluster any more */
+};
+
+/* A closure whose worker was lost: cancelled, given up, or back to the front. That a
+ * worker was removed is not held against its closures. */
 void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
-                       struct mu__closure *closure, uint32_t index);
+                       struct mu__closure *closure, uint32_t index,
+                       enum mu__loss loss);
 
 /* The next of a closure's times: to be called when one of them has changed. */
 void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure);
@@ -356,7 +365,9 @@ void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
-                         struct mu__member_worker *worker);
+                         const struct mu__member_worker *worker);
+void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 
 /* "/job:worker/task:1" */

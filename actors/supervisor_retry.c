@@ -230,7 +230,8 @@ static bool promote_backup(struct supervisor *s, struct mu__closure *closure)
 }
 
 void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
-                       struct mu__closure *closure, uint32_t index)
+                       struct mu__closure *closure, uint32_t index,
+                       enum mu__loss loss)
 {
     struct mu__view name = mu__names_view(&s->functions, closure->function);
     char task[MU__TASK_NAME_MAX + 1];
@@ -239,6 +240,11 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
 
     if (promote_backup(s, closure))
         return;
+    if (loss == MU__LOSS_REMOVED) {
+        outcome.message = mu__view_str("its worker was removed from the cluster");
+        retry(ctx, s, closure, &outcome, 0);
+        return;
+    }
     if (closure->crashes < UINT8_MAX)
         closure->crashes++;
     mu__sup_worker_task(task, sizeof task, index);

@@ -135,20 +135,32 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
                                        timer_token(TIMER_STATION, number));
 }
 
-static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count, bool is_left)
+static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count,
+                     enum mu__loss loss)
 {
-    if (is_left)
+    static const struct {
+        enum mu__log_level level;
+        const char *how;
+    } words[] = {
+        [MU__LOSS] = {MU__LOG_WARN, "is lost"},
+        [MU__LOSS_DRAINED] = {MU__LOG_WARN, "is lost"},
+        [MU__LOSS_REMOVED] = {MU__LOG_INFO, "was removed from the cluster"},
+    };
+
+    if (count == 0 && loss == MU__LOSS_DRAINED)
         mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
                 " has left, with nothing in flight", index);
     else if (count == 0)
         mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
-                " is lost; nothing was in flight", index);
+                " %s; nothing was in flight", index, words[loss].how);
     else if (count == 1)
-        mu__log(ctx, MU__LOG_WARN, "/job:worker/task:%" PRIu32
-                " is lost with 1 closure in flight: it runs again elsewhere", index);
+        mu__log(ctx, words[loss].level, "/job:worker/task:%" PRIu32
+                " %s with 1 closure in flight: it runs again elsewhere", index,
+                words[loss].how);
     else
-        mu__log(ctx, MU__LOG_WARN, "/job:worker/task:%" PRIu32 " is lost with %" PRIu32
-                " closures in flight: they run again elsewhere", index, count);
+        mu__log(ctx, words[loss].level, "/job:worker/task:%" PRIu32 " %s with %" PRIu32
+                " closures in flight: they run again elsewhere", index, words[loss].how,
+                count);
 }
 
 static void answer_asker(struct mu__ctx *ctx, struct asker *asker, int code,
@@ -182,29 +194,59 @@ static void add_asker(struct mu__ctx *ctx, struct station *station, mu__pid pid,
     askers[DRAIN_ASKERS_MAX - 1] = (struct asker){pid, token};
 }
 
-/* A worker that was drained is not expected back, unless something waits for it alone. */
-static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                            bool is_drained)
+/* What only that worker may run fails. */
+static void fail_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                        const char *words)
 {
-    if (!is_drained || mu__closures_count(&s->closures, mu__list_pinned(number)) > 0) {
-        mu__sup_await_worker(ctx, s, number);
-        return;
-    }
+    uint32_t list = mu__list_pinned(number);
+    struct mu__closure *closure;
+
+    while ((closure = mu__closures_first(&s->closures, list)) != NULL)
+        mu__sup_resolve_words(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, words);
+}
+
+/* Nobody waits for it: it is away, and its number may be another one's. */
+static void forget(struct supervisor *s, uint32_t number)
+{
     s->stations[number].lost_ms = 0;
+    s->stations[number].was_here = false;
     mu__membership_forget(&s->members, number);
 }
 
-void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
-                         struct mu__member_worker *worker)
+static void forget_removed(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    char words[256];
+
+    (void)snprintf(words, sizeof words, "the closure is for /job:worker/task:%" PRIu32
+                   " alone, which was removed from the cluster",
+                   s->members.workers[number].index);
+    fail_pinned(ctx, s, number, words);
+    forget(s, number);
+}
+
+/* A worker that was drained is not expected back, unless something waits for it alone. */
+static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            enum mu__loss loss)
+{
+    if (loss == MU__LOSS_REMOVED)
+        forget_removed(ctx, s, number);
+    else if (loss == MU__LOSS ||
+             mu__closures_count(&s->closures, mu__list_pinned(number)) > 0)
+        mu__sup_await_worker(ctx, s, number);
+    else
+        forget(s, number);
+}
+
+static void lose(struct mu__ctx *ctx, struct supervisor *s,
+                 const struct mu__member_worker *worker, enum mu__loss loss)
 {
     const struct mu__member_worker lost = *worker;
     uint32_t list = mu__list_in_flight(lost.number);
     struct station *station = &s->stations[lost.number];
-    bool is_drained = (lost.holds & MU__HOLD_DRAIN) != 0;
-    bool is_left = is_drained && mu__closures_count(&s->closures, list) == 0;
+    uint32_t count = mu__closures_count(&s->closures, list);
     struct mu__closure *closure;
 
-    s->workers_lost += !is_left;
+    s->workers_lost += loss == MU__LOSS || (loss == MU__LOSS_DRAINED && count > 0);
     mu__membership_remove(&s->members, lost.number);
     if (s->reserved == lost.number)
         s->reserved = 0;
@@ -213,23 +255,29 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
     station->orphans_count = 0;
     station->builds_left = 0;
     mu__sup_inputs_lost(ctx, s, lost.number);
-    log_lost(ctx, lost.index, mu__closures_count(&s->closures, list), is_left);
+    log_lost(ctx, lost.index, count, loss);
     mu__sup_backups_lost(s, lost.number);
     /* From the last one on, so that at the queue's front they keep their order. */
     while ((closure = mu__closures_last(&s->closures, list)) != NULL)
-        mu__sup_take_back(ctx, s, closure, lost.index);
-    await_or_forget(ctx, s, lost.number, is_drained);
-    if (is_drained)
+        mu__sup_take_back(ctx, s, closure, lost.index, loss);
+    await_or_forget(ctx, s, lost.number, loss);
+    if ((lost.holds & MU__HOLD_DRAIN) != 0)
         has_left(ctx, s, lost.number);
     mu__sup_dispatch(ctx, s);
+}
+
+void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
+                         const struct mu__member_worker *worker)
+{
+    bool is_drained = (worker->holds & MU__HOLD_DRAIN) != 0;
+
+    lose(ctx, s, worker, is_drained ? MU__LOSS_DRAINED : MU__LOSS);
 }
 
 /* It was waited for long enough: everybody is told, and what only it may run fails. */
 static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    struct station *station = &s->stations[number];
-    uint32_t list = mu__list_pinned(number);
-    struct mu__closure *closure;
+    const struct station *station = &s->stations[number];
     char task[MU__TASK_NAME_MAX + 1];
     char words[256];
 
@@ -240,10 +288,8 @@ static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
     mu__sup_fault(ctx, s, -MU_EUNAVAILABLE, MU_ERROR_WORKER, task, words);
     (void)snprintf(words, sizeof words, "the closure is for %s alone, which has not come "
                    "within %" PRIu64 " ms", task, s->config.recovery_ms);
-    while ((closure = mu__closures_first(&s->closures, list)) != NULL)
-        mu__sup_resolve_words(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, words);
-    station->lost_ms = 0;
-    mu__membership_forget(&s->members, number);
+    fail_pinned(ctx, s, number, words);
+    forget(s, number);
 }
 
 void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
@@ -363,4 +409,46 @@ void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t nod
     if (mu__send(ctx, (mu__pid){node, MU__PS}, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "a parameter server was not told whose effects it may "
                 "apply");
+}
+
+/* ---- The cluster changes ---- */
+
+/* It is waited for as those are that were listed when the job began: without a limit,
+ * until it has been there. */
+void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__cluster_added *body = mu__body(msg);
+    uint32_t number;
+
+    if (!mu__view_is(body->type, "worker") ||
+        mu__membership_find(&s->members, body->index) != 0)
+        return;
+    number = mu__membership_know(&s->members, body->index);
+    if (number == 0 || !mu__sup_need_station(s, number)) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: /job:worker/task:%" PRIu32
+                " is not waited for", body->index);
+        if (number != 0)
+            mu__membership_forget(&s->members, number);
+        return;
+    }
+    s->stations[number].lost_ms = mu__now_ms(ctx);
+}
+
+/* The links hang up on it: whatever it still says is not heard. */
+void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__cluster_removed *body = mu__body(msg);
+    uint32_t number = mu__membership_find(&s->members, body->index);
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    if (!mu__view_is(body->type, "worker") || number == 0)
+        return;
+    if (worker != NULL) {
+        lose(ctx, s, worker, MU__LOSS_REMOVED);
+        return;
+    }
+    stop_timer(ctx, &s->stations[number]);
+    forget_removed(ctx, s, number);
 }

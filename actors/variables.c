@@ -27,6 +27,8 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
+static void on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
     {MU__VAR_OPENED, on_opened},
@@ -36,6 +38,7 @@ static const struct mu__handler handlers[] = {
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
     {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__CLUSTER_MOVED, on_cluster_moved},
 };
 
 enum {
@@ -1445,6 +1448,25 @@ static int learn_own(struct mu__ctx *ctx, struct variables *v,
     v->servers[options->index].up = true;
     v->servers[options->index].node = MU__NODE_SELF;
     return 0;
+}
+
+/* Only messages have the address: the links know where to dial. */
+static void on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct variables *v = state;
+    const struct mu__cluster_moved *body = mu__body(msg);
+    char *address;
+
+    if (!mu__view_is(body->type, "ps") || body->index >= v->servers_count)
+        return;
+    address = strndup(body->address.data, body->address.size);
+    if (address == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: messages have the former address of "
+                "/job:ps/task:%" PRIu32, body->index);
+        return;
+    }
+    free(v->servers[body->index].address);
+    v->servers[body->index].address = address;
 }
 
 static int learn_addresses(struct mu__ctx *ctx, struct variables *v,

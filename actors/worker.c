@@ -20,6 +20,7 @@ static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__RUN, on_run},
@@ -33,6 +34,7 @@ static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
 };
 
 /* What it remembers. Inputs below LATE_BYTES come in the order in which they were sent:
@@ -860,6 +862,14 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         run_free(ctx, w, run);
     }
     mu__kept_drop_owner(&w->kept, body->node);
+}
+
+/* Whoever waits for a link says why it is not up; this actor waits for none. */
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
 }
 
 /* ---- life ---- */

@@ -35,7 +35,9 @@ enum cmd_verb_bit {
     CMD_TASKS = 8192,
     CMD_DEVICES = 16384,
     CMD_PREEMPT = 32768,
-    CMD_STOP = 65536
+    CMD_STOP = 65536,
+    CMD_RESOLVE = 131072,
+    CMD_CHECK = 262144
 };
 
 struct cmd_verb {
@@ -66,6 +68,8 @@ int cmd_tasks(struct cmd_options *options);
 int cmd_devices(struct cmd_options *options);
 int cmd_preempt(struct cmd_options *options);
 int cmd_stop(struct cmd_options *options);
+int cmd_resolve(struct cmd_options *options);
+int cmd_check(struct cmd_options *options);
 
 /* The verbs, ended by one without a name (cmd_help.c). */
 extern const struct cmd_verb cmd_verbs[];

@@ -1,5 +1,6 @@
 #include "node/cmd.h"
 #include "node/cmd_options.h"
+#include "node/cmd_resolve.h"
 #include "resolver/text.h"
 
 #include <stdio.h>
@@ -120,6 +121,27 @@ const struct cmd_verb cmd_verbs[] = {
      "programs stop at: one more than the largest that any of them has reached.\n",
      "  muster preempt \"rack 7 is moved\" --grace-ms 30000 --cluster @cluster.json\n",
      "REASON"},
+    {"resolve", CMD_RESOLVE, cmd_resolve, "say who is in the cluster, and by whom",
+     "Asks the resolver for the cluster, and which task of it this is, and prints that.\n"
+     "--explain says which sources were tried, what they were asked, and with what\n"
+     "result. -o TF_CONFIG prints one line to export. --watch goes on, and prints each\n"
+     "change, until Ctrl-C. What is tried again is said on standard error.\n",
+     "  muster resolve --explain\n"
+     "  muster resolve --resolver slurm --resolver-set jobs=ps=2,worker=* -o json\n"
+     "  export TF_CONFIG=\"$(muster resolve -o TF_CONFIG)\"\n"
+     "  muster resolve --list\n",
+     NULL},
+    {"check", CMD_CHECK, cmd_check, "look for what is wrong with a cluster",
+     "Says all that is wrong or strange about a configuration, what each task does and\n"
+     "whom it dials; then tries each address from here: does its name resolve, does\n"
+     "something answer, is it muster, is it the right task of the right cluster? Those\n"
+     "that answer are asked whom they reach. A running cluster is not disturbed. The\n"
+     "exit code is 0 only if all is well: 2 when the configuration is wrong, 4 when a\n"
+     "task does not answer, 1 for the rest.\n",
+     "  muster check --cluster @cluster.json\n"
+     "  muster check --cluster @cluster.json --task worker:1 --wait-ms 1000 -o json\n"
+     "  muster check --resolver dns --resolver-set name=muster.local\n",
+     NULL},
     {"version", CMD_VERSION, cmd_version, "print the version",
      "Prints the version of muster.\n", "  muster version -o json\n", NULL},
     {0},
@@ -269,6 +291,7 @@ static void help_all(void)
     (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
                  "  muster help exit-codes    how muster's processes end\n"
                  "  muster help flags         all flags and variables, as a table\n"
+                 "  muster help resolvers     who can say what the cluster is\n"
                  "\nexamples:\n");
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
         (void)printf("%s", verb->examples);
@@ -348,9 +371,29 @@ static void help_flags(void)
     }
 }
 
+/* The tables that documents have, too. */
+static bool help_table(const char *topic)
+{
+    static const struct {
+        const char *topic;
+        void (*print)(void);
+    } tables[] = {
+        {"exit-codes", help_exit_codes},
+        {"flags", help_flags},
+        {"resolvers", resolve_help},
+    };
+
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        if (strcmp(topic, tables[i].topic) == 0) {
+            tables[i].print();
+            return true;
+        }
+    return false;
+}
+
 int cmd_help(const char *topic)
 {
-    const char *topics[CMD_WORDS_MAX] = {"exit-codes", "flags"};
+    const char *topics[CMD_WORDS_MAX + 1] = {"exit-codes", "flags", "resolvers"};
     const char *near;
 
     if (topic == NULL) {
@@ -366,11 +409,9 @@ int cmd_help(const char *topic)
         help_group(topic);
         return CMD_FINE;
     }
-    if (strcmp(topic, "exit-codes") == 0 || strcmp(topic, "flags") == 0) {
-        (topic[0] == 'e' ? help_exit_codes : help_flags)();
+    if (help_table(topic))
         return CMD_FINE;
-    }
-    cmd_verb_words(topics + 2);
+    cmd_verb_words(topics + 3);
     near = cmd_nearest(topic, topics);
     (void)fprintf(stderr, "muster help: no topic \"%.40s\"%s%s%s\n", topic,
                   near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,

@@ -590,7 +590,7 @@ int cmd_node(struct cmd_options *options)
         cmd_log_say(&task.log, MU_LOG_ERROR, task.name, "%s", error.message);
     else
         code = run_node(&task);
-    mu_cluster_free(task.spec.cluster);
+    cmd_spec_done(&task.spec);
     mu__server_offered_done(&task.offered);
     cmd_log_close(&task.log);
     return code;

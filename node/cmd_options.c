@@ -15,44 +15,67 @@
     (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR)
 #define SERVICE_ASKERS (KV | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT)
 #define ASKERS (CHIEF_ASKERS | SERVICE_ASKERS)
+#define FINDERS (CMD_NODE | ASKERS | CMD_RESOLVE | CMD_CHECK)
 #define OPTION(name) &mu__options[MU__OPTION_##name]
 
 const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_CLUSTER] = {
         .name = "cluster", .variable = "MUSTER_CLUSTER", .kind = CMD_TEXT,
-        .verbs = CMD_NODE | ASKERS, .word = "SPEC",
+        .verbs = FINDERS, .word = "SPEC",
         .help = "the cluster as JSON, {\"worker\": [\"host:port\"]}, or the file it is "
-                "in (FILE or @FILE); without it TF_CONFIG says it",
+                "in (FILE or @FILE); without it a resolver says it",
     },
     [CMD_FLAG_TASK] = {
-        .name = "task", .variable = "MUSTER_TASK", .kind = CMD_TEXT, .verbs = CMD_NODE,
-        .word = "TYPE:INDEX",
-        .help = "which task this is, \"worker:1\"; without it TF_CONFIG says it",
+        .name = "task", .variable = "MUSTER_TASK", .kind = CMD_TEXT,
+        .verbs = CMD_NODE | CMD_RESOLVE | CMD_CHECK, .word = "TYPE:INDEX",
+        .help = "which task this is, \"worker:1\"; without it a resolver says it",
     },
     [CMD_FLAG_TYPE] = {
-        .name = "type", .variable = "MUSTER_TYPE", .kind = CMD_TEXT, .verbs = CMD_NODE,
-        .word = "TYPE",
+        .name = "type", .variable = "MUSTER_TYPE", .kind = CMD_TEXT,
+        .verbs = CMD_NODE | CMD_RESOLVE | CMD_CHECK, .word = "TYPE",
         .help = "the task's type alone: chief, worker, ps, evaluator or client",
     },
     [CMD_FLAG_INDEX] = {
         .name = "index", .variable = "MUSTER_INDEX", .kind = CMD_NUMBER,
-        .verbs = CMD_NODE, .word = "N", .initial = "0", .high = 999999,
+        .verbs = CMD_NODE | CMD_RESOLVE | CMD_CHECK, .word = "N", .initial = "0",
+        .high = 999999,
         .help = "the task's index, beside --type",
+    },
+    [CMD_FLAG_RESOLVER] = {
+        .name = "resolver", .variable = "MUSTER_RESOLVER", .kind = CMD_LIST,
+        .verbs = FINDERS, .word = "NAME", .initial = "auto",
+        .help = "who says what the cluster is, and which task this is, where --cluster "
+                "and --task do not: `muster resolve --list` has their names; auto: the "
+                "first one that recognises this place, TF_CONFIG before all others; may "
+                "be repeated: their union",
+    },
+    [CMD_FLAG_RESOLVER_SET] = {
+        .name = "resolver-set", .variable = "MUSTER_RESOLVER_SET", .kind = CMD_LIST,
+        .verbs = FINDERS, .word = "SETTING=VALUE",
+        .help = "a setting of the resolver, \"port=8888\"; NAME.SETTING=VALUE where there "
+                "are several, or auto; may be repeated",
+    },
+    [CMD_FLAG_RESOLVE_MS] = {
+        .name = "resolve-ms", .option = OPTION(RESOLVE_MS), .kind = CMD_NUMBER,
+        .verbs = FINDERS, .word = "MS",
+        .help = "how long to wait for what a resolver asks, and for tasks that are not "
+                "known yet; 0: each is asked once. Verbs other than node wait 10000 at "
+                "most unless it is given",
     },
     [CMD_FLAG_CLUSTER_NAME] = {
         .name = "cluster-name", .option = OPTION(CLUSTER_NAME), .kind = CMD_TEXT,
-        .verbs = NODES | ASKERS, .word = "NAME",
+        .verbs = NODES | ASKERS | CMD_CHECK, .word = "NAME",
         .help = "nodes of a cluster with another name are refused",
     },
     [CMD_FLAG_BIND] = {
         .name = "bind", .variable = "MUSTER_BIND", .kind = CMD_TEXT,
-        .verbs = CMD_NODE | ASKERS, .word = "URL",
+        .verbs = CMD_NODE | ASKERS | CMD_CHECK, .word = "URL",
         .help = "where to listen, \"tcp://0.0.0.0:4000\"; without it the task's own "
                 "address",
     },
     [CMD_FLAG_ADVERTISE] = {
         .name = "advertise", .variable = "MUSTER_ADVERTISE", .kind = CMD_TEXT,
-        .verbs = CMD_NODE | ASKERS, .word = "URL",
+        .verbs = CMD_NODE | ASKERS | CMD_CHECK, .word = "URL",
         .help = "where the others reach this task, if that is not its own address",
     },
     [CMD_FLAG_THREADS] = {
@@ -172,7 +195,7 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_SERVICE_HOSTS] = {
         .name = "service-hosts", .option = OPTION(SERVICE_HOSTS), .kind = CMD_TEXT,
-        .verbs = NODES | SERVICE_ASKERS, .word = "TASKS",
+        .verbs = NODES | SERVICE_ASKERS | CMD_CHECK, .word = "TASKS",
         .help = "who may host the coordination service, \"chief:0\" or \"ps:0-1\", the "
                 "same for all tasks; none: there is no service; without it chief 0, or "
                 "else ps 0, or else worker 0",
@@ -349,6 +372,32 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .verbs = CMD_TASKS, .word = "0|1", .initial = "0", .high = 1,
         .help = "go on, and print each change",
     },
+    [CMD_FLAG_LIST] = {
+        .name = "list", .variable = "MUSTER_RESOLVE_LIST", .kind = CMD_SWITCH,
+        .verbs = CMD_RESOLVE, .word = "0|1", .initial = "0", .high = 1,
+        .help = "only list the resolvers and their settings",
+    },
+    [CMD_FLAG_EXPLAIN] = {
+        .name = "explain", .variable = "MUSTER_RESOLVE_EXPLAIN", .kind = CMD_SWITCH,
+        .verbs = CMD_RESOLVE, .word = "0|1", .initial = "0", .high = 1,
+        .help = "say which sources were tried, what they were asked, with what result",
+    },
+    [CMD_FLAG_RESOLVE_WATCH] = {
+        .name = "watch", .variable = "MUSTER_RESOLVE_WATCH", .kind = CMD_SWITCH,
+        .verbs = CMD_RESOLVE, .word = "0|1", .initial = "0", .high = 1,
+        .help = "go on, and print each change as a line",
+    },
+    [CMD_FLAG_RESOLVE_OUTPUT] = {
+        .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
+        .verbs = CMD_RESOLVE, .word = "FORMAT", .initial = "text",
+        .choices = "text|json|TF_CONFIG",
+        .help = "what is printed: text, JSON, or what TF_CONFIG would be, in one line",
+    },
+    [CMD_FLAG_WAIT_MS] = {
+        .name = "wait-ms", .variable = "MUSTER_CHECK_WAIT_MS", .kind = CMD_NUMBER,
+        .verbs = CMD_CHECK, .word = "MS", .initial = "5000", .low = 1, .high = 3600000,
+        .help = "how long each task has to answer",
+    },
     [CMD_FLAG_LIMIT_MS] = {
         .name = "limit-ms", .variable = "MUSTER_LIMIT_MS", .kind = CMD_NUMBER,
         .verbs = ASKERS, .word = "MS", .initial = "5000", .low = 1, .high = 86400000,
@@ -358,24 +407,25 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_LOG_LEVEL] = {
         .name = "log-level", .variable = "MUSTER_LOG_LEVEL", .kind = CMD_CHOICE,
-        .verbs = NODES | ASKERS, .word = "LEVEL", .initial = "info",
+        .verbs = NODES | ASKERS | CMD_CHECK, .word = "LEVEL", .initial = "info",
         .choices = "error|warn|info|debug",
         .help = "the least grave lines to log; verbs that ask log errors alone unless "
                 "they are told",
     },
     [CMD_FLAG_LOG_FORMAT] = {
         .name = "log-format", .variable = "MUSTER_LOG_FORMAT", .kind = CMD_CHOICE,
-        .verbs = NODES | ASKERS, .word = "FORMAT", .initial = "text",
+        .verbs = NODES | ASKERS | CMD_CHECK, .word = "FORMAT", .initial = "text",
         .choices = "text|json", .help = "lines for people, or one JSON object a line",
     },
     [CMD_FLAG_LOG_FILE] = {
         .name = "log-file", .variable = "MUSTER_LOG_FILE", .kind = CMD_TEXT,
-        .verbs = NODES | ASKERS, .word = "FILE",
+        .verbs = NODES | ASKERS | CMD_CHECK, .word = "FILE",
         .help = "append the log to a file; without it to standard error",
     },
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
-        .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_STOP | CMD_VERSION | SERVICE_ASKERS,
+        .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_STOP | CMD_VERSION | CMD_CHECK |
+                 SERVICE_ASKERS,
         .word = "FORMAT",
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",

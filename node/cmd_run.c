@@ -180,6 +180,7 @@ static void write_status(struct run *run)
 static const char *const own_variables[] = {
     "TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK",      "MUSTER_TYPE",
     "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_PROGRESS",
+    "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET",
 };
 
 static bool is_own_variable(const char *entry)

@@ -1,5 +1,6 @@
 #include "node/cmd_spec.h"
 
+#include "node/cmd_resolver.h"
 #include "resolver/cluster.h"
 #include "resolver/json.h"
 #include "resolver/text.h"
@@ -36,49 +37,115 @@ static int read_file(const char *path, const char *origin, mu_error *error,
     return 0;
 }
 
-static int cluster_of_flag(const struct cmd_options *options, mu_error *error,
-                           mu_cluster **ret_cluster)
+/* The text of --cluster, or of the file that it names. */
+static int text_of_flag(const struct cmd_options *options, mu_error *error,
+                        struct cmd_spec_text *ret_text)
 {
     const char *text = cmd_text(options, CMD_FLAG_CLUSTER);
     const char *path = text + (text[0] == '@');
-    char origin[64];
-    char *content = NULL;
-    size_t size = 0;
+    struct cmd_spec_text found = {.text = text, .size = strlen(text)};
     int rv;
 
-    (void)cmd_origin(options, CMD_FLAG_CLUSTER, origin, sizeof origin);
-    if (text[strspn(text, " \t\r\n")] == '{')
-        return mu_cluster_parse(text, strlen(text), origin, error, ret_cluster);
-    rv = read_file(path, origin, error, &content, &size);
-    if (rv != 0)
-        return rv;
-    rv = mu_cluster_parse(content, size, path, error, ret_cluster);
-    free(content);
-    return rv;
-}
-
-static int read_tf_config(mu_error *error, mu_tf_config *ret_config)
-{
-    const char *text = getenv("TF_CONFIG");
-
-    if (text != NULL && text[0] != '\0')
-        return mu_tf_config_parse(text, strlen(text), error, ret_config);
-    *ret_config = (mu_tf_config){.task_index = -1};
+    (void)cmd_origin(options, CMD_FLAG_CLUSTER, found.source, sizeof found.source);
+    if (text[strspn(text, " \t\r\n")] != '{') {
+        rv = read_file(path, found.source, error, &found.content, &found.size);
+        if (rv != 0)
+            return rv;
+        found.text = found.content;
+        (void)snprintf(found.source, sizeof found.source, "%.63s", path);
+    }
+    *ret_text = found;
     return 0;
 }
 
-int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
-                     mu_cluster **ret_cluster)
+static int cluster_of_flag(const struct cmd_options *options, mu_error *error,
+                           mu_cluster **ret_cluster)
 {
-    mu_tf_config config;
-    int rv;
+    struct cmd_spec_text text;
+    int rv = text_of_flag(options, error, &text);
+
+    if (rv != 0)
+        return rv;
+    rv = mu_cluster_parse(text.text, text.size, text.source, error, ret_cluster);
+    free(text.content);
+    return rv;
+}
+
+/* NULL when it is not set, or does not count since a resolver was asked for. */
+static const char *tf_config(const struct cmd_options *options)
+{
+    const char *text = getenv("TF_CONFIG");
+
+    return text == NULL || text[0] == '\0' || cmd_resolver_is_asked(options) ? NULL
+                                                                            : text;
+}
+
+int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
+                  struct cmd_spec_text *ret_text)
+{
+    const char *text = tf_config(options);
 
     if (cmd_text(options, CMD_FLAG_CLUSTER) != NULL)
-        return cluster_of_flag(options, ret_error, ret_cluster);
-    rv = read_tf_config(ret_error, &config);
-    if (rv == 0)
-        *ret_cluster = config.cluster;
-    return rv;
+        return text_of_flag(options, ret_error, ret_text);
+    *ret_text = (struct cmd_spec_text){.text = text, .is_tf_config = true};
+    if (text != NULL) {
+        ret_text->size = strlen(text);
+        (void)snprintf(ret_text->source, sizeof ret_text->source, "TF_CONFIG");
+    }
+    return 0;
+}
+
+/* ---- what is not said by flags ---- */
+
+static int ask_tf_config(const char *text, mu_error *error, mu_resolution *ret_found)
+{
+    mu_tf_config config;
+    int rv = mu_tf_config_parse(text, strlen(text), error, &config);
+
+    if (rv != 0)
+        return rv;
+    mu_resolution_init(ret_found);
+    ret_found->cluster = config.cluster;
+    ret_found->task_index = config.task_index;
+    memcpy(ret_found->task_type, config.task_type, sizeof ret_found->task_type);
+    memcpy(ret_found->rpc_layer, config.rpc_layer, sizeof ret_found->rpc_layer);
+    memcpy(ret_found->environment, config.environment, sizeof ret_found->environment);
+    (void)snprintf(ret_found->master, sizeof ret_found->master, "%s",
+                   config.session_master);
+    (void)snprintf(ret_found->source, sizeof ret_found->source, "TF_CONFIG");
+    return 0;
+}
+
+/* Nobody recognises this place: that is an answer, unless somebody was asked by name. */
+static int ask_resolver(const struct cmd_options *options, mu_error *error,
+                        mu_resolution *ret_found)
+{
+    mu_resolver *resolver;
+    int rv = cmd_resolver_open(options, error, &resolver);
+
+    if (rv != 0)
+        return rv;
+    mu_resolution_init(ret_found);
+    rv = mu_resolver_resolve(resolver, cmd_resolver_limit(options), error, ret_found);
+    mu_resolver_free(resolver);
+    return rv == -MU_ENOTFOUND && !cmd_resolver_is_asked(options) ? 0 : rv;
+}
+
+/* Beside --address nothing is looked for that was not asked for. */
+static int ask_somebody(const struct cmd_options *options, mu_error *error,
+                        mu_resolution *ret_found)
+{
+    const char *text = tf_config(options);
+
+    if (text != NULL)
+        return ask_tf_config(text, error, ret_found);
+    if (!cmd_resolver_is_asked(options) &&
+        (options->values[CMD_FLAG_ADDRESS].text != NULL ||
+         cmd_text(options, CMD_FLAG_CLUSTER) != NULL)) {
+        mu_resolution_init(ret_found);
+        return 0;
+    }
+    return ask_resolver(options, error, ret_found);
 }
 
 /* ---- the task ---- */
@@ -122,8 +189,8 @@ static int read_task(struct cmd_spec *spec, const char *text, const char *origin
 
 /* What the flags say about the task; spec->type stays "" when they say nothing. The
  * command line's --type wins over the variable of --task, and the other way round. */
-static int task_of_flags(const struct cmd_options *options, struct cmd_spec *spec,
-                         mu_error *error)
+int cmd_spec_task(const struct cmd_options *options, mu_error *ret_error,
+                  struct cmd_spec *ret_spec)
 {
     const struct cmd_value *task = &options->values[CMD_FLAG_TASK];
     const struct cmd_value *type = &options->values[CMD_FLAG_TYPE];
@@ -133,22 +200,30 @@ static int task_of_flags(const struct cmd_options *options, struct cmd_spec *spe
 
     if (task->text != NULL && task->source >= type->source) {
         if (task->source == type->source)
-            return mu_error_set(error, -MU_EINVALID,
+            return mu_error_set(ret_error, -MU_EINVALID,
                                 "--task and --type say the same: expected one of them");
         (void)cmd_origin(options, CMD_FLAG_TASK, origin, sizeof origin);
-        return read_task(spec, task->text, origin, error);
+        return read_task(ret_spec, task->text, origin, ret_error);
     }
     if (type->text == NULL) {
         if (index->source == CMD_FROM_LINE)
-            return mu_error_set(error, -MU_EINVALID,
+            return mu_error_set(ret_error, -MU_EINVALID,
                                 "--index: expected --type beside it");
         return 0;
     }
-    rv = set_type(spec, type->text,
-                  cmd_origin(options, CMD_FLAG_TYPE, origin, sizeof origin), error);
+    rv = set_type(ret_spec, type->text,
+                  cmd_origin(options, CMD_FLAG_TYPE, origin, sizeof origin), ret_error);
     if (rv == 0)
-        spec->index = (int)index->number;
+        ret_spec->index = (int)index->number;
     return rv;
+}
+
+int cmd_spec_none(mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "there is no cluster: expected --cluster, or TF_CONFIG with a "
+                        "cluster, or another resolver: `muster resolve --explain` says "
+                        "what was tried");
 }
 
 static int check(const struct cmd_options *options, const struct cmd_spec *spec,
@@ -158,13 +233,11 @@ static int check(const struct cmd_options *options, const struct cmd_spec *spec,
     int rv;
 
     if (spec->cluster == NULL)
-        return mu_error_set(error, -MU_EINVALID,
-                            "there is no cluster: expected --cluster, or TF_CONFIG with "
-                            "a cluster");
+        return cmd_spec_none(error);
     if (spec->type[0] == '\0')
         return mu_error_set(error, -MU_EINVALID,
-                            "there is no task: expected --task, or TF_CONFIG with a "
-                            "task");
+                            "there is no task: expected --task, or TF_CONFIG (or another "
+                            "resolver) with a task");
     if (cmd_text(options, CMD_FLAG_BIND) != NULL &&
         mu__cluster_may_join(spec->cluster, spec->type, spec->index))
         return 0;
@@ -203,36 +276,86 @@ static int read_local(mu_error *error, struct cmd_spec *ret_spec)
     return 0;
 }
 
-/* TF_CONFIG is looked at only for what the flags leave open. */
-int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
+void cmd_spec_done(struct cmd_spec *spec)
+{
+    mu_cluster_free(spec->cluster);
+    mu_resolver_free(spec->resolver);
+    *spec = (struct cmd_spec){0};
+}
+
+/* Take what the flags leave open from what was found, and free the rest. */
+static void fill_in(struct cmd_spec *spec, mu_resolution *found)
+{
+    if (spec->cluster == NULL)
+        spec->cluster = found->cluster;
+    else
+        mu_cluster_free(found->cluster);
+    found->cluster = NULL;
+    if (spec->source[0] == '\0')
+        (void)snprintf(spec->source, sizeof spec->source, "%s", found->source);
+    if (spec->type[0] == '\0' && found->task_type[0] != '\0' && found->task_index >= 0) {
+        memcpy(spec->type, found->task_type, sizeof spec->type);
+        spec->index = found->task_index;
+    }
+    spec->found = *found;
+}
+
+/* A resolver is asked only for what the flags leave open. */
+int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec)
 {
     bool has_cluster = cmd_text(options, CMD_FLAG_CLUSTER) != NULL;
     struct cmd_spec spec = {0};
-    mu_tf_config config = {0};
+    mu_resolution found;
+    int rv = cmd_spec_task(options, ret_error, &spec);
+
+    mu_resolution_init(&found);
+    if (rv == 0 && has_cluster) {
+        rv = cluster_of_flag(options, ret_error, &spec.cluster);
+        (void)cmd_origin(options, CMD_FLAG_CLUSTER, spec.source, sizeof spec.source);
+    }
+    if (rv == 0 && (!has_cluster || spec.type[0] == '\0'))
+        rv = ask_somebody(options, ret_error, &found);
+    if (rv != 0) {
+        cmd_spec_done(&spec);
+        return rv;
+    }
+    fill_in(&spec, &found);
+    *ret_spec = spec;
+    return 0;
+}
+
+int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
+                     mu_cluster **ret_cluster)
+{
+    mu_resolution found;
+    int rv;
+
+    if (cmd_text(options, CMD_FLAG_CLUSTER) != NULL)
+        return cluster_of_flag(options, ret_error, ret_cluster);
+    mu_resolution_init(&found);
+    rv = ask_somebody(options, ret_error, &found);
+    if (rv == 0)
+        *ret_cluster = found.cluster;
+    return rv;
+}
+
+int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
+                  struct cmd_spec *ret_spec)
+{
+    struct cmd_spec spec;
     int rv;
 
     if (cmd_mode(options) == MU_MODE_LOCAL)
         return read_local(ret_error, ret_spec);
-    rv = task_of_flags(options, &spec, ret_error);
-    if (rv == 0 && has_cluster)
-        rv = cluster_of_flag(options, ret_error, &spec.cluster);
-    if (rv == 0 && (!has_cluster || spec.type[0] == '\0'))
-        rv = read_tf_config(ret_error, &config);
-    if (rv == 0 && !has_cluster)
-        spec.cluster = config.cluster;
-    else
-        mu_cluster_free(config.cluster);
-    if (rv == 0 && spec.type[0] == '\0') {
-        (void)snprintf(spec.type, sizeof spec.type, "%s", config.task_type);
-        spec.index = config.task_index;
-    }
+    rv = cmd_spec_find(options, ret_error, &spec);
+    if (rv != 0)
+        return rv;
     if (spec.type[0] == '\0' && cmd_mode(options) == MU_MODE_STANDALONE)
-        spec = (struct cmd_spec){.cluster = spec.cluster, .type = "client"};
-    if (rv == 0)
-        rv = check(options, &spec, ret_error);
+        (void)snprintf(spec.type, sizeof spec.type, "client");
+    rv = check(options, &spec, ret_error);
     if (rv != 0) {
-        mu_cluster_free(spec.cluster);
+        cmd_spec_done(&spec);
         return rv;
     }
     *ret_spec = spec;

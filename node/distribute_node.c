@@ -50,16 +50,21 @@ int mu__node_run_distributed(mu_node *node, mu_error *ret_error)
 {
     mu_distribute_options options = *node->distribute;
     mu_value *results = NULL;
+    mu_cluster *cluster;
     char type[16] = "";
     int rv;
 
     (void)sscanf(node->member.task, "/job:%15[^/]/task:%d", type, &options.task_index);
     options.task_type = type;
-    options.cluster = node->cluster;
+    cluster = mu__node_cluster(node);
+    if (cluster == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
+    options.cluster = cluster;
     options.node = node;
     options.keep_server = 0;
     rv = mu_distribute_run(&options, ret_error, &results);
     log_results(node, results);
     mu_value_free(results);
+    mu_cluster_free(cluster);
     return rv;
 }

@@ -20,6 +20,10 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
         FIELD(cluster_name), .variable = "MUSTER_CLUSTER_NAME", .kind = MU__OPTION_TEXT,
         .initial_words = "muster",
     },
+    [MU__OPTION_RESOLVE_MS] = {
+        FIELD(resolve_ms), .variable = "MUSTER_RESOLVE_MS", .initial = 300000,
+        .high = DAY_MS,
+    },
     [MU__OPTION_THREADS] = {
         FIELD(threads), .variable = "MUSTER_THREADS", .initial = 1, .low = 1,
         .high = 1024,

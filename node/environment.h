@@ -10,6 +10,7 @@
 
 enum mu__option_number {
     MU__OPTION_CLUSTER_NAME,
+    MU__OPTION_RESOLVE_MS,
     MU__OPTION_THREADS,
     MU__OPTION_WINDOW,
     MU__OPTION_QUEUE_MAX,

@@ -48,7 +48,7 @@ static int read_texts(struct mu__hosting *hosting, const mu_node_options *o,
 
     if (rv == 0)
         rv = mu__service_tasks(o->cluster,
-                               o->coordinated_jobs == NULL ? "chief,worker,ps"
+                               o->coordinated_jobs == NULL ? MU__COORDINATED_JOBS
                                                            : o->coordinated_jobs,
                                error, &hosting->tasks);
     if (rv == 0)

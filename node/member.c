@@ -3,10 +3,11 @@
 #include "actors/effects.h"
 #include "actors/job.h"
 #include "actors/messages.h"
+#include "actors/packing.h"
 #include "actors/ps.h"
-#include "actors/task_set.h"
 #include "resolver/cluster.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,17 @@ static const char *ender_of(const mu_cluster *cluster)
 static const char *role_of(const mu_cluster *cluster, const char *type, uint32_t index)
 {
     return index == 0 && strcmp(type, ender_of(cluster)) == 0 ? "chief" : type;
+}
+
+bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
+                      const char *other)
+{
+    return dials(role_of(cluster, type, (uint32_t)index), other);
+}
+
+bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
+{
+    return index == 0 && strcmp(type, ender_of(cluster)) == 0;
 }
 
 /* ---- turns ---- */
@@ -156,6 +168,37 @@ static void link_trouble(void *owner, const char *type, uint32_t index,
                          const char *reason)
 {
     mu__kernel_node_trouble(((struct mu__member *)owner)->kernel, type, index, reason);
+}
+
+/* ---- who is reached ---- */
+
+struct peer_visit {
+    mu__peer_fn visit;
+    void *user;
+};
+
+static void show_peer(void *user, const struct mu__link_view *view)
+{
+    const struct peer_visit *to = user;
+    const struct mu__peer peer = {
+        .type = view->type,
+        .index = view->index,
+        .address = view->url,
+        .state = view->state,
+        .why = view->why,
+        .for_ms = view->for_ms,
+        .node = view->node,
+        .is_dialled = view->is_kept,
+    };
+
+    to->visit(to->user, &peer);
+}
+
+static void each_peer(void *owner, mu__peer_fn visit, void *user)
+{
+    struct peer_visit to = {visit, user};
+
+    mu__links_each(((struct mu__member *)owner)->links, show_peer, &to);
 }
 
 /* ---- start ---- */
@@ -275,6 +318,7 @@ static int spawn_actors(struct mu__member *member,
         .chief = member->chief,
         .queue_bytes_max = config->supervisor.queue_bytes_max,
     };
+    const struct mu__peers_config peers = {.each = each_peer, .owner = member};
     int rv = 0;
 
     supervisor.origin = member->incarnation;
@@ -297,6 +341,8 @@ static int spawn_actors(struct mu__member *member,
         rv = spawn(member, &mu__effects_actor, MU__EFFECTS, NULL);
     if (rv == 0)
         rv = spawn_job(member, config);
+    if (rv == 0)
+        rv = spawn(member, &mu__peers, MU__PEERS, &peers);
     if (rv == 0)
         rv = spawn_coordination(member, config, hosts);
     return rv;
@@ -337,77 +383,128 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
     return mu__links_new(&links, &upcalls, wire, &member->links);
 }
 
-static int dial_tasks(struct mu__member *member, const struct mu__member_config *config,
-                      const struct mu__task_set *hosts, mu_error *ret_error)
+static int dial_any(struct mu__member *member, const char *url, mu_error *ret_error)
 {
-    const char *own = role_of(config->cluster, config->task_type, config->task_index);
+    if (mu__links_dial_any(member->links, url) == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "%s cannot be dialled", url);
+}
+
+/* Those of whom only the address is known. */
+static int dial_strangers(struct mu__member *member,
+                          const struct mu__member_config *config, mu_error *ret_error)
+{
+    const char *const *url = config->dials_each;
+    int rv = 0;
+
+    if (config->dials_any != NULL)
+        rv = dial_any(member, config->dials_any, ret_error);
+    for (; rv == 0 && url != NULL && *url != NULL; url++)
+        rv = dial_any(member, *url, ret_error);
+    return rv;
+}
+
+static bool is_own(const struct mu__member *member, const char *type, uint32_t index)
+{
+    return index == member->index && strcmp(type, member->type) == 0;
+}
+
+/* Whether this task dials another one. */
+static bool wants_link(const struct mu__member *member, const char *type, uint32_t index)
+{
+    const char *own = role_of(member->cluster, member->type, member->index);
+    const char *role = role_of(member->cluster, type, index);
+
+    return !is_own(member, type, index) &&
+           (dials(own, type) || dials(own, role) ||
+            is_host(&member->hosts, type, index) ||
+            (member->is_stranger && strcmp(type, "chief") == 0));
+}
+
+static int dial_task(struct mu__member *member, const char *type, uint32_t index,
+                     const char *url, mu_error *ret_error)
+{
+    int rv = mu__links_dial(member->links, type, index, url);
+
+    return rv == 0 ? 0
+                   : mu_error_set(ret_error, rv, "/job:%s/task:%" PRIu32
+                                  " at %s cannot be dialled", type, index, url);
+}
+
+static int dial_tasks(struct mu__member *member, const struct mu__member_config *config,
+                      mu_error *ret_error)
+{
     const char *type;
     const char *address;
     int index;
+    int rv = 0;
 
-    for (size_t i = 0;
-         mu_cluster_task_at(config->cluster, i, &type, &index, &address) == 0; i++) {
-        const char *url = mu__cluster_url(config->cluster, type, index);
-        const char *role = role_of(config->cluster, type, (uint32_t)index);
-        int rv;
-
-        if (!dials(own, type) && !dials(own, role) &&
-            !is_host(hosts, type, (uint32_t)index) &&
-            !(is_stranger(config) && strcmp(type, "chief") == 0))
-            continue;
-        if (strcmp(type, config->task_type) == 0 && (uint32_t)index == config->task_index)
-            continue;
-        rv = mu__links_dial(member->links, type, (uint32_t)index, url);
-        if (rv != 0)
-            return mu_error_set(ret_error, rv, "/job:%s/task:%d at %s cannot be dialled",
-                                type, index, url);
-    }
-    if (config->dials_any != NULL &&
-        mu__links_dial_any(member->links, config->dials_any) != 0)
-        return mu_error_set(ret_error, -MU_EINVALID, "%s cannot be dialled",
-                            config->dials_any);
-    return 0;
+    for (size_t i = 0; rv == 0 && mu_cluster_task_at(member->cluster, i, &type, &index,
+                                                     &address) == 0; i++)
+        if (wants_link(member, type, (uint32_t)index))
+            rv = dial_task(member, type, (uint32_t)index,
+                           mu__cluster_url(member->cluster, type, index), ret_error);
+    return rv == 0 ? dial_strangers(member, config, ret_error) : rv;
 }
 
-static void name_tasks(struct mu__member *member, const struct mu__member_config *config)
+/* Messages have these: the actors borrow them. */
+static void name_leaders(struct mu__member *member)
 {
-    const char *chief = mu__cluster_url(config->cluster, "chief", 0);
-    const char *ender = ender_of(config->cluster);
-    const char *url = mu__cluster_url(config->cluster, ender, 0);
+    const char *chief = mu__cluster_url(member->cluster, "chief", 0);
+    const char *ender = ender_of(member->cluster);
+    const char *url = mu__cluster_url(member->cluster, ender, 0);
 
-    mu__task_name(member->task, sizeof member->task, config->task_type,
-                  (int)config->task_index);
-    (void)snprintf(member->type, sizeof member->type, "%s", config->task_type);
     (void)snprintf(member->chief, sizeof member->chief, "/job:chief/task:0 at %s",
                    chief == NULL ? "(no address: the cluster has no chief)" : chief);
     (void)snprintf(member->ender, sizeof member->ender, "/job:%s/task:0 at %s", ender,
                    url == NULL ? "(no address: the cluster has no chief)" : url);
 }
 
+/* What outlives the config. */
+static int take_config(struct mu__member *member, const struct mu__member_config *config,
+                       mu_error *ret_error)
+{
+    member->index = config->task_index;
+    member->is_stranger = is_stranger(config);
+    member->news = config->news;
+    member->news_owner = config->news_owner;
+    (void)snprintf(member->type, sizeof member->type, "%s", config->task_type);
+    (void)snprintf(member->address, sizeof member->address, "%s", config->address);
+    (void)snprintf(member->coordinated_jobs, sizeof member->coordinated_jobs, "%s",
+                   config->coordinated_jobs == NULL ? MU__COORDINATED_JOBS
+                                                    : config->coordinated_jobs);
+    mu__task_name(member->task, sizeof member->task, config->task_type,
+                  (int)config->task_index);
+    member->cluster = mu_cluster_copy(config->cluster);
+    if (member->cluster == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
+    name_leaders(member);
+    return config->hosts == NULL ? 0
+                                 : mu__task_set_parse(mu__view_str(config->hosts),
+                                                      ret_error, &member->hosts);
+}
+
 int mu__member_start(struct mu__member *member, const struct mu__member_config *config,
                      struct mu__world *world, struct mu__wire *wire, mu_error *ret_error)
 {
-    struct mu__task_set hosts = {0};
     int rv;
 
     *member = (struct mu__member){.world = world, .incarnation = incarnation_of(world)};
-    name_tasks(member, config);
-    rv = config->hosts == NULL
-             ? 0
-             : mu__task_set_parse(mu__view_str(config->hosts), ret_error, &hosts);
-    if (rv != 0)
+    rv = take_config(member, config, ret_error);
+    if (rv != 0) {
+        mu__member_stop(member);
         return rv;
+    }
     rv = mu__kernel_new(world, &mu__messages, &member->kernel);
     if (rv == 0)
         rv = make_links(member, config, wire);
     if (rv == 0)
-        rv = spawn_actors(member, config, &hosts);
+        rv = spawn_actors(member, config, &member->hosts);
     if (rv != 0)
         (void)mu_error_set(ret_error, rv, "%s cannot start: %s", member->task,
                            mu_strerror(rv));
     else
-        rv = dial_tasks(member, config, &hosts, ret_error);
-    mu__task_set_done(&hosts);
+        rv = dial_tasks(member, config, ret_error);
     if (rv != 0) {
         mu__member_stop(member);
         return rv;
@@ -421,12 +518,253 @@ void mu__member_stop(struct mu__member *member)
 {
     mu__kernel_free(member->kernel);
     mu__links_free(member->links);
+    mu_cluster_free(member->cluster);
+    mu__task_set_done(&member->hosts);
     member->kernel = NULL;
     member->links = NULL;
+    member->cluster = NULL;
 }
 
 void mu__member_leave(struct mu__member *member, const char *reason)
 {
     mu__links_leave(member->links, reason);
     mu__links_flush(member->links);
+}
+
+/* ---- the cluster changes ---- */
+
+#define NOT_IN_CLUSTER "the task is not in the cluster any more"
+
+/* Who hears what. The supervisor is on the chief, the service on hosts. */
+static const struct {
+    uint32_t actor;
+    enum mu__change_kind kind;
+} who_hears[] = {
+    {MU__SUPERVISOR, MU__CHANGE_ADDED},
+    {MU__SUPERVISOR, MU__CHANGE_REMOVED},
+    {MU__VARIABLES, MU__CHANGE_MOVED},
+    {MU__JOB, MU__CHANGE_REMOVED},
+    {MU__COORDINATION, MU__CHANGE_ADDED},
+    {MU__COORDINATION, MU__CHANGE_REMOVED},
+    {MU__AGENT, MU__CHANGE_ADDED},
+    {MU__AGENT, MU__CHANGE_MOVED},
+};
+
+static bool has_actor(const struct mu__member *member, uint32_t actor)
+{
+    if (actor == MU__SUPERVISOR)
+        return strcmp(member->type, "chief") == 0;
+    return actor != MU__COORDINATION ||
+           is_host(&member->hosts, member->type, member->index);
+}
+
+static bool is_coordinated(const struct mu__member *member, const char *type)
+{
+    const char *at = member->coordinated_jobs;
+    size_t size = strlen(type);
+
+    while (*at != '\0') {
+        size_t word = strcspn(at, ", ");
+
+        if (word == size && strncmp(at, type, size) == 0)
+            return true;
+        at += word;
+        at += strspn(at, ", ");
+    }
+    return false;
+}
+
+static struct mu__msg *news_of(const struct mu__member *member,
+                               const struct mu__change *change)
+{
+    static const uint16_t kinds[] = {
+        [MU__CHANGE_ADDED] = MU__CLUSTER_ADDED,
+        [MU__CHANGE_REMOVED] = MU__CLUSTER_REMOVED,
+        [MU__CHANGE_MOVED] = MU__CLUSTER_MOVED,
+    };
+    /* The three have the same fields. */
+    struct mu__cluster_added body = {
+        .type = mu__view_str(change->type),
+        .index = (uint32_t)change->index,
+        .address = mu__view_str(change->url),
+        .coordinated = is_coordinated(member, change->type),
+        .own = is_own(member, change->type, (uint32_t)change->index),
+    };
+    struct mu__msg *msg = mu__msg_heap(kinds[change->kind], sizeof body);
+
+    if (msg == NULL)
+        return NULL;
+    msg->backing = mu__buf_new(body.type.size + body.address.size);
+    if (msg->backing == NULL) {
+        free(msg);
+        return NULL;
+    }
+    (void)mu__pack_view(mu__pack_view(msg->backing->data, &body.type), &body.address);
+    memcpy(msg->body, &body, sizeof body);
+    return msg;
+}
+
+static int tell_actor(struct mu__member *member, const struct mu__change *change,
+                      uint32_t actor)
+{
+    struct mu__msg *msg = news_of(member, change);
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    msg->to.actor = actor;
+    return mu__kernel_deliver(member->kernel, msg);
+}
+
+static int tell_actors(struct mu__member *member, const struct mu__change *change)
+{
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < sizeof who_hears / sizeof who_hears[0]; i++)
+        if (who_hears[i].kind == change->kind && has_actor(member, who_hears[i].actor))
+            rv = tell_actor(member, change, who_hears[i].actor);
+    return rv;
+}
+
+static void say(const struct mu__member *member, enum mu__log_level level,
+                const struct mu__change *change, const char *what, const char *more)
+{
+    char line[768];
+
+    (void)snprintf(line, sizeof line, "/job:%s/task:%d at %s %s%s", change->type,
+                   change->index, change->url, what, more);
+    member->world->ops->log(member->world, level, "cluster", line);
+}
+
+/* What of this task itself is said elsewhere. Nothing is done about it here: a worker's
+ * job actor lets it finish what it has and end. */
+static void say_own(const struct mu__member *member, const struct mu__change *change)
+{
+    bool is_worker = strcmp(member->type, "worker") == 0;
+
+    if (change->kind == MU__CHANGE_REMOVED)
+        say(member, MU__LOG_WARN, change, "is this task, which the cluster has no more: ",
+            is_worker ? "it finishes what it has and ends" : "it goes on");
+    else if (change->kind == MU__CHANGE_MOVED &&
+             strcmp(change->url, member->address) != 0)
+        say(member, MU__LOG_WARN, change, "is what the cluster calls this task, which is "
+            "at ", member->address);
+}
+
+/* Clients need not be in a cluster: one that leaves the list is as good as before. */
+static int change_links(struct mu__member *member, const struct mu__change *change,
+                        mu_error *ret_error)
+{
+    uint32_t index = (uint32_t)change->index;
+
+    if (is_own(member, change->type, index) || strcmp(change->type, "client") == 0)
+        return 0;
+    if (change->kind == MU__CHANGE_REMOVED)
+        mu__links_hangup(member->links, change->type, index, NOT_IN_CLUSTER);
+    else if (wants_link(member, change->type, index))
+        return dial_task(member, change->type, index, change->url, ret_error);
+    else if (change->kind == MU__CHANGE_MOVED)
+        return mu__links_move(member->links, change->type, index, change->url);
+    else
+        mu__links_allow(member->links, change->type, index);
+    return 0;
+}
+
+static int take_change(struct mu__member *member, const struct mu__change *change,
+                       mu_error *ret_error)
+{
+    static const char *const words[] = {
+        [MU__CHANGE_ADDED] = "was added",
+        [MU__CHANGE_REMOVED] = "was removed",
+        [MU__CHANGE_MOVED] = "is where the task has moved",
+    };
+    int rv;
+
+    /* Actors hear of it before they hear that the link is down. */
+    say(member, MU__LOG_INFO, change, words[change->kind], "");
+    rv = tell_actors(member, change);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "/job:%s/task:%d: the node's actors cannot be "
+                            "told of a change", change->type, change->index);
+    if (is_own(member, change->type, (uint32_t)change->index))
+        say_own(member, change);
+    return change_links(member, change, ret_error);
+}
+
+static int take_all(struct mu__member *member, const struct mu__changes *changes,
+                    mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < changes->count; i++)
+        if (changes->rows[i].refused == NULL)
+            rv = take_change(member, &changes->rows[i], ret_error);
+    return rv;
+}
+
+static int complain(const struct mu__member *member, const struct mu__changes *changes,
+                    mu_error *ret_error)
+{
+    static const char *const words[] = {
+        [MU__CHANGE_ADDED] = "is not added: ",
+        [MU__CHANGE_REMOVED] = "is not removed: ",
+        [MU__CHANGE_MOVED] = "is not moved: ",
+    };
+    const struct mu__change *first = NULL;
+
+    for (size_t i = 0; i < changes->count; i++) {
+        const struct mu__change *change = &changes->rows[i];
+
+        if (change->refused == NULL)
+            continue;
+        say(member, MU__LOG_WARN, change, words[change->kind], change->refused);
+        first = first == NULL ? change : first;
+    }
+    return first == NULL ? 0
+                         : mu_error_set(ret_error, -MU_EPRECONDITION,
+                                        "/job:%s/task:%d at %s %s%s", first->type,
+                                        first->index, first->url, words[first->kind],
+                                        first->refused);
+}
+
+static int set_cluster(struct mu__member *member, const struct mu__changes *changes,
+                       mu_cluster *taken, mu_error *ret_error)
+{
+    mu_cluster *former = member->cluster;
+    int rv;
+
+    /* Who plays the chief's part is decided by the cluster as it will be. */
+    member->cluster = taken;
+    rv = take_all(member, changes, ret_error);
+    if (rv != 0) {
+        member->cluster = former;
+        mu_cluster_free(taken);
+    } else {
+        name_leaders(member);
+        if (member->news != NULL && changes->count > changes->refused_count)
+            member->news(member->news_owner, changes, taken);
+        rv = complain(member, changes, ret_error);
+        mu_cluster_free(former);
+    }
+    member->world->ops->wake_at(member->world,
+                                member->world->ops->now_ms(member->world));
+    return rv;
+}
+
+int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
+                           mu_error *ret_error)
+{
+    struct mu__changes changes;
+    mu_cluster *taken = NULL;
+    int rv = mu__cluster_check(cluster, ret_error);
+
+    if (rv != 0)
+        return rv;
+    rv = mu__changes_find(member->cluster, cluster, &changes);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "no memory to compare two clusters");
+    rv = mu__changes_take(cluster, &changes, ret_error, &taken);
+    if (rv == 0)
+        rv = set_cluster(member, &changes, taken, ret_error);
+    mu__changes_done(&changes);
+    return rv;
 }

@@ -8,16 +8,27 @@
 #include "actors/client.h"
 #include "actors/coordination.h"
 #include "actors/job.h"
+#include "actors/peers.h"
 #include "actors/supervisor.h"
+#include "actors/task_set.h"
 #include "actors/variables.h"
 #include "actors/worker.h"
+#include "resolver/changes.h"
 #include "runtime/kernel.h"
 #include "transport/links.h"
 
 #include "muster/cluster.h"
 
+/* News of the cluster: these changes were taken, but for those that are refused, and
+ * `cluster` is what is known now. Both are the member's. Called within
+ * mu__member_set_cluster. */
+typedef void (*mu__cluster_news_fn)(void *owner, const struct mu__changes *changes,
+                                    const mu_cluster *cluster);
+
+#define MU__COORDINATED_JOBS "chief,worker,ps"    /* by default */
+
 struct mu__member_config {
-    const mu_cluster *cluster;  /* read during start only */
+    const mu_cluster *cluster;  /* copied; may change later: mu__member_set_cluster */
     const char *cluster_name;
     const char *task_type;
     uint32_t task_index;
@@ -29,6 +40,8 @@ struct mu__member_config {
     struct mu__supervisor_config supervisor;    /* of the chief: what is not above */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
+    const char *coordinated_jobs;   /* types of the tasks that all barriers wait for, with
+                                   commas between; NULL: those of the default */
     const char *hosts;          /* a task set: who may host the coordination service; NULL
                                    or "": nobody */
     struct mu__coordination_config coordination;    /* of a host: options and its store;
@@ -38,11 +51,14 @@ struct mu__member_config {
     const char *only;           /* task type that may link to this node; NULL: any. The */
     const char *only_why;       /* words for others; both outlive the member */
     const char *dials_any;      /* url of one more node to link to, whoever it is */
+    const char *const *dials_each;  /* the same of several, ended by NULL; may be NULL */
     mu__offer_check_fn offer_check; /* see actors/job.h */
     void *offer_owner;
     bool takes_offer;
     mu_node *node;              /* handed to functions */
     mu__post_fn post;           /* for what they log; may be NULL */
+    mu__cluster_news_fn news;   /* may be NULL */
+    void *news_owner;
 };
 
 struct mu__member {
@@ -56,6 +72,14 @@ struct mu__member {
     char chief[320];            /* "/job:chief/task:0 at tcp://..." */
     char ender[320];            /* the same of who ends the job: worker 0, perhaps */
     struct mu__agent_shared agent;  /* with the program's threads */
+    uint32_t index;             /* of this task */
+    char address[320];          /* where peers reach it */
+    mu_cluster *cluster;        /* as it is known now */
+    struct mu__task_set hosts;
+    char coordinated_jobs[64];
+    bool is_stranger;           /* a worker that the cluster did not list at start */
+    mu__cluster_news_fn news;
+    void *news_owner;
 };
 
 /* What to open the world and the wire with; their owner is the member. */
@@ -69,6 +93,23 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
 
 /* Free everything, as it is. No turn and no event may follow. */
 void mu__member_stop(struct mu__member *member);
+
+/* The cluster is another one from now on: a file was edited, a worker has registered
+ * itself somewhere. Compares, tells links and actors of the differences, logs them. May be
+ * called with the same cluster again, which does nothing. On the loop thread, outside of a
+ * turn. Copies `cluster`.
+ *
+ * Workers, evaluator and clients may come, go and move, the chief and parameter servers
+ * only move; the rest of a cluster with other changes is taken all the same, and
+ * -MU_EPRECONDITION says what was not. -MU_ENOMEM, -MU_EEXISTS: nothing was taken, or not
+ * all; calling it again goes on. */
+int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
+                           mu_error *ret_error);
+/* Whether a task of a cluster dials all tasks of a type; and whether it is the one with
+ * whose program the job ends. */
+bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
+                      const char *other);
+bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
 
 /* Say goodbye to the peers; mu__links_count_up(member->links) tells when they have hung
  * up. */

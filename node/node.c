@@ -34,8 +34,8 @@ static const char default_bind[] = "tcp://127.0.0.1:0";
 /* ---- log ---- */
 
 /* One write for each line, so that lines of several nodes and programs stay whole. */
-static void log_text(void *user, int level, const char *task, const char *who,
-                     const char *line)
+void mu__log_text(void *user, int level, const char *task, const char *who,
+                  const char *line)
 {
     static const char *const names[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
     uv_timeval64_t now = {0};
@@ -94,6 +94,7 @@ static void node_free(mu_node *node)
     free(node->journal);
     mu__hosting_done(&node->hosting);
     mu_cluster_free(node->cluster);
+    uv_mutex_destroy(&node->cluster_lock);
     uv_mutex_destroy(&node->lock);
     free(node);
 }
@@ -133,10 +134,8 @@ static void close_left_calls(mu_node *node)
     }
 }
 
-static void part_closed(void *arg)
+void mu__node_part_closed(mu_node *node)
 {
-    mu_node *node = arg;
-
     node->open_handles--;
     if (node->open_handles > 0)
         return;
@@ -149,6 +148,11 @@ static void part_closed(void *arg)
         if (closed_cb != NULL)
             closed_cb(closed_user);
     }
+}
+
+static void part_closed(void *arg)
+{
+    mu__node_part_closed(arg);
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -171,6 +175,8 @@ static void go(mu_node *node)
     mu__member_stop(&node->member);
     close_files(node);
     node->open_handles = 4;
+    mu__node_stop_finder(node);
+    node->open_handles += node->finder != NULL;
     node->open_handles += mu__hosting_close_http(&node->hosting, part_closed, node);
     mu__world_uv_close(node->world, part_closed, node);
     if (node->abandoned)
@@ -246,6 +252,7 @@ static void begin_closing(mu_node *node)
     if (node->state != MU__NODE_RUNNING)
         return;
     node->state = MU__NODE_LEAVING;
+    mu__node_stop_finder(node);
     mu__node_refuse_calls(node);
     mu__worker_leave(worker_state(node), mu__kernel_pool(node->member.kernel),
                      mu__world_uv_start_no_work(node->world));
@@ -278,7 +285,7 @@ static int check_options(const mu_node_options *o, bool is_extra, mu_error *ret_
 
     if (o->cluster == NULL || o->task_type == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "a node needs a cluster and a task type");
+                            "a node needs a cluster and a task type, or a resolver");
     if (o->cluster_name == NULL || o->cluster_name[0] == '\0' ||
         strlen(o->cluster_name) > 63)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -323,11 +330,10 @@ static void set_address(mu_node *node, const mu_node_options *o)
 {
     const char *url = own_url(o);
 
-    if (o->advertise_address != NULL)
-        url = o->advertise_address;
-    else if (url == NULL || has_free_port(url))
-        url = mu__wire_uv_url(node->wire);
-    (void)snprintf(node->address, sizeof node->address, "%s", url);
+    if (o->advertise_address != NULL || url == NULL || has_free_port(url))
+        mu__advertised(mu__wire_uv_url(node->wire), o->advertise_address, node->address);
+    else
+        (void)snprintf(node->address, sizeof node->address, "%s", url);
     node->offer_place = (struct mu__offer_place){mu__wire_uv_url(node->wire),
                                                  node->address};
 }
@@ -374,6 +380,9 @@ static int start_member(mu_node *node, const mu_node_options *o,
         .offer_owner = &node->offer_own,
         .node = node,
         .post = mu__node_post,
+        .news = mu__node_cluster_news,
+        .news_owner = node,
+        .coordinated_jobs = o->coordinated_jobs,
     };
 
     mu__hosting_config(&node->hosting, o, &config);
@@ -382,6 +391,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         config.only = extra->only;
         config.only_why = extra->only_why;
         config.dials_any = extra->dials_any;
+        config.dials_each = extra->dials_each;
         config.offer_check = extra->takes_offer ? mu__offer_check_new : NULL;
         config.offer_owner = &node->offer_place;
         config.takes_offer = extra->takes_offer;
@@ -425,6 +435,17 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
     return rv;
 }
 
+/* Where this task was told to be, a socket listens already. */
+static int open_wire(mu_node *node, const mu_node_options *o, struct mu__found *found,
+                     mu_error *ret_error)
+{
+    if (found->listening.fd >= 0)
+        return mu__wire_uv_adopt(node->loop, &found->listening, &mu__member_events,
+                                 &node->member, ret_error, &node->wire);
+    return mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
+                            ret_error, &node->wire);
+}
+
 static int post_to_world(void *world, struct mu__msg *msg)
 {
     return mu__world_uv_post(world, msg);
@@ -432,7 +453,8 @@ static int post_to_world(void *world, struct mu__msg *msg)
 
 /* World, wire, member, in this order; what was opened is closed by running the loop. */
 static int open_parts(mu_node *node, const mu_node_options *o,
-                      const struct mu__node_extra *extra, mu_error *ret_error)
+                      const struct mu__node_extra *extra, struct mu__found *found,
+                      mu_error *ret_error)
 {
     const struct mu__world_hooks hooks = mu__member_hooks(&node->member);
     int rv = open_files(node, o, ret_error);
@@ -449,19 +471,24 @@ static int open_parts(mu_node *node, const mu_node_options *o,
                                ret_error);
     if (rv != 0)
         goto err_world;
-    rv = mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
-                          ret_error, &node->wire);
+    rv = open_wire(node, o, found, ret_error);
     if (rv != 0)
         goto err_http;
     set_address(node, o);
     rv = start_member(node, o, extra, ret_error);
     if (rv != 0)
         goto err_wire;
-    rv = open_handles(node, ret_error);
+    rv = mu__node_start_finder(node, o, found, ret_error);
     if (rv != 0)
         goto err_member;
+    rv = open_handles(node, ret_error);
+    if (rv != 0)
+        goto err_finder;
     return 0;
 
+err_finder:
+    if (node->finder != NULL)
+        mu__finder_close(node->finder, false, 0, nothing, NULL);
 err_member:
     mu__member_stop(&node->member);
 err_wire:
@@ -510,9 +537,16 @@ static mu_node *node_new(const mu_node_options *o)
         free(node);
         return NULL;
     }
+    if (uv_mutex_init(&node->cluster_lock) != 0) {
+        uv_mutex_destroy(&node->lock);
+        mu_cluster_free(node->cluster);
+        free(node->journal);
+        free(node);
+        return NULL;
+    }
     atomic_init(&node->refs, 1);
     mu__node_init_home(node);
-    node->log = o->log == NULL ? log_text : o->log;
+    node->log = o->log == NULL ? mu__log_text : o->log;
     node->log_user = o->log_user;
     node->log_level = o->log_level;
     node->queue_max = o->queue_max;
@@ -525,17 +559,19 @@ static mu_node *node_new(const mu_node_options *o)
 }
 
 static int open_on_loop(mu_node *node, const mu_node_options *o,
-                        const struct mu__node_extra *extra, mu_error *ret_error)
+                        const struct mu__node_extra *extra, struct mu__found *found,
+                        mu_error *ret_error)
 {
     node->loop = o->loop;
     node->thread = uv_thread_self();
     block_sigpipe();
-    return open_parts(node, o, extra, ret_error);
+    return open_parts(node, o, extra, found, ret_error);
 }
 
 /* The loop's thread starts when everything is in place, so nothing here races with it. */
 static int open_on_thread(mu_node *node, const mu_node_options *o,
-                          const struct mu__node_extra *extra, mu_error *ret_error)
+                          const struct mu__node_extra *extra, struct mu__found *found,
+                          mu_error *ret_error)
 {
     int rv;
 
@@ -543,7 +579,7 @@ static int open_on_thread(mu_node *node, const mu_node_options *o,
         return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
     node->loop = &node->own_loop;
     node->owns_loop = true;
-    rv = open_parts(node, o, extra, ret_error);
+    rv = open_parts(node, o, extra, found, ret_error);
     if (rv == 0 && uv_thread_create(&node->thread, run_loop, node) == 0)
         return 0;
     if (rv == 0) {
@@ -555,8 +591,8 @@ static int open_on_thread(mu_node *node, const mu_node_options *o,
     return rv;
 }
 
-int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
-                  mu_error *ret_error, mu_node **ret_node)
+static int open_found(const mu_node_options *options, const struct mu__node_extra *extra,
+                      struct mu__found *found, mu_error *ret_error, mu_node **ret_node)
 {
     mu_node *node;
     int rv = check_options(options, extra != NULL, ret_error);
@@ -568,14 +604,33 @@ int mu__node_open(const mu_node_options *options, const struct mu__node_extra *e
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a node");
     rv = mu__hosting_init(&node->hosting, options, ret_error);
     if (rv == 0)
-        rv = options->loop != NULL ? open_on_loop(node, options, extra, ret_error)
-                                   : open_on_thread(node, options, extra, ret_error);
+        rv = options->loop != NULL
+                 ? open_on_loop(node, options, extra, found, ret_error)
+                 : open_on_thread(node, options, extra, found, ret_error);
     if (rv != 0) {
         node_free(node);
         return rv;
     }
     *ret_node = node;
     return 0;
+}
+
+int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
+                  mu_error *ret_error, mu_node **ret_node)
+{
+    mu_node_options found_options = *options;
+    struct mu__found found;
+    int rv = mu__options_check(options, ret_error);
+
+    if (rv != 0)
+        return rv;
+    if (extra != NULL)
+        found_options.resolver = NULL;
+    rv = mu__find(&found_options, ret_error, &found);
+    if (rv == 0)
+        rv = open_found(&found_options, extra, &found, ret_error, ret_node);
+    mu__found_done(&found, &found_options, rv != 0);
+    return rv;
 }
 
 int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
@@ -628,11 +683,6 @@ const char *mu_node_address(const mu_node *node)
 const char *mu_node_task(const mu_node *node)
 {
     return node->member.task;
-}
-
-size_t mu_node_task_count(const mu_node *node, const char *type)
-{
-    return mu_cluster_task_count(node->cluster, type);
 }
 
 const char *mu_version(void)

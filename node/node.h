@@ -4,6 +4,7 @@
 
 #include "actors/call.h"
 #include "actors/future.h"
+#include "node/finding.h"
 #include "node/hosting.h"
 #include "node/member.h"
 #include "node/member_offer.h"
@@ -52,6 +53,7 @@ struct mu__node_extra {
     const char *only;           /* as in struct mu__member_config */
     const char *only_why;
     const char *dials_any;
+    const char *const *dials_each;
     const char *hosts;          /* of the coordination service, instead of those of the
                                    option: a set of tasks that no cluster need have */
     bool takes_offer;           /* of a cluster spec that has this node's address */
@@ -90,13 +92,21 @@ struct mu_node {
     int log_level;
     unsigned queue_max;
     size_t ps_count;
-    mu_cluster *cluster;
+    mu_cluster *cluster;            /* guarded by cluster_lock where others than the
+                                       loop thread read it, or it changes */
+    uv_mutex_t cluster_lock;        /* and what is told of changes: */
+    mu_cluster_change_fn cluster_changed;
+    void *cluster_user;
     struct mu__offer_own offer_own;     /* it, and who this node is in it */
     struct mu__offer_place offer_place; /* where it listens, and is reached */
     char *journal;                  /* its file, NULL: none */
     bool journal_sync;
     struct mu__storage *storage;    /* the journal's, open as long as the member */
     struct mu__hosting hosting;     /* of the coordination service */
+    struct mu__finder *finder;      /* looks for changes of the cluster; NULL: there is
+                                       no resolver */
+    bool finder_stops;
+    char refused_change[512];       /* of the cluster, that was logged */
     char address[280];
     atomic_uint refs;               /* holds of the memory, see mu__node_ref: every remote
                                        value is one, so it is apart from what is read */
@@ -113,6 +123,25 @@ void mu__node_unref(mu_node *node);
 
 /* Let remote and per-worker values be this node's. */
 void mu__node_init_home(mu_node *node);
+
+/* The cluster as it is now; the caller frees it. NULL: out of memory. Any thread. */
+mu_cluster *mu__node_cluster(mu_node *node);
+
+/* With a resolver: go on telling where this task is, and looking who the others are.
+ * Before the loop runs, or on its thread. */
+int mu__node_start_finder(mu_node *node, const mu_node_options *options,
+                          const struct mu__found *found, mu_error *ret_error);
+
+/* What was told is taken back; nothing is looked for any more. Loop thread. May be called
+ * again. */
+void mu__node_stop_finder(mu_node *node);
+
+/* One of the parts that go's count waits for is gone. Loop thread. */
+void mu__node_part_closed(mu_node *node);
+
+/* The member's news of the cluster; the owner is the node. */
+void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
+                           const mu_cluster *cluster);
 
 bool mu__node_on_loop(const mu_node *node);
 

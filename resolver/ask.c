@@ -20,6 +20,7 @@ struct mu__notes {
     size_t count;
     size_t room;
     size_t pending;
+    unsigned runs;
     const char *who;
     char **said;                /* "WHO: words" */
     size_t said_count;
@@ -40,6 +41,8 @@ static const struct {
     [MU__ASK_SERVICES] = {"SRV records of ", false},
     [MU__ASK_HTTP] = {"", false},
     [MU__ASK_SIGNATURE] = {"signature ", false},
+    [MU__ASK_WRITE] = {"writing file ", false},
+    [MU__ASK_REMOVE] = {"removing file ", false},
 };
 
 /* ---- A question's copy ---- */
@@ -279,6 +282,24 @@ void mu__note_settle(struct mu__note *note)
     note->notes->pending--;
 }
 
+void mu__note_give_up(struct mu__note *note)
+{
+    struct mu__notes *notes = note->notes;
+    char asked[256];
+
+    assert(!note->settled);
+    if (note->asked) {
+        notes->asker->ops->cancel(notes->asker, note);
+        note->asked = false;
+        answer_done(&note->answer);
+        mu__question_words(&note->question, asked, sizeof asked);
+        note->answer.code = mu_error_set(
+            &note->answer.error, -MU_EDEADLINE, "%s: no answer in time%s%s", asked,
+            note->reason[0] == '\0' ? "" : "; the last try: ", note->reason);
+    }
+    mu__note_settle(note);
+}
+
 const char *mu__ask_variable(struct mu__notes *notes, const char *name)
 {
     const struct mu__question question = {.kind = MU__ASK_VARIABLE, .name = name};
@@ -353,9 +374,16 @@ void mu__notes_free(struct mu__notes *notes)
 
 void mu__notes_begin(struct mu__notes *notes, const char *who)
 {
-    if (who == NULL)
+    if (who == NULL) {
         forget_said(notes);
+        notes->runs++;
+    }
     notes->who = who;
+}
+
+unsigned mu__notes_runs(const struct mu__notes *notes)
+{
+    return notes->runs;
 }
 
 size_t mu__notes_pending(const struct mu__notes *notes)
@@ -425,18 +453,45 @@ void mu__question_words(const struct mu__question *question, char *out, size_t s
                    strcmp(method, "GET") == 0 ? "" : " ", url);
 }
 
+/* An error's words without the name of what was asked, with which they begin. */
+static const char *bare_words(const struct mu__note *note)
+{
+    const char *words = note->answer.error.message;
+    char asked[256];
+    size_t length;
+
+    mu__question_words(&note->question, asked, sizeof asked);
+    length = strlen(asked);
+    if (strncmp(words, asked, length) == 0 && strncmp(words + length, ": ", 2) == 0)
+        return words + length + 2;
+    return words;
+}
+
+static bool is_missing(const struct mu__note *note)
+{
+    return note->answer.code == -MU_ENOTFOUND && note->question.kind != MU__ASK_HTTP;
+}
+
+void mu__note_reason(const struct mu__note *note, char *out, size_t size)
+{
+    if (is_missing(note))
+        (void)snprintf(out, size, "%s",
+                       note->question.kind == MU__ASK_VARIABLE ? "not set" : "not there");
+    else if (note->answer.code != 0)
+        (void)snprintf(out, size, "%s", bare_words(note));
+    else
+        (void)snprintf(out, size, "status %d", note->answer.status);
+}
+
 static void outcome_words(const struct mu__note *note, char *out, size_t size)
 {
     const struct mu__answer *answer = &note->answer;
 
     if (!note->settled)
-        (void)snprintf(out, size, "not answered");
-    else if (answer->code == -MU_ENOTFOUND && note->question.kind == MU__ASK_VARIABLE)
-        (void)snprintf(out, size, "not set");
-    else if (answer->code == -MU_ENOTFOUND)
-        (void)snprintf(out, size, "not there");
+        (void)snprintf(out, size, "not answered%s%s",
+                       note->reason[0] == '\0' ? "" : ", the last try: ", note->reason);
     else if (answer->code != 0)
-        (void)snprintf(out, size, "%s", answer->error.message);
+        mu__note_reason(note, out, size);
     else if (note->question.kind == MU__ASK_HTTP)
         (void)snprintf(out, size, "status %d, %zu bytes", answer->status, answer->size);
     else if (note->question.kind == MU__ASK_VARIABLE)
@@ -471,7 +526,9 @@ static const struct {
     {401, 401, -MU_EUNAUTHENTICATED, "the server does not accept the credentials"},
     {403, 403, -MU_EPERMISSION, "the credentials do not permit this"},
     {404, 404, -MU_ENOTFOUND, "there is no such thing"},
+    {408, 408, -MU_EUNAVAILABLE, "the server has waited too long for the request"},
     {429, 429, -MU_EUNAVAILABLE, "too many requests"},
+    {501, 501, -MU_EUNIMPLEMENTED, "the server cannot do this"},
     {500, 599, -MU_EUNAVAILABLE, "the server has failed"},
     {0, 999, -MU_EINVALID, "unexpected"},
 };

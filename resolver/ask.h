@@ -43,6 +43,9 @@ enum mu__ask_kind {
     MU__ASK_HTTP,       /* a url */
     MU__ASK_SIGNATURE,  /* RS256 of `body` with `secret`, a private key as PEM; name:
                            "RS256" */
+    MU__ASK_WRITE,      /* make `body` the content of a file, by its path: whole or not at
+                           all; its folder must be there. The answer is empty */
+    MU__ASK_REMOVE,     /* take a file away, by its path; the answer is empty */
     MU__ASK_KINDS
 };
 
@@ -73,7 +76,10 @@ struct mu__question {
     bool missing_is_passing;    /* what is not found (a name, a file, status 404) may come
                                    to be: try again */
 
-    /* Of HTTP and SIGNATURE alone. */
+    bool new_only;              /* of WRITE: a file that is there already stays as it is:
+                                   -MU_EEXISTS */
+
+    /* Of HTTP, SIGNATURE and (the body) WRITE alone. */
     const char *method;         /* NULL: "GET" */
     const char *const *headers; /* "Name: value", ended by NULL; may be NULL */
     const char *header;         /* name of one header of the answer that is wanted, too */
@@ -94,6 +100,7 @@ struct mu__answer {
     int status;         /* of HTTP: any that is not tried again any more */
     char content_type[64];      /* "application/json", without parameters, small letters;
                                    "" when there is none */
+    uint32_t retry_after_ms;    /* how long the server asks to wait; 0: it does not */
     char header[256];           /* the one that was wanted, "" when absent */
     char *data;         /* never NULL when code is 0; a zero byte stands behind it */
     size_t size;
@@ -147,6 +154,7 @@ struct mu__note {
     bool asked;                 /* it is with the asker */
     unsigned tries;             /* how often it was answered */
     uint64_t due_ms;            /* the evaluation's: when it is asked again; 0: not */
+    char reason[160];           /* why the last try failed that was not the final one */
     const char *who;            /* the resolver that asked first, static */
     void *own;                  /* the asker's */
     struct mu__notes *notes;
@@ -171,9 +179,20 @@ void mu__note_settle(struct mu__note *note);
 /* Ask once more; the answer so far is dropped. Of a note that is not settled. */
 void mu__note_ask(struct mu__note *note);
 
+/* No more time: what is under way is cancelled, and the note settled with the answer that
+ * it has, else with -MU_EDEADLINE and the reason of the last failure. */
+void mu__note_give_up(struct mu__note *note);
+
+/* Why a try failed, without the name of what was asked: "Connection refused",
+ * "status 503". */
+void mu__note_reason(const struct mu__note *note, char *out, size_t size);
+
 /* Before each run of a resolver: what was said is forgotten, what is asked from now on is
  * asked by `who` (static). */
 void mu__notes_begin(struct mu__notes *notes, const char *who);
+
+/* How often a run has begun with these notes (mu__notes_begin with NULL). */
+unsigned mu__notes_runs(const struct mu__notes *notes);
 
 /* How many are not settled; the i-th note in the order of asking, NULL past the end. */
 size_t mu__notes_pending(const struct mu__notes *notes);

@@ -103,6 +103,13 @@ static int fill_rest(const char *source, unsigned tasks, struct mu__jobs *jobs,
                                 "%s: expected one job with \"*\", got several", source);
         open = &jobs->rows[i].count;
     }
+    if (tasks == MU__JOBS_ANY)
+        return open == NULL && sum <= MU_CLUSTER_TASKS_MAX
+                   ? 0
+                   : mu_error_set(ret_error, -MU_EINVALID,
+                                  "%s: expected counts of at most %d tasks in sum, %s",
+                                  source, MU_CLUSTER_TASKS_MAX,
+                                  open == NULL ? "there are more" : "and no \"*\"");
     if (open != NULL && sum <= tasks) {
         *open = tasks - (unsigned)sum;
         return 0;

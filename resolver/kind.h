@@ -30,15 +30,22 @@ struct mu__resolver_kind {
 
     /* For resolvers by which tasks tell each other where they are (etcd, directory): make
      * known where this task is, or that it still is there. Called again every
-     * `announce_ms` by setting or default; NULL: nothing is to be told. `*own` is the
-     * resolver's between calls, NULL at first: at most 128 bytes, freed with free(). */
+     * *ret_again_ms; NULL: nothing is to be told. *ret_index is the task's index: that of
+     * the announcement, or what was chosen in place of its -1; later calls have it in the
+     * announcement. `*own` is the resolver's between calls, NULL at first: at most 128
+     * bytes, freed with free(); it may be written whatever is returned but MU__LATER.
+     * -MU_EUNAVAILABLE: not now (somebody else may hold the place still); -MU_EEXISTS:
+     * the task is another, living process. MU__LATER. */
     int (*announce)(struct mu__notes *notes, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own,
-                    uint32_t *ret_again_ms);
+                    int *ret_index, uint32_t *ret_again_ms);
 
     /* The task leaves: take it back. May be NULL. */
     int (*withdraw)(struct mu__notes *notes, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own);
+
+    /* The task's type is a setting, and cannot be set otherwise. */
+    bool type_is_setting;
 
     /* What of an evaluation may change while a job runs, and how often to look: ms of the
      * default; 0: nothing changes, it need not be watched. */
@@ -93,6 +100,9 @@ struct mu__jobs {
     } rows[8];
     unsigned rows_count;
 };
+
+/* `tasks` where nobody knows how many there are: the counts say it, and none is "*". */
+#define MU__JOBS_ANY ((unsigned)-1)
 
 /* `source` is where the text comes from. -MU_EINVALID with place and expectation; also
  * when the counts are not `tasks` in sum. `text` NULL: all are workers. */

@@ -7,8 +7,20 @@
 
 const struct mu__resolver_kind *const mu__resolver_kinds[] = {
     &mu__resolver_tf_config,
-    &mu__resolver_kubernetes,
+    &mu__resolver_file,
+    &mu__resolver_directory,
+    &mu__resolver_environment,
+    &mu__resolver_etcd,
+    &mu__resolver_dns,
+    &mu__resolver_sagemaker,
+    &mu__resolver_slurm,
+    &mu__resolver_open_mpi,
+    &mu__resolver_pmix,
     &mu__resolver_kubernetes_job,
+    &mu__resolver_kubernetes,
+    &mu__resolver_tpu,
+    &mu__resolver_gce,
+    &mu__resolver_aws,
     NULL,
 };
 

@@ -8,25 +8,46 @@
 #include "muster/error.h"
 #include "runtime/message.h"
 
+#include <stdbool.h>
+
+/* How an https server is known, and how it knows us; each may be NULL. Texts of PEM, the
+ * caller's until the request is done. */
+struct mu__http_tls {
+    const char *ca;             /* trusted instead of the system's */
+    const char *certificate;    /* ours, */
+    const char *key;            /* and its key */
+    const char *server_name;    /* that its certificate must have instead of the url's */
+    bool insecure;              /* whoever it is */
+};
+
 /* Embedded in what the actor owns. From send until its HTTP_DONE message arrives, or
  * until cancel, it belongs to the door. */
 struct mu__http_request {
     const char *url;            /* http or https; the caller's until it is done */
-    const char *method;         /* "GET", "POST", "PUT" */
+    const char *method;         /* "GET", "POST", "PUT", "DELETE", "PATCH" */
     const char *const *headers; /* "Name: value", ended by NULL; may be NULL */
     const void *body;           /* may be NULL; the caller's until it is done */
     size_t body_size;
     uint32_t limit_ms;          /* for the whole */
     size_t answer_max;          /* bytes; 0: 64 MiB. A larger answer is an error */
     mu__pid owner;              /* gets HTTP_DONE */
+    const struct mu__http_tls *tls;     /* may be NULL */
+    const char *wanted_header;  /* the name of a header of the answer; NULL: none */
+    bool takes_proxy;           /* what the environment says about proxies counts */
 
     /* The answer. */
     int code;                   /* 0: there is an answer. -MU_EUNAVAILABLE (no connection,
                                    or it broke), -MU_EDEADLINE, -MU_EINVALID (the URL),
-                                   -MU_EEXHAUSTED (too large), with words in error */
+                                   -MU_EEXHAUSTED (too large), -MU_EUNAUTHENTICATED (the
+                                   server's certificate), with words in error that have
+                                   neither user nor query of the url */
     mu_error error;
     int status;                 /* 200, 404 */
     struct mu__buf *answer;     /* the content; NULL when empty. The owner drops it */
+    char content_type[64];      /* "application/json": without parameters, small letters;
+                                   "" when there is none */
+    char header[256];           /* the wanted one; "" when absent or longer */
+    uint32_t retry_after_ms;    /* what the server asks to wait; 0: nothing */
     void *own;                  /* the door's */
 };
 

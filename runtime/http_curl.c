@@ -15,12 +15,17 @@
 #include "runtime/pool.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     ANSWER_BYTES_MAX = 64 << 20,
     ANSWER_FIRST_BYTES = 4096,
+    HEAD_BYTES_MAX = 256 << 10, /* all header lines of one answer */
+    RETRY_AFTER_MAX_S = 86400,
+    SHOWN_BYTES = 240,          /* of a url in a message */
     MEMORY_RETRY_MS = 20,
     TOLD_MS_MAX = 1000,
     IDLE_CONNECTIONS_MAX = 8
@@ -33,8 +38,10 @@ struct job {
     struct mu__msg *done;               /* its HTTP_DONE */
     CURL *easy;
     struct curl_slist *headers;
+    struct curl_slist *connect_to;
     struct mu__buf *answer;
     size_t answer_max;
+    size_t head_bytes;
     int refused;                        /* why the answer was not taken further */
     char words[CURL_ERROR_SIZE];
 };
@@ -82,6 +89,7 @@ static void job_free(struct job *job)
 {
     mu__curl.easy_cleanup(job->easy);
     mu__curl.slist_free_all(job->headers);
+    mu__curl.slist_free_all(job->connect_to);
     mu__buf_unref(job->answer);
     msg_free(job->done);
     free(job);
@@ -127,6 +135,10 @@ static const struct {
     {CURLE_OPERATION_TIMEDOUT, -MU_EDEADLINE},
     {CURLE_FILESIZE_EXCEEDED, -MU_EEXHAUSTED},
     {CURLE_OUT_OF_MEMORY, -MU_ENOMEM},
+    {CURLE_PEER_FAILED_VERIFICATION, -MU_EUNAUTHENTICATED},
+    {CURLE_SSL_CERTPROBLEM, -MU_EINVALID},
+    {CURLE_SSL_CACERT_BADFILE, -MU_EINVALID},
+    {CURLE_BAD_FUNCTION_ARGUMENT, -MU_EINVALID},
 };
 
 /* A protocol that libcurl does not take may be that of the URL or that of an answer. */
@@ -143,31 +155,87 @@ static int code_of(const struct job *job, CURLcode result)
     return -MU_EUNAVAILABLE;
 }
 
+/* A url without user and query, which may be secret. */
+static void shown_url(const char *url, char *out)
+{
+    const char *end = url + strcspn(url, "?#");
+    const char *host = strstr(url, "://");
+    size_t scheme;
+
+    host = host == NULL || host > end ? url : host + 3;
+    scheme = (size_t)(host - url);
+    for (const char *at = host; at < end && *at != '/'; at++)
+        if (*at == '@')
+            host = at + 1;
+    (void)snprintf(out, SHOWN_BYTES, "%.*s%.*s", (int)scheme, url, (int)(end - host),
+                   host);
+}
+
+static void set_words(struct mu__http_request *request, int code, const char *words)
+{
+    char url[SHOWN_BYTES];
+
+    shown_url(request->url, url);
+    request->code = mu_error_set(&request->error, code, "%s: %s", url, words);
+}
+
 static void set_error(const struct job *job, int code, CURLcode result)
 {
-    struct mu__http_request *request = job->request;
+    char words[80];
 
+    if (code == -MU_EEXHAUSTED && job->head_bytes > HEAD_BYTES_MAX)
+        (void)snprintf(words, sizeof words,
+                       "the answer has more than %d bytes of headers",
+                       (int)HEAD_BYTES_MAX);
+    else if (code == -MU_EEXHAUSTED)
+        (void)snprintf(words, sizeof words, "the answer has more than %zu bytes",
+                       job->answer_max);
     if (code == -MU_EEXHAUSTED)
-        (void)mu_error_set(&request->error, code,
-                           "%s: the answer has more than %zu bytes", request->url,
-                           job->answer_max);
+        set_words(job->request, code, words);
     else
-        (void)mu_error_set(&request->error, code, "%s: %s", request->url,
-                           job->words[0] != '\0' ? job->words
-                                                 : mu__curl.easy_strerror(result));
+        set_words(job->request, code,
+                  job->words[0] != '\0' ? job->words : mu__curl.easy_strerror(result));
+}
+
+/* "Application/JSON; charset=utf-8" is "application/json". */
+static void take_content_type(const struct job *job)
+{
+    struct mu__http_request *request = job->request;
+    size_t room = sizeof request->content_type;
+    char *type = NULL;
+    size_t i = 0;
+
+    (void)mu__curl.easy_getinfo(job->easy, CURLINFO_CONTENT_TYPE, &type);
+    for (; type != NULL && i + 1 < room && strchr("; \t", type[i]) == NULL; i++)
+        request->content_type[i] =
+            (char)(type[i] >= 'A' && type[i] <= 'Z' ? type[i] - 'A' + 'a' : type[i]);
+    request->content_type[i] = '\0';
+}
+
+static void take_head(const struct job *job)
+{
+    curl_off_t seconds = 0;
+    long status = 0;
+
+    (void)mu__curl.easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)mu__curl.easy_getinfo(job->easy, CURLINFO_RETRY_AFTER, &seconds);
+    job->request->status = (int)status;
+    job->request->retry_after_ms =
+        seconds <= 0 ? 0
+                     : (uint32_t)(seconds > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S
+                                                              : seconds) * 1000;
+    take_content_type(job);
 }
 
 /* A job that libcurl has nothing to do with any more. */
 static void job_finish(struct mu__http_curl *http, struct job *job, CURLcode result)
 {
     struct mu__http_request *request = job->request;
-    long status = 0;
 
     if (request != NULL) {
         request->own = NULL;
         request->code = job->refused != 0 ? job->refused : code_of(job, result);
-        (void)mu__curl.easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status);
-        request->status = (int)status;
+        take_head(job);
         if (request->code == 0) {
             request->answer = job->answer;
             job->answer = NULL;
@@ -216,6 +284,39 @@ static size_t on_bytes(char *data, size_t one, size_t count, void *owner)
         return 0; /* less than there was: libcurl ends the transfer */
     memcpy(job->answer->data + job->answer->size, data, size);
     job->answer->size += (uint32_t)size;
+    return size;
+}
+
+/* One line of the head, "Name: value\r\n"; the status line of another answer (a proxy's
+ * comes before the server's) begins anew. */
+static size_t on_header(char *line, size_t one, size_t count, void *owner)
+{
+    struct job *job = owner;
+    struct mu__http_request *request = job->request;
+    size_t size = one * count;
+    size_t length;
+    size_t used;
+
+    job->head_bytes += size;
+    if (job->head_bytes > HEAD_BYTES_MAX) {
+        job->refused = -MU_EEXHAUSTED;
+        return 0;
+    }
+    if (request == NULL || request->wanted_header == NULL)
+        return size;
+    if (size >= 5 && memcmp(line, "HTTP/", 5) == 0)
+        request->header[0] = '\0';
+    length = strlen(request->wanted_header);
+    if (size <= length || line[length] != ':' ||
+        strncasecmp(line, request->wanted_header, length) != 0)
+        return size;
+    for (length++; length < size && strchr(" \t", line[length]) != NULL;)
+        length++;
+    for (used = size; used > length && strchr(" \t\r\n", line[used - 1]) != NULL;)
+        used--;
+    if (used - length < sizeof request->header)
+        (void)snprintf(request->header, sizeof request->header, "%.*s",
+                       (int)(used - length), line + length);
     return size;
 }
 
@@ -434,6 +535,8 @@ static void set_plain(struct job *job, const struct mu__http_request *request)
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_ERRORBUFFER, job->words);
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_WRITEFUNCTION, on_bytes);
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_WRITEDATA, job);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_HEADERFUNCTION, on_header);
+    (void)mu__curl.easy_setopt(job->easy, CURLOPT_HEADERDATA, job);
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_MAXFILESIZE_LARGE,
                                (curl_off_t)job->answer_max);
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_TIMEOUT_MS,
@@ -446,27 +549,108 @@ static void set_plain(struct job *job, const struct mu__http_request *request)
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_QUICK_EXIT, 1L);
 }
 
+/* ---- TLS ---- */
+
+static int set_blob(const struct job *job, CURLoption option, const char *text)
+{
+    struct curl_blob blob = {(void *)(uintptr_t)text, text == NULL ? 0 : strlen(text),
+                             CURL_BLOB_COPY};
+
+    if (text == NULL || mu__curl.easy_setopt(job->easy, option, &blob) == CURLE_OK)
+        return 0;
+    return -MU_ENOMEM;
+}
+
+static bool part_of(CURLU *url, CURLUPart what, unsigned flags, char **ret_part)
+{
+    return mu__curl.url_get(url, what, ret_part, flags) == CURLUE_OK;
+}
+
+/* libcurl compares a certificate with the url's host. So that is what it gets, and is
+ * told to connect elsewhere; the server is still asked for the host that the url had. */
+static int set_server_name(struct job *job, CURLU *url, const char *name)
+{
+    struct curl_slist *headers = NULL;
+    char *host = NULL;
+    char *port = NULL;
+    char *whole = NULL;
+    char line[600];
+    int rv = -MU_ENOMEM;
+
+    if (!part_of(url, CURLUPART_HOST, 0, &host) ||
+        !part_of(url, CURLUPART_PORT, CURLU_DEFAULT_PORT, &port))
+        goto out;
+    (void)snprintf(line, sizeof line, "::%.280s:%.10s", host, port);
+    job->connect_to = mu__curl.slist_append(NULL, line);
+    (void)snprintf(line, sizeof line, "Host: %.280s:%.10s", host, port);
+    headers = mu__curl.slist_append(job->headers, line);
+    if (job->connect_to == NULL || headers == NULL ||
+        mu__curl.url_set(url, CURLUPART_HOST, name, 0) != CURLUE_OK ||
+        !part_of(url, CURLUPART_URL, 0, &whole) ||
+        mu__curl.easy_setopt(job->easy, CURLOPT_URL, whole) != CURLE_OK ||
+        mu__curl.easy_setopt(job->easy, CURLOPT_CONNECT_TO, job->connect_to) != CURLE_OK)
+        goto out;
+    rv = 0;
+out:
+    mu__curl.free(host);
+    mu__curl.free(port);
+    mu__curl.free(whole);
+    return rv;
+}
+
+/* A url that is none is left for libcurl to complain about. */
+static int use_server_name(struct job *job, const struct mu__http_request *request)
+{
+    CURLU *url = mu__curl.url();
+    int rv = 0;
+
+    if (url == NULL)
+        return -MU_ENOMEM;
+    if (mu__curl.url_set(url, CURLUPART_URL, request->url, 0) == CURLUE_OK)
+        rv = set_server_name(job, url, request->tls->server_name);
+    mu__curl.url_cleanup(url);
+    return rv;
+}
+
+static int set_tls(struct job *job, const struct mu__http_request *request)
+{
+    const struct mu__http_tls *tls = request->tls;
+
+    if (tls->insecure) {
+        (void)mu__curl.easy_setopt(job->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        (void)mu__curl.easy_setopt(job->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (tls->ca != NULL &&
+        (mu__curl.easy_setopt(job->easy, CURLOPT_CAINFO, NULL) != CURLE_OK ||
+         mu__curl.easy_setopt(job->easy, CURLOPT_CAPATH, NULL) != CURLE_OK))
+        return -MU_ENOMEM;
+    if (set_blob(job, CURLOPT_CAINFO_BLOB, tls->ca) != 0 ||
+        set_blob(job, CURLOPT_SSLCERT_BLOB, tls->certificate) != 0 ||
+        set_blob(job, CURLOPT_SSLKEY_BLOB, tls->key) != 0)
+        return -MU_ENOMEM;
+    return tls->server_name == NULL ? 0 : use_server_name(job, request);
+}
+
 static int set_options(struct job *job, const struct mu__http_request *request)
 {
-    static const struct {
+    const struct {
         CURLoption option;
         const char *text;
     } texts[] = {
         {CURLOPT_PROTOCOLS_STR, "http,https"},
-        {CURLOPT_PROXY, ""},
+        {CURLOPT_PROXY, request->takes_proxy ? NULL : ""},
         {CURLOPT_USERAGENT, "muster"},
+        {CURLOPT_URL, request->url},
+        {CURLOPT_CUSTOMREQUEST, request->method},
     };
 
     set_plain(job, request);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (mu__curl.easy_setopt(job->easy, texts[i].option, texts[i].text) != CURLE_OK)
             return -MU_ENOMEM;
-    if (mu__curl.easy_setopt(job->easy, CURLOPT_URL, request->url) != CURLE_OK ||
-        mu__curl.easy_setopt(job->easy, CURLOPT_CUSTOMREQUEST, request->method) !=
-            CURLE_OK ||
-        set_body(job, request) != 0)
+    if (set_body(job, request) != 0 || set_headers(job, request) != 0)
         return -MU_ENOMEM;
-    return set_headers(job, request);
+    return request->tls == NULL ? 0 : set_tls(job, request);
 }
 
 /* `wanted`: the request itself when somebody waits for its answer, else NULL. */
@@ -519,7 +703,7 @@ static void refuse(struct mu__http_curl *http, struct mu__http_request *request,
 {
     struct mu__msg *done = mu__msg_heap(http->config.done_kind, sizeof(void *));
 
-    request->code = mu_error_set(&request->error, code, "%s: %s", request->url, words);
+    set_words(request, code, words);
     if (done == NULL)
         starve(http, request);
     else
@@ -569,6 +753,9 @@ static void op_send(struct mu__http *door, struct mu__http_request *request)
     request->status = 0;
     request->answer = NULL;
     request->own = NULL;
+    request->content_type[0] = '\0';
+    request->header[0] = '\0';
+    request->retry_after_ms = 0;
     rv = http->jobs_count < MU__HTTP_REQUESTS_MAX
              ? begin(http, request, request, &job, &error)
              : mu_error_set(&error, -MU_EEXHAUSTED, "too many requests are under way");

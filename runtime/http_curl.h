@@ -4,8 +4,8 @@
  * see a request twice.
  *
  * Only http and https. A redirect is not followed: its status is the answer. What the
- * environment says about proxies does not count. Names are looked up by libcurl, on a
- * thread that ends with the look-up; nothing waits for it.
+ * environment says about proxies does not count, unless the request says so. Names are
+ * looked up by libcurl, on a thread that ends with the look-up; nothing waits for it.
  *
  * Lazy: libcurl is not even loaded before the first request, which waits for the loader.
  * Where it cannot be loaded, requests end with -MU_EUNAVAILABLE. The loop's thread has

@@ -22,6 +22,11 @@
     X(easy_setopt)            \
     X(easy_getinfo)           \
     X(easy_strerror)          \
+    X(url)                    \
+    X(url_cleanup)            \
+    X(url_get)                \
+    X(url_set)                \
+    X(free)                   \
     X(multi_init)             \
     X(multi_cleanup)          \
     X(multi_setopt)           \

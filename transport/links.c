@@ -17,6 +17,7 @@
 
 #include "runtime/codec.h"
 #include "runtime/map.h"
+#include "transport/barred.h"
 #include "transport/outbox.h"
 
 #include <assert.h>
@@ -41,7 +42,7 @@ enum state {
     DIALLING,
     GREETING,
     UP,
-    REFUSING,   /* dialled only to say why the peer is refused */
+    REFUSING,   /* there only to say why the peer is refused, or was hung up on */
     STATES_COUNT
 };
 
@@ -55,6 +56,7 @@ struct link {
     bool keep;                  /* asked for with mu__links_dial */
     bool any;                   /* with mu__links_dial_any: whoever answers */
     bool heard;                 /* their HELLO has come, on `in` */
+    bool parting;               /* REFUSING, and has been up: says BYE */
     enum state state;
     char type[16];
     uint32_t index;
@@ -93,6 +95,7 @@ struct mu__links {
     struct mu__map by_out;
     struct mu__map by_in;
     struct mu__map by_node;
+    struct mu__barred barred;
     uint32_t links_count;
     uint32_t out_next;
     uint32_t node_next;
@@ -444,7 +447,7 @@ static void refuse(struct mu__links *links, const struct mu__hello *hello, uint3
         "refused /job:%s/task:%" PRIu32 " at %s: %s", type, hello->index, url, reason);
     links->wire->ops->drop(links->wire, in);
     for (link = links->first; link != NULL; link = link->next)
-        if (link->state == REFUSING && strcmp(link->url, url) == 0)
+        if (link->state == REFUSING && !link->parting && strcmp(link->url, url) == 0)
             return;
     link = link_new(links, type, hello->index, url);
     if (link == NULL)
@@ -454,6 +457,19 @@ static void refuse(struct mu__links *links, const struct mu__hello *hello, uint3
     link->state = REFUSING;
     if (dial(links, link) != 0)
         link_free(links, link);
+}
+
+/* Its task left the cluster, or is elsewhere now. */
+static bool is_barred(const struct mu__links *links,
+                      const struct mu__frame_header *header,
+                      const struct mu__hello *hello, char *why, size_t size)
+{
+    const char *words = mu__barred_why(&links->barred, hello->type, hello->index,
+                                       header->from, hello->address);
+
+    if (words != NULL)
+        (void)snprintf(why, size, "%s", words);
+    return words != NULL;
 }
 
 /* Writes why a HELLO cannot be accepted; false when it can. */
@@ -578,6 +594,7 @@ static void on_hello(struct mu__links *links, uint32_t in,
         return;
     }
     if (is_unfit(links, header, hello, why, sizeof why) ||
+        is_barred(links, header, hello, why, sizeof why) ||
         is_twin(links, header, hello, why, sizeof why)) {
         refuse(links, hello, in, why);
         return;
@@ -1009,10 +1026,107 @@ static int keep_link(struct mu__links *links, const char *type, uint32_t index,
     return rv;
 }
 
+/* The next link of a task, of those that may be up; `link` NULL: the first. */
+static struct link *next_of(const struct mu__links *links, const struct link *link,
+                            const char *type, uint32_t index)
+{
+    struct link *at = link == NULL ? links->first : link->next;
+
+    while (at != NULL && (at->state == REFUSING || at->any || at->index != index ||
+                          strcmp(at->type, type) != 0))
+        at = at->next;
+    return at;
+}
+
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url)
 {
-    return keep_link(links, type, index, url, false);
+    struct link *link = next_of(links, NULL, type, index);
+
+    mu__barred_remove(&links->barred, type, index);
+    if (link == NULL || strcmp(type, "client") == 0)
+        return keep_link(links, type, index, url, false);
+    link->keep = true;
+    return mu__links_move(links, type, index, url);
+}
+
+/* The owner hears at once that it is gone. What is left of the link says goodbye, and
+ * does not hang up before the peer does: else its connections' end could come first, and
+ * say nothing. */
+static void part(struct mu__links *links, struct link *link, const char *reason)
+{
+    uint32_t node = link->node;
+
+    if (link->state != UP) {
+        link_free(links, link);
+        return;
+    }
+    say(links, MU__LOG_INFO, "hung up on /job:%s/task:%" PRIu32 ": %s", link->type,
+        link->index, reason);
+    (void)mu__map_remove(&links->by_node, node);
+    links->counters.links_up--;
+    link->node = 0;
+    link->keep = false;
+    link->parting = true;
+    set_state(links, link, REFUSING);
+    say_bye(links, link, reason);
+    links->upcalls.down(links->upcalls.owner, node, reason);
+}
+
+static void bar(struct mu__links *links, const char *type, uint32_t index,
+                const struct link *life, const char *reason)
+{
+    if (mu__barred_add(&links->barred, type, index, life == NULL ? 0 : life->peer,
+                       life == NULL ? NULL : life->url, reason) != 0)
+        say(links, MU__LOG_ERROR, "out of memory: /job:%s/task:%" PRIu32
+            " may link to this node although %s", type, index, reason);
+}
+
+void mu__links_hangup(struct mu__links *links, const char *type, uint32_t index,
+                      const char *reason)
+{
+    struct link *link = next_of(links, NULL, type, index);
+    struct link *next;
+
+    bar(links, type, index, NULL, reason);
+    for (; link != NULL; link = next) {
+        next = next_of(links, link, type, index);
+        part(links, link, reason);
+    }
+}
+
+void mu__links_allow(struct mu__links *links, const char *type, uint32_t index)
+{
+    mu__barred_remove(&links->barred, type, index);
+}
+
+static bool is_at(const struct link *link, const char *url)
+{
+    return strcmp(link->url, url) == 0 ||
+           (link->heard && strcmp(link->says, url) == 0);
+}
+
+int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
+                   const char *url)
+{
+    struct link *link = next_of(links, NULL, type, index);
+    char reason[REASON_BYTES_MAX];
+    bool keep;
+
+    if (strlen(url) >= URL_BYTES_MAX)
+        return -MU_EEXHAUSTED;
+    mu__barred_remove(&links->barred, type, index);
+    if (link == NULL)
+        return 0;
+    if (is_at(link, url)) {
+        (void)snprintf(link->url, sizeof link->url, "%s", url);
+        return 0;
+    }
+    (void)snprintf(reason, sizeof reason, "the task is at %s now", url);
+    keep = link->keep;
+    bar(links, type, index, link, reason);
+    part(links, link, reason);
+    return keep ? keep_link(links, type, index, url, false) : 0;
 }
 
 int mu__links_dial_any(struct mu__links *links, const char *url)
@@ -1043,6 +1157,30 @@ void mu__links_counters(const struct mu__links *links,
                         struct mu__links_counters *ret_counters)
 {
     *ret_counters = links->counters;
+}
+
+void mu__links_each(const struct mu__links *links,
+                    void (*visit)(void *user, const struct mu__link_view *view),
+                    void *user)
+{
+    uint64_t now_ms = now(links);
+
+    for (const struct link *link = links->first; link != NULL; link = link->next) {
+        bool is_up = link->state == UP;
+        const struct mu__link_view view = {
+            .type = link->type,
+            .index = link->index,
+            .url = link->url,
+            .state = state_names[link->state],
+            .why = is_up ? "" : why_missing(links, link),
+            .for_ms = now_ms - (is_up ? link->since_ms : link->missing_since_ms),
+            .node = link->node,
+            .is_kept = link->keep,
+        };
+
+        if (link->state != REFUSING)
+            visit(user, &view);
+    }
 }
 
 int mu__links_new(const struct mu__links_config *config,
@@ -1082,5 +1220,6 @@ void mu__links_free(struct mu__links *links)
     mu__map_done(&links->by_out);
     mu__map_done(&links->by_in);
     mu__map_done(&links->by_node);
+    mu__barred_done(&links->barred);
     free(links);
 }

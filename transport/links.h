@@ -81,7 +81,8 @@ void mu__links_writable(struct mu__links *links, uint32_t out);
 void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
 void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
 
-/* Keep a link to this task from now on. */
+/* Keep a link to this task from now on. One that the peer began, with a worker that nobody
+ * had listed, say, is kept then. The task is not barred any more. */
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url);
 
@@ -89,6 +90,20 @@ int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
  * 0. */
 #define MU__LINK_UNKNOWN "server"
 int mu__links_dial_any(struct mu__links *links, const char *url);
+
+/* The task is not in the cluster any more: no link to it is kept, those that are up say
+ * goodbye with `reason`, and whoever says to be that task is refused with the same words,
+ * until it is dialled, moved or allowed. Not for clients, who share indices. */
+void mu__links_hangup(struct mu__links *links, const char *type, uint32_t index,
+                      const char *reason);
+void mu__links_allow(struct mu__links *links, const char *type, uint32_t index);
+
+/* The task is at another url: a link that is kept is dialled there, and one that is up
+ * with its former life is hung up on, whose process is refused from then on. Nothing
+ * happens to a link that leads there already. -MU_EEXHAUSTED (a url that is too long),
+ * and as mu__links_dial, when the task has no link then. */
+int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
+                   const char *url);
 
 /* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when there
  * is no such node (any more). */
@@ -108,5 +123,23 @@ uint32_t mu__links_count_up(const struct mu__links *links);
 
 void mu__links_counters(const struct mu__links *links,
                         struct mu__links_counters *ret_counters);
+
+/* One link as it is now. The strings are the links'. */
+struct mu__link_view {
+    const char *type;
+    uint32_t index;
+    const char *url;        /* that is dialled */
+    const char *state;      /* "up", "dialling", "greeting", "resting" */
+    const char *why;        /* it is not up; "" when that is not known, or it is */
+    uint64_t for_ms;        /* since it came up, or is missing */
+    uint32_t node;          /* while it is up; else 0 */
+    bool is_kept;           /* asked for with mu__links_dial: this side began it */
+};
+
+/* Show all links but those that are there only to refuse. `visit` calls nothing of the
+ * links. */
+void mu__links_each(const struct mu__links *links,
+                    void (*visit)(void *user, const struct mu__link_view *view),
+                    void *user);
 
 #endif

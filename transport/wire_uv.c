@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { BACKLOG = 512 };
@@ -159,120 +157,14 @@ static void on_connection(uv_stream_t *listener, int status)
         mu__in_accept(wire);
 }
 
-static const struct {
-    int status;
-    int code;
-} refusals[] = {
-    {UV_EADDRINUSE, -MU_EEXISTS},       {UV_EADDRNOTAVAIL, -MU_EINVALID},
-    {UV_EACCES, -MU_EPERMISSION},       {UV_EPERM, -MU_EPERMISSION},
-    {UV_ENOMEM, -MU_ENOMEM},            {UV_ENOENT, -MU_EINVALID},
-    {UV_EAI_NONAME, -MU_EINVALID},      {UV_EAI_NODATA, -MU_EINVALID},
-    {UV_ENOTDIR, -MU_EINVALID},
-};
-
-static int refused(const char *url, int status, mu_error *ret_error)
+static int adopt(struct mu__wire_uv *wire, int fd)
 {
-    int code = -MU_EUNAVAILABLE;
+    int rv = wire->url.ipc ? uv_pipe_open(&wire->listener.pipe, fd)
+                           : uv_tcp_open(&wire->listener.tcp, fd);
 
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
-        if (refusals[i].status == status)
-            code = refusals[i].code;
-    return mu_error_set(ret_error, code, "cannot listen at %s: %s", url,
-                        uv_strerror(status));
-}
-
-/* Looked up at once: a node that does not know where it is cannot start. */
-static int look_up(struct mu__wire_uv *wire, struct sockaddr_storage *ret_address)
-{
-    const struct addrinfo hints = {
-        .ai_family = AF_UNSPEC,
-        .ai_socktype = SOCK_STREAM,
-        .ai_flags = AI_PASSIVE,
-    };
-    const char *host = strcmp(wire->url.host, "*") == 0 ? "0.0.0.0" : wire->url.host;
-    uv_getaddrinfo_t request;
-    char port[8];
-    int rv;
-
-    (void)snprintf(port, sizeof port, "%u", wire->url.port);
-    rv = uv_getaddrinfo(wire->loop, &request, NULL, host, port, &hints);
     if (rv != 0)
-        return rv;
-    memset(ret_address, 0, sizeof *ret_address);
-    memcpy(ret_address, request.addrinfo->ai_addr, request.addrinfo->ai_addrlen);
-    uv_freeaddrinfo(request.addrinfo);
-    return 0;
-}
-
-static void write_tcp_url(struct mu__wire_uv *wire)
-{
-    struct sockaddr_storage address;
-    int size = sizeof address;
-    unsigned port = wire->url.port;
-    bool v6 = strchr(wire->url.host, ':') != NULL;
-
-    if (uv_tcp_getsockname(&wire->listener.tcp, (struct sockaddr *)&address, &size) ==
-        0) {
-        const uint8_t *bytes = (const uint8_t *)&address;
-
-        /* The port stands in the same place in both families. */
-        port = (unsigned)bytes[2] << 8 | bytes[3];
-    }
-    (void)snprintf(wire->text, sizeof wire->text, v6 ? "tcp://[%s]:%u" : "tcp://%s:%u",
-                   wire->url.host, port);
-}
-
-static int listen_tcp(struct mu__wire_uv *wire)
-{
-    struct sockaddr_storage address;
-    int rv = look_up(wire, &address);
-
-    if (rv == 0)
-        rv = uv_tcp_bind(&wire->listener.tcp, (const struct sockaddr *)&address, 0);
-    if (rv == 0)
-        rv = uv_listen(&wire->listener.stream, BACKLOG, on_connection);
-    if (rv == 0)
-        write_tcp_url(wire);
-    return rv;
-}
-
-/* A socket file that nobody listens at any more is in the way of its successor. */
-static bool is_stale(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    bool stale;
-
-    if (fd < 0)
-        return false;
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    stale = connect(fd, (const struct sockaddr *)&address, sizeof address) != 0 &&
-            uv_translate_sys_error(errno) == UV_ECONNREFUSED;
-    (void)close(fd);
-    return stale;
-}
-
-/* libuv says EACCES for this too. */
-static bool has_directory(const char *path)
-{
-    char directory[MU__URL_PATH_MAX + 1];
-
-    (void)snprintf(directory, sizeof directory, "%s", path);
-    *(strrchr(directory, '/') + 1) = '\0';
-    return access(directory, F_OK) == 0;
-}
-
-static int listen_ipc(struct mu__wire_uv *wire)
-{
-    const char *path = wire->url.path;
-    int rv = has_directory(path) ? uv_pipe_bind(&wire->listener.pipe, path) : UV_ENOENT;
-
-    if (rv == UV_EADDRINUSE && is_stale(path) && unlink(path) == 0)
-        rv = uv_pipe_bind(&wire->listener.pipe, path);
-    if (rv == 0)
-        rv = uv_listen(&wire->listener.stream, BACKLOG, on_connection);
-    (void)snprintf(wire->text, sizeof wire->text, "ipc://%s", path);
-    return rv;
+        (void)close(fd);
+    return rv != 0 ? rv : uv_listen(&wire->listener.stream, BACKLOG, on_connection);
 }
 
 /* ---- life ---- */
@@ -298,41 +190,62 @@ static void init_handles(struct mu__wire_uv *wire)
     wire->holds = 4;
 }
 
-int mu__wire_uv_open(uv_loop_t *loop, const char *bind_url,
-                     const struct mu__wire_events *events, void *owner,
-                     mu_error *ret_error, struct mu__wire_uv **ret_wire)
+static struct mu__wire_uv *wire_new(uv_loop_t *loop,
+                                    const struct mu__listening *listening,
+                                    const struct mu__wire_events *events, void *owner)
 {
-    struct mu__wire_uv *wire;
-    struct mu__url url;
-    const char *fault = mu__url_parse(bind_url, true, &url);
-    int rv;
+    struct mu__wire_uv *wire = calloc(1, sizeof *wire);
 
-    if (fault != NULL)
-        return mu_error_set(ret_error, -MU_EINVALID, "cannot listen at \"%s\": %s",
-                            bind_url, fault);
-    wire = calloc(1, sizeof *wire);
     if (wire == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
+        return NULL;
     wire->door.ops = &ops;
     wire->loop = loop;
     wire->events = *events;
     wire->owner = owner;
-    wire->url = url;
-    rv = mu__stream_init(wire, url.ipc, &wire->listener);
+    wire->url = listening->url;
+    (void)snprintf(wire->text, sizeof wire->text, "%s", listening->text);
+    return wire;
+}
+
+int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
+                      const struct mu__wire_events *events, void *owner,
+                      mu_error *ret_error, struct mu__wire_uv **ret_wire)
+{
+    struct mu__wire_uv *wire = wire_new(loop, listening, events, owner);
+    int rv;
+
+    if (wire == NULL) {
+        mu__listening_close(listening);
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
+    }
+    rv = mu__stream_init(wire, wire->url.ipc, &wire->listener);
     if (rv != 0) {
+        mu__listening_close(listening);
         free(wire);
-        return refused(bind_url, rv, ret_error);
+        return mu__listen_refused(listening->text, rv, ret_error);
     }
     init_handles(wire);
-    rv = url.ipc ? listen_ipc(wire) : listen_tcp(wire);
+    rv = adopt(wire, listening->fd);
+    listening->fd = -1;
     if (rv != 0) {
         mu__wire_uv_close(wire, NULL, NULL);
-        return refused(bind_url, rv, ret_error);
+        return mu__listen_refused(listening->text, rv, ret_error);
     }
     (void)uv_prepare_start(&wire->before_poll, on_before_poll);
     (void)uv_check_start(&wire->after_poll, on_after_poll);
     *ret_wire = wire;
     return 0;
+}
+
+int mu__wire_uv_open(uv_loop_t *loop, const char *bind_url,
+                     const struct mu__wire_events *events, void *owner,
+                     mu_error *ret_error, struct mu__wire_uv **ret_wire)
+{
+    struct mu__listening listening;
+    int rv = mu__listen(bind_url, ret_error, &listening);
+
+    return rv != 0 ? rv : mu__wire_uv_adopt(loop, &listening, events, owner, ret_error,
+                                            ret_wire);
 }
 
 void mu__wire_uv_close(struct mu__wire_uv *wire, void (*closed)(void *arg), void *arg)
@@ -343,6 +256,8 @@ void mu__wire_uv_close(struct mu__wire_uv *wire, void (*closed)(void *arg), void
     wire->closed_arg = arg;
     mu__in_drop_all(wire);
     mu__out_hangup_all(wire);
+    if (wire->url.ipc)
+        (void)unlink(wire->url.path);
     uv_close(&wire->listener.handle, on_closed);
     uv_close((uv_handle_t *)&wire->before_poll, on_closed);
     uv_close((uv_handle_t *)&wire->after_poll, on_closed);

@@ -10,6 +10,7 @@
 #define MU_TRANSPORT_WIRE_UV_H
 
 #include "muster/error.h"
+#include "transport/listen_uv.h"
 #include "transport/wire.h"
 
 #include <uv.h>
@@ -28,6 +29,12 @@ struct mu__wire_uv;
 int mu__wire_uv_open(uv_loop_t *loop, const char *bind_url,
                      const struct mu__wire_events *events, void *owner,
                      mu_error *ret_error, struct mu__wire_uv **ret_wire);
+
+/* The same at a socket that listens already. Takes what `listening` has, whatever is
+ * returned. */
+int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
+                      const struct mu__wire_events *events, void *owner,
+                      mu_error *ret_error, struct mu__wire_uv **ret_wire);
 
 /* The door. Valid until the wire is closed. */
 struct mu__wire *mu__wire_uv_wire(struct mu__wire_uv *wire);

@@ -11,6 +11,7 @@
 #include "value.h"
 
 struct uv_loop_s;
+struct mu_resolver;
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,16 +30,26 @@ typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *w
 #define MU_TIMEOUTS_OF_WORKERS ((unsigned)-1)
 
 typedef struct mu_node_options {
-    const mu_cluster *cluster;  /* copied; required */
+    const mu_cluster *cluster;  /* copied; required where there is no resolver */
     const char *cluster_name;   /* nodes of another name are refused; default "muster" */
-    const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client" */
-    int task_index;
+    const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client"; NULL:
+                                   the resolver says type and index */
+    int task_index;             /* with a type and a resolver that can choose: -1: one
+                                   that is free */
     const char *bind_address;   /* where to listen; default: the task's own address in the
                                    cluster, or a free port on loopback if it has none. A
                                    worker that the cluster does not list may join it, and
                                    has to say this ("tcp://host:0": on a free port) */
     const char *advertise_address; /* where peers reach this node; default: the task's own
-                                   address in the cluster, or else where it listens */
+                                   address in the cluster, or else where it listens.
+                                   "HOST" and "HOST:0": there, with the port that was
+                                   chosen */
+    struct mu_resolver *resolver; /* finds out cluster and task, where the two above do
+                                   not say them (resolver.h), and is told where this task
+                                   listens; the node uses it until it is closed, and the
+                                   caller frees it then. Default NULL */
+    unsigned resolve_ms;        /* to be known to the others and to know them all at
+                                   start; default 300000 */
     struct uv_loop_s *loop;     /* run here; default NULL: a loop thread of its own */
     unsigned threads;           /* executor threads; default 1 */
     unsigned window;            /* chief: closures given to one worker at a time; 0, the
@@ -157,8 +168,41 @@ MU_EXPORT const char *mu_node_address(const mu_node *node);
 /* "/job:worker/task:1", valid until the node is closed. */
 MU_EXPORT const char *mu_node_task(const mu_node *node);
 
-/* Number of tasks of a type in the node's cluster. */
+/* Number of tasks of a type in the node's cluster, as it is now. Any thread. */
 MU_EXPORT size_t mu_node_task_count(const mu_node *node, const char *type);
+
+/* ---- A cluster that changes while the node runs ---- */
+
+enum mu_cluster_event {
+    MU_CLUSTER_TASK_ADDED = 0,
+    MU_CLUSTER_TASK_REMOVED = 1,
+    MU_CLUSTER_TASK_MOVED = 2       /* the task is at another address */
+};
+
+/* One task; valid during the callback. */
+typedef struct mu_cluster_change {
+    int event;              /* enum mu_cluster_event */
+    const char *type;
+    int index;
+    const char *address;    /* the new one; of a task that was removed the last one */
+    int is_own;             /* 1: it is this node's task */
+} mu_cluster_change;
+
+typedef void (*mu_cluster_change_fn)(mu_node *node, const mu_cluster_change *change,
+                                     void *user);
+
+/* Have `callback` called on the loop thread for each change of the cluster that the node
+ * has taken from its resolver, a watched file say; mu_node_task_count counts the task
+ * then already, or no more. It must not block, nor close the node. One at a time: the
+ * last one counts, NULL is none; a call of the former one may still be under way. Changes
+ * of before are not told. Any thread.
+ *
+ * What a node takes: workers, clients and the evaluator may come, go and move; the chief
+ * and parameter servers only move. Other changes are refused with a line in the log, and
+ * not told. What is removed is hung up on and refused until it is listed again; a worker
+ * that finds itself removed finishes what it has, and then its job is done. */
+MU_EXPORT void mu_node_on_cluster(mu_node *node, mu_cluster_change_fn callback,
+                                  void *user);
 
 /* Wait until the job is done: the chief has said so with mu_node_job_done (0
  * returned), or the node is being closed (-MU_ECLOSED). What tasks that only serve

@@ -31,9 +31,10 @@ typedef struct mu_resolution {
     int task_index;             /* -1: unknown */
     char rpc_layer[16];         /* "grpc"; "": none */
     char environment[16];       /* "" or "google" */
-    char master[288];           /* what the source itself says is to be connected to, as
+    char master[320];           /* what the source itself says is to be connected to, as
                                    it stands; "": see mu_resolver_master */
-    int master_fixed;           /* 1: and it stands whatever task is asked for */
+    int master_fixed;           /* 1: it is the answer whatever task is asked for; 2: when
+                                   none is; both without an rpc layer before it */
     int alone_has_no_master;    /* 1: a cluster of one task has none */
     char bind_address[288];     /* where this task should listen; "": at its address */
     char visible_devices[512];  /* for CUDA_VISIBLE_DEVICES of this process: "0,1"; "":
@@ -52,6 +53,7 @@ typedef struct mu_announcement {
     const char *type;
     int index;                  /* -1: any that is free, where the resolver can choose */
     const char *address;        /* "host:port" */
+    const char *incarnation;    /* a text that no other process has: who announces */
 } mu_announcement;
 
 /* Make a resolver by its name, "slurm"; NULL or "auto": the first one that fits. On

@@ -555,6 +555,14 @@ void cluster_start(struct cluster_task *task)
         cluster_break(task->cluster, "%s does not start", task->name);
 }
 
+int cluster_learn(struct cluster_task *task, const mu_cluster *spec, mu_error *ret_error)
+{
+    task->spec = spec;
+    if (!task->runs || !sim_alive(task->node))
+        return 0;
+    return mu__member_set_cluster(&task->member, spec, ret_error);
+}
+
 void cluster_start_all(struct cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->tasks_count; i++)

@@ -52,6 +52,7 @@ struct cluster_options {
     unsigned heartbeat_ms;  /* 100 */
     unsigned silence_ms;    /* 500 */
     bool starves;           /* closures may fail because a process has no memory */
+    bool changes;           /* and because their worker leaves the cluster */
 
     /* The chief's, but for what is above, and the journal, which is the task's. */
     struct mu__supervisor_config supervisor;
@@ -274,6 +275,11 @@ struct cluster_task *cluster_add(struct cluster *cluster, const char *type,
                                  uint32_t index, const char *name);
 
 void cluster_start(struct cluster_task *task);
+
+/* The task learns of another cluster: it starts with that from now on, and takes it at
+ * once if it runs. `spec` is the test's, until the cluster is freed. What
+ * mu__member_set_cluster returns; 0 for a task that does not run. */
+int cluster_learn(struct cluster_task *task, const mu_cluster *spec, mu_error *ret_error);
 void cluster_start_all(struct cluster *cluster);
 
 /* Run until the chief and every other task are linked, and what they say to each other

@@ -1,0 +1,82 @@
+/* The cluster of a node as programs see it, which changes while they run. */
+#include "node/node.h"
+
+#include <string.h>
+
+size_t mu_node_task_count(const mu_node *node, const char *type)
+{
+    uv_mutex_t *lock = &((mu_node *)node)->cluster_lock;
+    size_t count;
+
+    uv_mutex_lock(lock);
+    count = mu_cluster_task_count(node->cluster, type);
+    uv_mutex_unlock(lock);
+    return count;
+}
+
+mu_cluster *mu__node_cluster(mu_node *node)
+{
+    mu_cluster *copy;
+
+    uv_mutex_lock(&node->cluster_lock);
+    copy = mu_cluster_copy(node->cluster);
+    uv_mutex_unlock(&node->cluster_lock);
+    return copy;
+}
+
+void mu_node_on_cluster(mu_node *node, mu_cluster_change_fn callback, void *user)
+{
+    uv_mutex_lock(&node->cluster_lock);
+    node->cluster_changed = callback;
+    node->cluster_user = user;
+    uv_mutex_unlock(&node->cluster_lock);
+}
+
+static void tell(mu_node *node, const struct mu__change *change)
+{
+    static const int events[] = {
+        [MU__CHANGE_ADDED] = MU_CLUSTER_TASK_ADDED,
+        [MU__CHANGE_REMOVED] = MU_CLUSTER_TASK_REMOVED,
+        [MU__CHANGE_MOVED] = MU_CLUSTER_TASK_MOVED,
+    };
+    const mu_cluster_change told = {
+        .event = events[change->kind],
+        .type = change->type,
+        .index = change->index,
+        .address = change->address,
+        .is_own = change->index == (int)node->member.index &&
+                  strcmp(change->type, node->member.type) == 0,
+    };
+    mu_cluster_change_fn callback;
+    void *user;
+
+    uv_mutex_lock(&node->cluster_lock);
+    callback = node->cluster_changed;
+    user = node->cluster_user;
+    uv_mutex_unlock(&node->cluster_lock);
+    if (callback != NULL)
+        callback(node, &told, user);
+}
+
+void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
+                           const mu_cluster *cluster)
+{
+    mu_node *node = owner;
+    mu_cluster *copy = mu_cluster_copy(cluster);
+    mu_cluster *former;
+
+    if (copy == NULL) {
+        node->log(node->log_user, MU_LOG_ERROR, node->member.task, "cluster",
+                  "out of memory: the program sees the cluster as it was");
+        return;
+    }
+    uv_mutex_lock(&node->cluster_lock);
+    former = node->cluster;
+    node->cluster = copy;
+    node->offer_own.cluster = copy;
+    uv_mutex_unlock(&node->cluster_lock);
+    mu_cluster_free(former);
+    for (size_t i = 0; i < changes->count; i++)
+        if (changes->rows[i].refused == NULL)
+            tell(node, &changes->rows[i]);
+}

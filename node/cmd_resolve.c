@@ -1,0 +1,106 @@
+/* `muster resolve`: who is in the cluster, and which task is this? */
+#include "node/cmd_resolve.h"
+
+#include "node/cmd.h"
+#include "node/cmd_resolver.h"
+#include "node/cmd_spec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --cluster says it all. */
+static int read_flags(struct resolve *resolve, mu_error *error)
+{
+    struct cmd_spec spec;
+    int rv = cmd_spec_find(resolve->options, error, &spec);
+
+    if (rv != 0)
+        return rv;
+    resolve->found = spec.found;
+    resolve->found.cluster = spec.cluster;
+    resolve->found.task_index = spec.type[0] == '\0' ? -1 : spec.index;
+    memcpy(resolve->found.task_type, spec.type, sizeof resolve->found.task_type);
+    (void)snprintf(resolve->found.source, sizeof resolve->found.source, "%.31s",
+                   spec.source);
+    return 0;
+}
+
+/* A task that the flags say wins over that of the source. */
+static int apply_task(struct resolve *resolve, mu_error *error)
+{
+    struct cmd_spec spec = {0};
+    int rv = cmd_spec_task(resolve->options, error, &spec);
+
+    if (rv != 0 || spec.type[0] == '\0')
+        return rv;
+    resolve->found.task_index = spec.index;
+    memcpy(resolve->found.task_type, spec.type, sizeof resolve->found.task_type);
+    return 0;
+}
+
+static int find(struct resolve *resolve, mu_error *error)
+{
+    mu_resolution found;
+    int rv;
+
+    mu_resolution_init(&found);
+    rv = mu_resolver_resolve(resolve->resolver, cmd_resolver_limit(resolve->options),
+                             error, &found);
+    if (rv == 0) {
+        mu_cluster_free(resolve->found.cluster);
+        resolve->found = found;
+        rv = apply_task(resolve, error);
+    }
+    return rv;
+}
+
+static int print_found(const struct resolve *resolve)
+{
+    if (cmd_number(resolve->options, CMD_FLAG_RESOLVE_OUTPUT) == RESOLVE_TF_CONFIG)
+        return resolve_print_tf_config(resolve);
+    return resolve_print(resolve);
+}
+
+/* Usage is wrong when flags are; what sources say is a failure. */
+static int resolve_all(struct resolve *resolve, mu_error *error)
+{
+    bool explains = cmd_number(resolve->options, CMD_FLAG_EXPLAIN) == 1;
+    int rv;
+
+    if (cmd_text(resolve->options, CMD_FLAG_CLUSTER) != NULL)
+        return read_flags(resolve, error) != 0       ? CMD_USAGE
+               : print_found(resolve) != 0 ? CMD_FAILED
+                                           : CMD_FINE;
+    if (cmd_resolver_open(resolve->options, error, &resolve->resolver) != 0)
+        return CMD_USAGE;
+    rv = find(resolve, error);
+    if (explains)
+        resolve->tried = mu_resolver_explain(resolve->resolver);
+    if (rv != 0) {
+        if (explains)
+            (void)resolve_print_failure(resolve, error);
+        return CMD_FAILED;
+    }
+    return print_found(resolve) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+int cmd_resolve(struct cmd_options *options)
+{
+    struct resolve resolve = {.options = options};
+    mu_error error = {.message = "out of memory"};
+    int code;
+
+    if (cmd_number(options, CMD_FLAG_LIST) == 1)
+        return resolve_list(options);
+    mu_resolution_init(&resolve.found);
+    code = resolve_all(&resolve, &error);
+    if (code == CMD_FINE && resolve.resolver != NULL &&
+        cmd_number(options, CMD_FLAG_RESOLVE_WATCH) == 1)
+        code = resolve_watch(&resolve);
+    else if (code != CMD_FINE)
+        (void)fprintf(stderr, "muster resolve: %s\n", error.message);
+    mu_cluster_free(resolve.found.cluster);
+    mu_value_free(resolve.tried);
+    mu_resolver_free(resolve.resolver);
+    return code;
+}

@@ -1,0 +1,121 @@
+/* `muster resolve --watch`: the source is asked again and again, and what has changed is
+ * printed. */
+#include "node/cmd_resolve.h"
+
+#include "node/cmd.h"
+#include "node/cmd_json.h"
+#include "node/cmd_resolver.h"
+#include "resolver/resolver.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { USUAL_MS = 5000 };   /* where the source does not say how often to look */
+
+static void pause_for(uint32_t ms)
+{
+    const struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+static int print_event(const struct resolve *resolve, const char *event,
+                       const char *type, int index, const char *address)
+{
+    cJSON *map;
+
+    if (cmd_number(resolve->options, CMD_FLAG_RESOLVE_OUTPUT) == RESOLVE_TEXT)
+        return printf("%s /job:%s/task:%d at %s\n", event, type, index, address) < 0;
+    map = cJSON_CreateObject();
+    (void)cJSON_AddStringToObject(map, "event", event);
+    (void)cJSON_AddStringToObject(map, "type", type);
+    (void)cJSON_AddItemToObject(map, "index", cmd_json_int(index));
+    (void)cJSON_AddItemToObject(map, "address", cmd_json_text(address, strlen(address)));
+    return cmd_json_line(map);
+}
+
+/* The tasks of one cluster that the other has not, or has elsewhere. */
+static int print_those_of(const struct resolve *resolve, const mu_cluster *one,
+                          const mu_cluster *other, const char *event, const char *moved)
+{
+    const char *type;
+    const char *address;
+    int index;
+    int rv = 0;
+
+    for (size_t i = 0;
+         rv == 0 && mu_cluster_task_at(one, i, &type, &index, &address) == 0; i++) {
+        const char *there = mu_cluster_address(other, type, index);
+
+        if (there == NULL)
+            rv = print_event(resolve, event, type, index, address);
+        else if (moved != NULL && strcmp(there, address) != 0)
+            rv = print_event(resolve, moved, type, index, address);
+    }
+    return rv;
+}
+
+static int print_task(const struct resolve *resolve, const mu_resolution *before)
+{
+    const mu_resolution *found = &resolve->found;
+    const char *address = mu_cluster_address(found->cluster, found->task_type,
+                                             found->task_index);
+
+    if (strcmp(before->task_type, found->task_type) == 0 &&
+        before->task_index == found->task_index)
+        return 0;
+    return print_event(resolve, "this task is", found->task_type, found->task_index,
+                       address == NULL ? "no address" : address);
+}
+
+static int print_changes(const struct resolve *resolve, const mu_resolution *before)
+{
+    const mu_cluster *cluster = resolve->found.cluster;
+    int rv;
+
+    if (cmd_number(resolve->options, CMD_FLAG_RESOLVE_OUTPUT) == RESOLVE_TF_CONFIG)
+        return mu_cluster_equal(cluster, before->cluster)
+                   ? 0
+                   : resolve_print_tf_config(resolve);
+    rv = print_those_of(resolve, before->cluster, cluster, "gone", NULL);
+    if (rv == 0)
+        rv = print_those_of(resolve, cluster, before->cluster, "new", "moved");
+    if (rv == 0)
+        rv = print_task(resolve, before);
+    return rv;
+}
+
+/* What fails for now is said once for each reason, on standard error. */
+static void say_once(const mu_error *error, char *said, size_t size)
+{
+    if (strcmp(said, error->message) == 0)
+        return;
+    (void)snprintf(said, size, "%s", error->message);
+    (void)fprintf(stderr, "muster resolve: %s\n", error->message);
+}
+
+int resolve_watch(struct resolve *resolve)
+{
+    uint32_t step_ms = mu__resolver_watch_ms(resolve->resolver);
+    char said[sizeof(((mu_error *)0)->message)] = "";
+    int rv = 0;
+
+    while (rv == 0 && fflush(stdout) == 0) {
+        mu_resolution before = resolve->found;
+        mu_error error;
+
+        pause_for(step_ms == 0 ? USUAL_MS : step_ms);
+        mu_resolution_init(&resolve->found);
+        if (mu_resolver_resolve(resolve->resolver, cmd_resolver_limit(resolve->options),
+                                &error, &resolve->found) != 0) {
+            say_once(&error, said, sizeof said);
+            resolve->found = before;
+            continue;
+        }
+        said[0] = '\0';
+        rv = print_changes(resolve, &before);
+        mu_cluster_free(before.cluster);
+    }
+    return CMD_FAILED;
+}

@@ -1,0 +1,485 @@
+#include "node/finder.h"
+
+#include "node/resolving.h"
+#include "resolver/asker_uv.h"
+#include "resolver/resolver.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    PROGRESS_MS = 3000,     /* between lines that say what is waited for */
+    SLICE_MS = 3000,        /* of one look, where this task must be told in between */
+    AGAIN_MS = 1000,        /* after telling has failed */
+    SETTLE_MS = 50,         /* after a change was noticed: more may follow */
+    BETWEEN_MS = 1000,      /* looks, however often something changes */
+    PATH_BYTES = 512
+};
+
+struct mu__finder {
+    struct mu__finder_config config;
+    struct mu__asker_uv *asker;
+    struct mu__resolving *resolving;    /* under way; NULL: none */
+    uv_timer_t timer;
+    uv_fs_event_t watch;
+    mu_announcement announcement;
+    char type[16];
+    char address[288];
+    char incarnation[40];
+    char cluster_name[64];
+    bool tells;             /* the resolver takes where this task is */
+    bool has_told;
+    bool is_known;          /* the cluster is */
+    bool has_failed;
+    bool has_watch;
+    uint64_t began_ms;
+    uint64_t tell_ms;       /* when to tell again; 0: not */
+    uint64_t look_ms;       /* when to look again; 0: not */
+    uint64_t looked_ms;     /* when it was done last */
+    uint64_t said_ms;       /* when a line of progress was written */
+    char trouble[2][512];   /* the failures that were logged: of looking, of telling */
+    char watched[256];      /* the file's name in the folder that is watched; "": any */
+    unsigned handles;
+    bool closing;
+    bool withdraws;
+    int64_t withdraw_ms;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void next(struct mu__finder *finder);
+
+static uint64_t now_ms(const struct mu__finder *finder)
+{
+    return uv_now(finder->config.loop);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    next(timer->data);
+}
+
+static void wait_until(struct mu__finder *finder, uint64_t due_ms)
+{
+    uint64_t now = now_ms(finder);
+
+    (void)uv_timer_start(&finder->timer, on_timer, due_ms > now ? due_ms - now : 0, 0);
+}
+
+static int64_t left_ms(const struct mu__finder *finder)
+{
+    uint64_t spent_ms = now_ms(finder) - finder->began_ms;
+
+    if (finder->config.limit_ms < 0)
+        return -1;
+    return spent_ms >= (uint64_t)finder->config.limit_ms
+               ? 0
+               : finder->config.limit_ms - (int64_t)spent_ms;
+}
+
+/* ---- Words ---- */
+
+static void say(struct mu__finder *finder, int level, const char *line)
+{
+    finder->config.log(finder->config.owner, level, line);
+}
+
+static void on_progress(void *owner, const char *line)
+{
+    struct mu__finder *finder = owner;
+
+    if (finder->said_ms != 0 && now_ms(finder) - finder->said_ms < PROGRESS_MS)
+        return;
+    finder->said_ms = now_ms(finder);
+    say(finder, finder->is_known ? MU_LOG_DEBUG : MU_LOG_INFO, line);
+}
+
+enum { OF_LOOKING, OF_TELLING };
+
+/* Once for each kind of failure, until it works again. Numbers in the words do not make
+ * another kind. */
+static bool is_same_trouble(const char *a, const char *b)
+{
+    for (; *a != '\0' || *b != '\0'; a += *a != '\0', b += *b != '\0') {
+        while (*a >= '0' && *a <= '9')
+            a++;
+        while (*b >= '0' && *b <= '9')
+            b++;
+        if (*a != *b)
+            return false;
+        if (*a == '\0')
+            return true;
+    }
+    return true;
+}
+
+static void say_trouble(struct mu__finder *finder, unsigned which, const mu_error *error)
+{
+    static const char *const words[] = {
+        "the cluster cannot be looked at, the last one known stands",
+        "the others cannot be told where this task is",
+    };
+    char line[640];
+
+    if (is_same_trouble(finder->trouble[which], error->message))
+        return;
+    (void)snprintf(finder->trouble[which], sizeof finder->trouble[which], "%s",
+                   error->message);
+    (void)snprintf(line, sizeof line, "%s: %s", words[which], error->message);
+    say(finder, error->code == -MU_EEXISTS ? MU_LOG_ERROR : MU_LOG_WARN, line);
+}
+
+static void forget_trouble(struct mu__finder *finder, unsigned which)
+{
+    static const char *const words[] = {"the cluster can be looked at again",
+                                        "the others can be told again"};
+
+    if (finder->trouble[which][0] == '\0')
+        return;
+    finder->trouble[which][0] = '\0';
+    say(finder, MU_LOG_INFO, words[which]);
+}
+
+/* ---- One evaluation ---- */
+
+static void fail(struct mu__finder *finder, const mu_error *error)
+{
+    finder->has_failed = true;
+    finder->config.failed(finder->config.owner, error);
+}
+
+static void start(struct mu__finder *finder, enum mu__resolving_what what,
+                  int64_t limit_ms,
+                  void (*done)(void *owner, struct mu__resolved *resolved))
+{
+    const struct mu__resolving_config config = {
+        .loop = finder->config.loop,
+        .asker = mu__asker_uv_asker(finder->asker),
+        .resolver = finder->config.resolver,
+        .what = what,
+        .announcement = &finder->announcement,
+        .limit_ms = limit_ms,
+        .done = done,
+        .progress = on_progress,
+        .owner = finder,
+    };
+
+    assert(finder->resolving == NULL);
+    if (mu__resolving_start(&config, &finder->resolving) != 0) {
+        mu_error error;
+
+        finder->resolving = NULL;
+        (void)mu_error_set(&error, -MU_ENOMEM, "no memory to ask the resolver");
+        if (finder->is_known || finder->closing)
+            wait_until(finder, now_ms(finder) + AGAIN_MS);
+        else
+            fail(finder, &error);
+    }
+}
+
+static bool is_passing(int code)
+{
+    return code == -MU_EUNAVAILABLE || code == -MU_EDEADLINE;
+}
+
+/* ---- Watching a path ---- */
+
+static void on_change(uv_fs_event_t *watch, const char *name, int events, int status)
+{
+    struct mu__finder *finder = watch->data;
+    uint64_t due_ms = now_ms(finder) + SETTLE_MS;
+
+    (void)events;
+    if (status != 0 || finder->closing ||
+        (finder->watched[0] != '\0' && name != NULL &&
+         strcmp(name, finder->watched) != 0))
+        return;
+    if (due_ms < finder->looked_ms + BETWEEN_MS)
+        due_ms = finder->looked_ms + BETWEEN_MS;
+    if (finder->look_ms == 0 || due_ms >= finder->look_ms)
+        return;
+    finder->look_ms = due_ms;
+    if (finder->resolving == NULL)
+        next(finder);
+}
+
+/* A file that is replaced is another one: its folder is watched. Where that cannot be
+ * done, the timer is enough. */
+static void watch(struct mu__finder *finder, const char *path)
+{
+    char folder[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    struct stat about;
+
+    if (finder->has_watch || strlen(path) >= sizeof folder)
+        return;
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
+        (void)snprintf(finder->watched, sizeof finder->watched, "%s",
+                       slash == NULL ? path : slash + 1);
+        (void)snprintf(folder, sizeof folder, "%.*s",
+                       slash == NULL ? 1 : (int)(slash - path) + 1,
+                       slash == NULL ? "." : path);
+    }
+    finder->has_watch =
+        uv_fs_event_start(&finder->watch, on_change, folder, 0) == 0;
+}
+
+/* ---- Steps ---- */
+
+static void on_looked(void *owner, struct mu__resolved *resolved)
+{
+    struct mu__finder *finder = owner;
+    uint32_t watch_ms = mu__resolver_watch_ms(finder->config.resolver);
+
+    finder->resolving = NULL;
+    finder->looked_ms = now_ms(finder);
+    if (resolved->code == 0) {
+        finder->is_known = true;
+        forget_trouble(finder, OF_LOOKING);
+        if (resolved->watched_path != NULL)
+            watch(finder, resolved->watched_path);
+        finder->look_ms = watch_ms == 0 ? 0 : now_ms(finder) + watch_ms;
+        finder->config.found(finder->config.owner, &resolved->resolution);
+    } else if (finder->is_known) {
+        say_trouble(finder, OF_LOOKING, &resolved->error);
+        finder->look_ms = now_ms(finder) + (watch_ms == 0 ? AGAIN_MS : watch_ms);
+    } else if (is_passing(resolved->code) && left_ms(finder) != 0) {
+        on_progress(finder, resolved->error.message);
+    } else {
+        fail(finder, &resolved->error);
+    }
+    next(finder);
+}
+
+static void on_told(void *owner, struct mu__resolved *resolved)
+{
+    struct mu__finder *finder = owner;
+
+    finder->resolving = NULL;
+    if (resolved->code == 0) {
+        forget_trouble(finder, OF_TELLING);
+        finder->announcement.index = resolved->task_index;
+        finder->has_told = true;
+        finder->tell_ms = resolved->again_ms == 0 ? 0
+                                                  : now_ms(finder) + resolved->again_ms;
+    } else if (finder->has_told && (finder->is_known || is_passing(resolved->code))) {
+        say_trouble(finder, OF_TELLING, &resolved->error);
+        finder->tell_ms = now_ms(finder) + AGAIN_MS;
+    } else {
+        fail(finder, &resolved->error);
+    }
+    next(finder);
+}
+
+/* Find out where this task listens, and then tell it. */
+static void begin_telling(struct mu__finder *finder)
+{
+    mu_error error;
+
+    if (finder->address[0] == '\0' &&
+        finder->config.listen(finder->config.owner, &error, finder->address) != 0) {
+        fail(finder, &error);
+        return;
+    }
+    finder->tells = true;
+    finder->tell_ms = finder->has_told ? now_ms(finder) + AGAIN_MS : now_ms(finder);
+}
+
+static void on_detected(void *owner, struct mu__resolved *resolved)
+{
+    struct mu__finder *finder = owner;
+
+    finder->resolving = NULL;
+    if (resolved->code != 0)
+        fail(finder, &resolved->error);
+    else if (mu__resolver_announces(finder->config.resolver))
+        begin_telling(finder);
+    next(finder);
+}
+
+static void on_part_closed(struct mu__finder *finder)
+{
+    void (*closed)(void *arg) = finder->closed;
+    void *arg = finder->closed_arg;
+
+    if (--finder->handles > 0)
+        return;
+    free(finder);
+    closed(arg);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+static void on_asker_closed(void *arg)
+{
+    on_part_closed(arg);
+}
+
+static void close_all(struct mu__finder *finder)
+{
+    finder->handles = 3;
+    uv_close((uv_handle_t *)&finder->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&finder->watch, on_handle_closed);
+    mu__asker_uv_close(finder->asker, on_asker_closed, finder);
+}
+
+static void on_withdrawn(void *owner, struct mu__resolved *resolved)
+{
+    struct mu__finder *finder = owner;
+
+    finder->resolving = NULL;
+    if (resolved->code != 0)
+        say_trouble(finder, OF_TELLING, &resolved->error);
+    close_all(finder);
+}
+
+static void look(struct mu__finder *finder)
+{
+    int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
+
+    if (!finder->is_known && finder->tells && (limit_ms < 0 || limit_ms > SLICE_MS))
+        limit_ms = SLICE_MS;
+    if (!finder->is_known && finder->tell_ms > now_ms(finder) &&
+        (uint64_t)limit_ms > finder->tell_ms - now_ms(finder))
+        limit_ms = (int64_t)(finder->tell_ms - now_ms(finder));
+    start(finder, MU__RESOLVING_RESOLVE, limit_ms, on_looked);
+}
+
+static void close_next(struct mu__finder *finder)
+{
+    if (finder->withdraws && finder->has_told) {
+        finder->withdraws = false;
+        start(finder, MU__RESOLVING_WITHDRAW, finder->withdraw_ms, on_withdrawn);
+    } else {
+        close_all(finder);
+    }
+}
+
+/* What is due; nothing while something is under way. */
+static void next(struct mu__finder *finder)
+{
+    uint64_t now = now_ms(finder);
+    uint64_t due_ms = UINT64_MAX;
+
+    if (finder->resolving != NULL || finder->handles > 0)
+        return;
+    if (finder->closing) {
+        close_next(finder);
+        return;
+    }
+    if (finder->has_failed)
+        return;
+    if (finder->tells && finder->tell_ms != 0) {
+        if (finder->tell_ms <= now) {
+            start(finder, MU__RESOLVING_ANNOUNCE,
+                  finder->is_known ? 0 : left_ms(finder), on_told);
+            return;
+        }
+        due_ms = finder->tell_ms;
+    }
+    if (!finder->is_known || (finder->look_ms != 0 && finder->look_ms <= now)) {
+        look(finder);
+        return;
+    }
+    if (finder->look_ms != 0 && finder->look_ms < due_ms)
+        due_ms = finder->look_ms;
+    if (due_ms != UINT64_MAX)
+        wait_until(finder, due_ms);
+}
+
+/* ---- Life ---- */
+
+static void begin(uv_timer_t *timer)
+{
+    struct mu__finder *finder = timer->data;
+
+    start(finder, MU__RESOLVING_DETECT, finder->is_known ? 0 : left_ms(finder),
+          on_detected);
+}
+
+/* It was told before, so others wait for the next time; and the watched path is found out
+ * by looking. */
+static void go_on(uv_timer_t *timer)
+{
+    struct mu__finder *finder = timer->data;
+
+    finder->tells = finder->has_told;
+    finder->tell_ms = now_ms(finder);
+    finder->look_ms =
+        mu__resolver_watch_ms(finder->config.resolver) == 0 ? 0 : now_ms(finder);
+    next(finder);
+}
+
+static void copy_announcement(struct mu__finder *finder, const mu_announcement *from)
+{
+    (void)snprintf(finder->type, sizeof finder->type, "%s", from->type);
+    (void)snprintf(finder->address, sizeof finder->address, "%s",
+                   from->address);
+    (void)snprintf(finder->incarnation, sizeof finder->incarnation, "%s",
+                   from->incarnation);
+    (void)snprintf(finder->cluster_name, sizeof finder->cluster_name, "%s",
+                   from->cluster_name);
+    finder->announcement = (mu_announcement){
+        .cluster_name = finder->cluster_name,
+        .type = finder->type,
+        .index = from->index,
+        .address = finder->address,
+        .incarnation = finder->incarnation,
+    };
+}
+
+int mu__finder_open(const struct mu__finder_config *config, mu_error *ret_error,
+                    struct mu__finder **ret_finder)
+{
+    struct mu__finder *finder = calloc(1, sizeof *finder);
+
+    if (finder == NULL || mu__asker_uv_open(config->loop, &finder->asker) != 0) {
+        free(finder);
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a resolver's asker");
+    }
+    finder->config = *config;
+    finder->config.announcement = NULL;
+    copy_announcement(finder, config->announcement);
+    finder->is_known = config->is_known;
+    finder->has_told = config->is_known && finder->address[0] != '\0';
+    uv_update_time(config->loop);
+    finder->began_ms = now_ms(finder);
+    (void)uv_timer_init(config->loop, &finder->timer);
+    (void)uv_fs_event_init(config->loop, &finder->watch);
+    finder->timer.data = finder;
+    finder->watch.data = finder;
+    (void)uv_timer_start(&finder->timer, config->is_known ? go_on : begin, 0, 0);
+    *ret_finder = finder;
+    return 0;
+}
+
+int mu__finder_index(const struct mu__finder *finder)
+{
+    return finder->announcement.index;
+}
+
+bool mu__finder_has_told(const struct mu__finder *finder)
+{
+    return finder->has_told;
+}
+
+void mu__finder_close(struct mu__finder *finder, bool withdraws, int64_t limit_ms,
+                      void (*closed)(void *arg), void *arg)
+{
+    assert(!finder->closing);
+    finder->closing = true;
+    finder->withdraws = withdraws;
+    finder->withdraw_ms = limit_ms;
+    finder->closed = closed;
+    finder->closed_arg = arg;
+    mu__resolving_cancel(finder->resolving);
+    finder->resolving = NULL;
+    wait_until(finder, now_ms(finder));
+}

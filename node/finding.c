@@ -1,0 +1,250 @@
+/* The blocking part: a finder in a loop of its own, which is run until the finder has
+ * come to an end. */
+#include "node/finding.h"
+
+#include "resolver/cluster.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WITHDRAW_MS = 2000 };
+
+struct search {
+    uv_loop_t loop;
+    const mu_node_options *options;
+    struct mu__found *found;
+    struct mu__finder *finder;
+    mu_resolution resolution;
+    mu_error error;
+    bool has_ended;
+};
+
+/* ---- What the finder calls ---- */
+
+static void name_task(const struct search *search, char *out, size_t size)
+{
+    const mu_node_options *o = search->options;
+
+    if (o->task_type == NULL)
+        (void)snprintf(out, size, "(a task)");
+    else if (o->task_index < 0)
+        (void)snprintf(out, size, "/job:%s", o->task_type);
+    else
+        mu__task_name(out, size, o->task_type, o->task_index);
+}
+
+static void on_log(void *owner, int level, const char *line)
+{
+    struct search *search = owner;
+    const mu_node_options *o = search->options;
+    char task[MU_CLUSTER_TASK_BYTES];
+
+    if (level > o->log_level)
+        return;
+    name_task(search, task, sizeof task);
+    (o->log == NULL ? mu__log_text : o->log)(o->log_user, level, task, "resolver", line);
+}
+
+static void on_closed(void *arg)
+{
+    (void)arg;
+}
+
+static void end(struct search *search, bool withdraws)
+{
+    search->has_ended = true;
+    search->found->index = mu__finder_index(search->finder);
+    mu__finder_close(search->finder, withdraws, WITHDRAW_MS, on_closed, NULL);
+}
+
+static void on_found(void *owner, mu_resolution *resolution)
+{
+    struct search *search = owner;
+
+    search->resolution = *resolution;
+    end(search, false);
+}
+
+static void on_failed(void *owner, const mu_error *error)
+{
+    struct search *search = owner;
+
+    search->error = *error;
+    end(search, true);
+    search->found->address[0] = '\0';
+}
+
+/* Where nothing is said, at this machine's address alone, and not at all of them. */
+static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
+{
+    struct search *search = owner;
+    const mu_node_options *o = search->options;
+    struct mu__found *found = search->found;
+    char host[MU__OWN_HOST_BYTES];
+    char url[MU__OWN_ADDRESS_BYTES];
+    int rv;
+
+    if (o->bind_address == NULL) {
+        mu__own_host(host);
+        (void)snprintf(url, sizeof url,
+                       strchr(host, ':') == NULL ? "tcp://%s:0" : "tcp://[%s]:0", host);
+    }
+    rv = mu__listen(o->bind_address == NULL ? url : o->bind_address, ret_error,
+                    &found->listening);
+    if (rv != 0)
+        return rv;
+    mu__advertised(found->listening.text, o->advertise_address, found->address);
+    (void)snprintf(ret_address, MU__OWN_ADDRESS_BYTES, "%s",
+                   mu__found_announcement(found, o).address);
+    return 0;
+}
+
+/* ---- Searching ---- */
+
+static void write_incarnation(char *out, size_t size)
+{
+    uint64_t number[2] = {uv_hrtime(), 0};
+
+    (void)uv_random(NULL, NULL, number, sizeof number, 0, NULL);
+    (void)snprintf(out, size, "%016" PRIx64 "%016" PRIx64, number[0], number[1]);
+}
+
+mu_announcement mu__found_announcement(const struct mu__found *found,
+                                       const mu_node_options *options)
+{
+    bool is_tcp = strncmp(found->address, "tcp://", 6) == 0;
+
+    return (mu_announcement){
+        .cluster_name = options->cluster_name == NULL ? "" : options->cluster_name,
+        .type = options->task_type == NULL ? "" : options->task_type,
+        .index = options->task_type == NULL ? -1 : options->task_index,
+        .address = found->address + (is_tcp ? 6 : 0),
+        .incarnation = found->incarnation,
+    };
+}
+
+static int run(struct search *search, mu_error *ret_error)
+{
+    const mu_announcement announcement =
+        mu__found_announcement(search->found, search->options);
+    const struct mu__finder_config config = {
+        .loop = &search->loop,
+        .resolver = search->options->resolver,
+        .announcement = &announcement,
+        .limit_ms = search->options->resolve_ms,
+        .found = on_found,
+        .failed = on_failed,
+        .listen = on_listen,
+        .log = on_log,
+        .owner = search,
+    };
+    int rv;
+
+    if (uv_loop_init(&search->loop) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
+    rv = mu__finder_open(&config, ret_error, &search->finder);
+    (void)uv_run(&search->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&search->loop);
+    if (rv != 0)
+        return rv;
+    assert(search->has_ended);
+    if (search->error.code != 0 && ret_error != NULL)
+        *ret_error = search->error;
+    return search->error.code;
+}
+
+/* Type and index of the options win, index 0 as any other. */
+static int take_task(struct search *search, mu_node_options *options, mu_error *ret_error)
+{
+    const mu_resolution *resolution = &search->resolution;
+    struct mu__found *found = search->found;
+
+    if (options->task_type == NULL) {
+        if (resolution->task_type[0] == '\0')
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "resolver %s does not say which task this process is; "
+                                "expected task_type and task_index in the options or in "
+                                "the resolver",
+                                resolution->source);
+        (void)snprintf(found->type, sizeof found->type, "%s", resolution->task_type);
+        options->task_type = found->type;
+        options->task_index = resolution->task_index;
+    }
+    if (options->task_index < 0 && found->index >= 0)
+        options->task_index = found->index;
+    if (options->task_index < 0)
+        options->task_index = resolution->task_index;
+    return 0;
+}
+
+static int take(struct search *search, mu_node_options *options, mu_error *ret_error)
+{
+    struct mu__found *found = search->found;
+    const mu_resolution *resolution = &search->resolution;
+
+    found->cluster = resolution->cluster;
+    if (found->cluster == NULL)
+        found->cluster = mu_cluster_new();
+    if (found->cluster == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
+    (void)snprintf(found->bind_address, sizeof found->bind_address, "%s",
+                   resolution->bind_address);
+    if (options->bind_address == NULL && found->bind_address[0] != '\0')
+        options->bind_address = found->bind_address;
+    if (found->address[0] != '\0')
+        options->advertise_address = found->address;
+    options->cluster = found->cluster;
+    return take_task(search, options, ret_error);
+}
+
+/* Resolvers that have a name for the cluster in their keys use the node's. */
+static void set_cluster_name(const mu_node_options *options)
+{
+    if (options->cluster_name == NULL)
+        return;
+    (void)mu_resolver_set(options->resolver, "cluster_name", options->cluster_name, NULL);
+    (void)mu_resolver_set(options->resolver, "etcd.cluster_name", options->cluster_name,
+                          NULL);
+}
+
+int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found)
+{
+    struct search search = {.options = options, .found = ret_found};
+    int rv;
+
+    *ret_found = (struct mu__found){.index = -1, .listening.fd = -1};
+    if (options->resolver == NULL || options->cluster != NULL)
+        return 0;
+    set_cluster_name(options);
+    write_incarnation(ret_found->incarnation, sizeof ret_found->incarnation);
+    rv = run(&search, ret_error);
+    return rv != 0 ? rv : take(&search, options, ret_error);
+}
+
+void mu__found_done(struct mu__found *found, const mu_node_options *options,
+                    bool withdraws)
+{
+    struct search search = {.options = options, .found = found};
+    const mu_announcement announcement = mu__found_announcement(found, options);
+    const struct mu__finder_config config = {
+        .loop = &search.loop,
+        .resolver = options->resolver,
+        .announcement = &announcement,
+        .is_known = true,
+        .log = on_log,
+        .owner = &search,
+    };
+
+    if (withdraws && found->address[0] != '\0' && uv_loop_init(&search.loop) == 0) {
+        if (mu__finder_open(&config, NULL, &search.finder) == 0)
+            mu__finder_close(search.finder, true, WITHDRAW_MS, on_closed, NULL);
+        (void)uv_run(&search.loop, UV_RUN_DEFAULT);
+        (void)uv_loop_close(&search.loop);
+    }
+    mu__listening_close(&found->listening);
+    mu_cluster_free(found->cluster);
+    found->cluster = NULL;
+}

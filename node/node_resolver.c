@@ -1,0 +1,70 @@
+/* A node with a resolver, while it is open. */
+#include "node/node.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WITHDRAW_MS = 2000 };
+
+static void on_log(void *owner, int level, const char *line)
+{
+    mu_node *node = owner;
+
+    if (level <= node->log_level)
+        node->log(node->log_user, level, node->member.task, "resolver", line);
+}
+
+/* What of a change cannot be taken is told once: the same cluster is found again and
+ * again. */
+static void on_found(void *owner, mu_resolution *resolution)
+{
+    mu_node *node = owner;
+    mu_error error = {0};
+
+    if (node->state == MU__NODE_RUNNING && resolution->cluster != NULL &&
+        mu__member_set_cluster(&node->member, resolution->cluster, &error) != 0 &&
+        strcmp(error.message, node->refused_change) != 0) {
+        (void)snprintf(node->refused_change, sizeof node->refused_change, "%s",
+                       error.message);
+        on_log(node, MU_LOG_WARN, error.message);
+    }
+    if (error.code == 0)
+        node->refused_change[0] = '\0';
+    mu_cluster_free(resolution->cluster);
+}
+
+int mu__node_start_finder(mu_node *node, const mu_node_options *options,
+                          const struct mu__found *found, mu_error *ret_error)
+{
+    const mu_announcement announcement = mu__found_announcement(found, options);
+    const struct mu__finder_config config = {
+        .loop = node->loop,
+        .resolver = options->resolver,
+        .announcement = &announcement,
+        .is_known = true,
+        .found = on_found,
+        .log = on_log,
+        .owner = node,
+    };
+
+    if (found->cluster == NULL)
+        return 0;
+    return mu__finder_open(&config, ret_error, &node->finder);
+}
+
+static void on_closed(void *arg)
+{
+    mu_node *node = arg;
+
+    node->finder = NULL;
+    if (node->state == MU__NODE_GONE)
+        mu__node_part_closed(node);
+}
+
+void mu__node_stop_finder(mu_node *node)
+{
+    if (node->finder == NULL || node->finder_stops)
+        return;
+    node->finder_stops = true;
+    mu__finder_close(node->finder, true, WITHDRAW_MS, on_closed, node);
+}

@@ -1,0 +1,263 @@
+/* The public calls of muster/resolver.h that ask: each one is an evaluation in a loop of
+ * its own, on the calling thread. */
+#include "node/resolver_kinds.h"
+#include "node/resolving.h"
+#include "resolver/asker_uv.h"
+#include "resolver/cluster.h"
+#include "resolver/resolver.h"
+#include "resolver/text.h"
+
+#include <muster/resolver.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CLOSING_MS = 50 };   /* for look-ups that nobody waits for any more */
+
+/* ---- Making ---- */
+
+static void suggest(const char *name, const char *candidate, unsigned *best,
+                    const char **ret_near)
+{
+    unsigned distance = mu__text_distance(name, candidate);
+
+    if (distance >= *best)
+        return;
+    *best = distance;
+    *ret_near = candidate;
+}
+
+static int no_such_resolver(const char *name, mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+    const char *near = NULL;
+    const char *candidate;
+    unsigned best = 4;
+
+    for (size_t i = 0; (candidate = mu_resolver_name_at(i)) != NULL; i++)
+        suggest(name, candidate, &best, &near);
+    suggest(name, "auto", &best, &near);
+    mu__quote(shown, sizeof shown, name, strlen(name));
+    return mu_error_set(ret_error, -MU_ENOTFOUND, "there is no resolver %s%s%s%s", shown,
+                        near == NULL ? "" : "; did you mean \"",
+                        near == NULL ? "" : near, near == NULL ? "" : "\"?");
+}
+
+int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_resolver)
+{
+    const struct mu__resolver_kind *kind;
+    struct mu__own_kind *own;
+    int rv;
+
+    if (name == NULL || strcmp(name, "auto") == 0)
+        return mu__resolver_new_auto(ret_error, ret_resolver);
+    kind = mu__resolver_kind_find(name);
+    if (kind != NULL)
+        return mu__resolver_new_kind(kind, ret_error, ret_resolver);
+    own = mu__own_kind_find(name);
+    if (own == NULL)
+        return no_such_resolver(name, ret_error);
+    rv = mu__resolver_new_own(own, ret_error, ret_resolver);
+    own->unref(own);
+    return rv;
+}
+
+/* ---- A loop for one call ---- */
+
+struct call_loop {
+    uv_loop_t loop;
+    struct mu__asker_uv *asker;
+    uv_timer_t closing;
+    bool closed;            /* the asker */
+    bool late;              /* CLOSING_MS have passed */
+    struct mu__resolved resolved;
+};
+
+static void on_asker_closed(void *arg)
+{
+    struct call_loop *l = arg;
+
+    l->closed = true;
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    struct call_loop *l = timer->data;
+
+    l->late = true;
+}
+
+static void *finish_late(void *arg)
+{
+    struct call_loop *l = arg;
+
+    (void)uv_run(&l->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&l->loop);
+    free(l);
+    return NULL;
+}
+
+/* A thread that looks a name up, or reads a file that is far away, cannot be called back.
+ * What the loop still waits for then is waited for by a thread of its own. */
+static void loop_end(struct call_loop *l)
+{
+    pthread_t thread;
+
+    mu__asker_uv_close(l->asker, on_asker_closed, l);
+    (void)uv_timer_init(&l->loop, &l->closing);
+    l->closing.data = l;
+    (void)uv_timer_start(&l->closing, on_late, CLOSING_MS, 0);
+    uv_unref((uv_handle_t *)&l->closing);
+    while (uv_run(&l->loop, UV_RUN_ONCE) != 0 && !l->late)
+        ;
+    uv_close((uv_handle_t *)&l->closing, NULL);
+    if (uv_run(&l->loop, UV_RUN_NOWAIT) != 0 &&
+        pthread_create(&thread, NULL, finish_late, l) == 0) {
+        (void)pthread_detach(thread);
+        return;
+    }
+    (void)finish_late(l);
+}
+
+static int loop_begin(struct call_loop **ret_loop, mu_error *ret_error)
+{
+    struct call_loop *l = calloc(1, sizeof *l);
+    int rv;
+
+    if (l == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    rv = uv_loop_init(&l->loop);
+    if (rv != 0) {
+        free(l);
+        return mu_error_set(ret_error, rv == UV_ENOMEM ? -MU_ENOMEM : -MU_EEXHAUSTED,
+                            "a loop to ask in: %s", uv_strerror(rv));
+    }
+    if (mu__asker_uv_open(&l->loop, &l->asker) != 0) {
+        (void)uv_loop_close(&l->loop);
+        free(l);
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    *ret_loop = l;
+    return 0;
+}
+
+static void on_resolved(void *owner, struct mu__resolved *resolved)
+{
+    struct call_loop *l = owner;
+
+    l->resolved = *resolved;
+    uv_stop(&l->loop);
+}
+
+static int run_in(struct call_loop *l, mu_resolver *resolver, int64_t limit_ms,
+                  mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    const struct mu__resolving_config config = {
+        .loop = &l->loop,
+        .asker = mu__asker_uv_asker(l->asker),
+        .resolver = resolver,
+        .what = MU__RESOLVING_RESOLVE,
+        .limit_ms = limit_ms,
+        .done = on_resolved,
+        .owner = l,
+    };
+    struct mu__resolving *resolving;
+
+    if (mu__resolving_start(&config, &resolving) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    (void)uv_run(&l->loop, UV_RUN_DEFAULT);
+    if (l->resolved.code == 0)
+        *ret_resolution = l->resolved.resolution;
+    else if (ret_error != NULL)
+        *ret_error = l->resolved.error;
+    return l->resolved.code;
+}
+
+/* Of a connection over TLS that the server has closed, a write raises SIGPIPE: it is not
+ * to end the program. One that came meanwhile is taken away, unless one was there
+ * before. */
+static void block_pipe(sigset_t *ret_before, bool *ret_was_pending)
+{
+    sigset_t pipe;
+    sigset_t pending;
+
+    (void)sigemptyset(&pipe);
+    (void)sigaddset(&pipe, SIGPIPE);
+    (void)sigpending(&pending);
+    *ret_was_pending = sigismember(&pending, SIGPIPE) == 1;
+    (void)pthread_sigmask(SIG_BLOCK, &pipe, ret_before);
+}
+
+static void unblock_pipe(const sigset_t *before, bool was_pending)
+{
+    static const struct timespec at_once;
+    sigset_t pipe;
+
+    (void)sigemptyset(&pipe);
+    (void)sigaddset(&pipe, SIGPIPE);
+    if (!was_pending)
+        (void)sigtimedwait(&pipe, NULL, &at_once);
+    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+int mu_resolver_resolve(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_error,
+                        mu_resolution *ret_resolution)
+{
+    struct call_loop *l = NULL;
+    bool was_pending;
+    sigset_t before;
+    int rv;
+
+    if (resolver == NULL || ret_resolution == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "expected a resolver and room for what it finds, got NULL");
+    rv = loop_begin(&l, ret_error);
+    if (rv != 0)
+        return rv;
+    block_pipe(&before, &was_pending);
+    rv = run_in(l, resolver, limit_ms, ret_error, ret_resolution);
+    loop_end(l);
+    unblock_pipe(&before, was_pending);
+    return rv;
+}
+
+/* ---- Parts of what is found ---- */
+
+int mu_resolver_cluster(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_error,
+                        mu_cluster **ret_cluster)
+{
+    mu_resolution resolution;
+    int rv;
+
+    if (ret_cluster == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "expected room for the cluster, got NULL");
+    rv = mu_resolver_resolve(resolver, limit_ms, ret_error, &resolution);
+    if (rv == 0)
+        *ret_cluster = resolution.cluster;
+    return rv;
+}
+
+int mu_resolver_master(mu_resolver *resolver, const char *type, int index,
+                       const char *rpc_layer, int64_t limit_ms, mu_error *ret_error,
+                       char *ret_master)
+{
+    char master[MU_MASTER_BYTES];
+    mu_resolution resolution;
+    int rv;
+
+    if (ret_master == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "expected room for the master, got NULL");
+    rv = mu_resolver_resolve(resolver, limit_ms, ret_error, &resolution);
+    if (rv != 0)
+        return rv;
+    rv = mu__resolution_master(&resolution, type, index, rpc_layer, ret_error, master);
+    mu_cluster_free(resolution.cluster);
+    if (rv == 0)
+        memcpy(ret_master, master, sizeof master);
+    return rv;
+}

@@ -1,0 +1,253 @@
+#include "node/resolver_devices.h"
+
+#include "resolver/cluster.h"
+#include "resolver/retry.h"
+
+#include <muster/coordination.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+enum { TRIES_MAX = 120 };
+
+/* ---- Counting ---- */
+
+static const mu_value *machine_of(const mu_value *devices, const char *task)
+{
+    for (size_t i = 0; i < mu_value_count(devices); i++) {
+        const mu_value *machine = mu_value_at(devices, i);
+        const mu_value *name = mu_value_find(machine, "task");
+        const char *text;
+        size_t size;
+
+        if (name != NULL && mu_value_get_string(name, &text, &size) == 0 &&
+            strcmp(text, task) == 0)
+            return machine;
+    }
+    return NULL;
+}
+
+/* What is compared: the first task that was counted, and its number. */
+struct tally {
+    bool any;
+    char task[MU_CLUSTER_TASK_BYTES];
+    size_t count;
+};
+
+static int tally(struct tally *tally, const char *task, const mu_value *machine,
+                 mu_error *ret_error)
+{
+    size_t count = mu_value_count(mu_value_find(machine, "gpus"));
+
+    if (tally->any && tally->count != count)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "expected the same number of accelerators on each task: %s "
+                            "has %zu and %s has %zu",
+                            tally->task, tally->count, task, count);
+    if (!tally->any)
+        (void)snprintf(tally->task, sizeof tally->task, "%s", task);
+    tally->any = true;
+    tally->count = count;
+    return 0;
+}
+
+static int count_one(const mu_value *devices, const char *type, int index,
+                     struct tally *sum, mu_error *ret_error)
+{
+    char task[MU_CLUSTER_TASK_BYTES];
+    const mu_value *machine;
+
+    mu__task_name(task, sizeof task, type, index);
+    machine = machine_of(devices, task);
+    if (machine == NULL)
+        return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                            "%s has not told yet which devices it has", task);
+    return tally(sum, task, machine, ret_error);
+}
+
+static int count_cluster(const mu_value *devices, const mu_cluster *cluster,
+                         const char *type, struct tally *sum, mu_error *ret_error)
+{
+    const char *address;
+    const char *other;
+    int index;
+    int rv = 0;
+
+    for (size_t i = 0;
+         rv == 0 && mu_cluster_task_at(cluster, i, &other, &index, &address) == 0; i++)
+        if (type == NULL || strcmp(type, other) == 0)
+            rv = count_one(devices, other, index, sum, ret_error);
+    return rv;
+}
+
+static int count_list(const mu_value *devices, const char *type, struct tally *sum,
+                      mu_error *ret_error)
+{
+    char start[64] = "";
+    int rv = 0;
+
+    if (type != NULL)
+        (void)snprintf(start, sizeof start, "/job:%.40s/", type);
+    for (size_t i = 0; rv == 0 && i < mu_value_count(devices); i++) {
+        const mu_value *machine = mu_value_at(devices, i);
+        const mu_value *name = mu_value_find(machine, "task");
+        const char *text;
+        size_t size;
+
+        if (name != NULL && mu_value_get_string(name, &text, &size) == 0 &&
+            strncmp(text, start, strlen(start)) == 0)
+            rv = tally(sum, text, machine, ret_error);
+    }
+    return rv;
+}
+
+int mu__devices_count(const mu_value *devices, const mu_cluster *cluster,
+                      const char *type, int index, mu_error *ret_error,
+                      size_t *ret_count)
+{
+    struct tally sum = {.any = false};
+    int rv;
+
+    if (type != NULL && index >= 0)
+        rv = count_one(devices, type, index, &sum, ret_error);
+    else if (mu_cluster_task_count(cluster, type) > 0)
+        rv = count_cluster(devices, cluster, type, &sum, ret_error);
+    else
+        rv = count_list(devices, type, &sum, ret_error);
+    if (rv == 0)
+        *ret_count = sum.count;
+    return rv;
+}
+
+/* ---- Asking ---- */
+
+static int64_t left_until(uint64_t end_ms)
+{
+    uint64_t now_ms = uv_hrtime() / 1000000;
+
+    if (end_ms == MU__RETRY_NO_END)
+        return -1;
+    return now_ms < end_ms ? (int64_t)(end_ms - now_ms) : 0;
+}
+
+static int ask_once(struct mu_node *node, const mu_resolution *resolution,
+                    const char *type, int index, uint64_t end_ms, mu_error *ret_error,
+                    size_t *ret_count)
+{
+    mu_value *devices;
+    int rv = mu_tasks_devices(node, left_until(end_ms), ret_error, &devices);
+
+    if (rv != 0)
+        return rv;
+    rv = mu__devices_count(devices, resolution->cluster, type, index, ret_error,
+                           ret_count);
+    mu_value_free(devices);
+    return rv;
+}
+
+static uint64_t random_bits(void)
+{
+    uint64_t bits;
+
+    return uv_random(NULL, NULL, &bits, sizeof bits, 0, NULL) == 0 ? bits : uv_hrtime();
+}
+
+/* Tasks that have not connected yet may in a while. */
+static int ask(struct mu_node *node, const mu_resolution *resolution, const char *type,
+               int index, uint64_t end_ms, mu_error *ret_error, size_t *ret_count)
+{
+    const struct mu__retry retry = {.tries_max = TRIES_MAX, .end_ms = end_ms};
+    mu_error error;
+    int rv = -MU_EUNAVAILABLE;
+
+    for (unsigned tries = 1;; tries++) {
+        uint64_t now_ms;
+        uint64_t due_ms;
+
+        rv = ask_once(node, resolution, type, index, end_ms, &error, ret_count);
+        if (rv != -MU_EDEADLINE && rv != -MU_EUNAVAILABLE)
+            break;
+        now_ms = uv_hrtime() / 1000000;
+        if (!mu__retry_next(&retry, tries, now_ms, random_bits(), 0, &due_ms)) {
+            rv = mu_error_set(ret_error, -MU_EDEADLINE, "%.440s, after %u tries",
+                              error.message, tries);
+            return rv;
+        }
+        uv_sleep((unsigned)(due_ms - now_ms));
+    }
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = error;
+    return rv;
+}
+
+/* ---- The call ---- */
+
+static int counts_of(const char *kind, int64_t count, mu_error *ret_error,
+                     mu_value **ret_counts)
+{
+    mu_value *counts = mu_value_map();
+    int rv = counts == NULL ? -MU_ENOMEM : 0;
+
+    if (rv == 0 && kind[0] != '\0')
+        rv = mu_value_set(counts, kind, mu_value_int(count));
+    if (rv != 0) {
+        mu_value_free(counts);
+        return mu_error_set(ret_error, rv, "the accelerator \"%.16s\" is no text", kind);
+    }
+    *ret_counts = counts;
+    return 0;
+}
+
+static int of_source(const mu_resolution *resolution, mu_error *ret_error,
+                     mu_value **ret_counts)
+{
+    const char *kind = resolution->accelerators < 0 ? "" : resolution->accelerator;
+
+    return counts_of(kind, resolution->accelerators, ret_error, ret_counts);
+}
+
+/* None at all: then the source says of what kind there are none. */
+static int of_tasks(struct mu_node *node, const mu_resolution *resolution,
+                    const char *type, int index, uint64_t end_ms, mu_error *ret_error,
+                    mu_value **ret_counts)
+{
+    size_t count;
+    int rv;
+
+    if (type == NULL && resolution->task_type[0] != '\0' && resolution->task_index >= 0) {
+        type = resolution->task_type;
+        index = resolution->task_index;
+    }
+    rv = ask(node, resolution, type, index, end_ms, ret_error, &count);
+    if (rv != 0)
+        return rv;
+    return counts_of(count > 0 ? "GPU" : resolution->accelerator, (int64_t)count,
+                     ret_error, ret_counts);
+}
+
+int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
+                             const char *type, int index, int64_t limit_ms,
+                             mu_error *ret_error, mu_value **ret_counts)
+{
+    uint64_t end_ms = limit_ms < 0 ? MU__RETRY_NO_END
+                                   : uv_hrtime() / 1000000 + (uint64_t)limit_ms;
+    mu_resolution resolution;
+    int rv;
+
+    if (ret_counts == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "expected room for the counts, got NULL");
+    if (type != NULL && !mu__task_type_is_known(type))
+        return mu__task_type_find(type, ret_error, &rv);
+    rv = mu_resolver_resolve(resolver, limit_ms, ret_error, &resolution);
+    if (rv != 0)
+        return rv;
+    if (node == NULL)
+        rv = of_source(&resolution, ret_error, ret_counts);
+    else
+        rv = of_tasks(node, &resolution, type, index, end_ms, ret_error, ret_counts);
+    mu_cluster_free(resolution.cluster);
+    return rv;
+}

@@ -1,0 +1,63 @@
+/* An evaluation of a resolver in a loop, without blocking it. Loop thread only.
+ *
+ * Resolvers of a program's own (mu_resolver_register) are functions that block: they are
+ * called within a turn of the loop, and it waits for them. */
+#ifndef MU_NODE_RESOLVING_H
+#define MU_NODE_RESOLVING_H
+
+#include "resolver/ask.h"
+
+#include <muster/resolver.h>
+
+#include <uv.h>
+
+enum mu__resolving_what {
+    MU__RESOLVING_RESOLVE,
+    MU__RESOLVING_DETECT,       /* only find out which resolver it is: see
+                                   mu__resolver_announces in resolver/resolver.h */
+    MU__RESOLVING_ANNOUNCE,
+    MU__RESOLVING_WITHDRAW
+};
+
+/* What came of it. */
+struct mu__resolved {
+    int code;                   /* 0, or the error */
+    mu_error error;
+    mu_resolution resolution;   /* of RESOLVE, when code is 0: `cluster` is now the
+                                   callback's to free */
+    int task_index;             /* of ANNOUNCE: the task's, chosen where it was -1 */
+    uint32_t again_ms;          /* of ANNOUNCE: when to announce again; 0: not */
+    const char *watched_path;   /* of RESOLVE: whose change means to look at once; NULL:
+                                   none. The resolver's, until it is freed or evaluated
+                                   again */
+};
+
+struct mu__resolving_config {
+    uv_loop_t *loop;
+    struct mu__asker *asker;    /* in the same loop: mu__asker_uv_asker() */
+    mu_resolver *resolver;      /* borrowed; one evaluation at a time */
+    enum mu__resolving_what what;
+    const mu_announcement *announcement;    /* copied; of ANNOUNCE and WITHDRAW */
+    int64_t limit_ms;           /* as of mu_resolver_resolve */
+
+    /* Called once, from the loop, never within start; not after cancel. The resolving is
+     * gone then. */
+    void (*done)(void *owner, struct mu__resolved *resolved);
+
+    /* A line for people when something is tried again; may be NULL: then the resolver's
+     * own (mu_resolver_on_progress) is called. */
+    void (*progress)(void *owner, const char *line);
+    void *owner;
+};
+
+struct mu__resolving;
+
+/* -MU_ENOMEM. */
+int mu__resolving_start(const struct mu__resolving_config *config,
+                        struct mu__resolving **ret_resolving);
+
+/* Nobody wants to know any more: nothing is called. Its memory goes with the loop's next
+ * rounds, so the loop has to be run until it has no handles of it. NULL is fine. */
+void mu__resolving_cancel(struct mu__resolving *resolving);
+
+#endif

@@ -1,0 +1,585 @@
+/* The resolver etcd: tasks register themselves under a lease, and nobody lists addresses
+ * by hand. Keys are PREFIX/CLUSTER/tasks/TYPE/INDEX, values are entries (resolver/
+ * entry.h) without a time: a key goes with its lease.
+ *
+ * The lease's number is made of the process's incarnation, so that granting it twice (an
+ * answer was lost, say) is known by etcd as the same lease. */
+#include "resolver/cluster.h"
+#include "resolver/entry.h"
+#include "resolver/etcd.h"
+#include "resolver/expected.h"
+#include "resolver/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIME_TO_LIVE "/v3/lease/timetolive"
+
+enum {
+    ENDPOINTS,
+    PREFIX,
+    CLUSTER_NAME,
+    TASKS,
+    TTL,
+    TASK_TYPE,
+    TASK_INDEX,
+    KEY_BYTES = 512,
+    URL_BYTES = 300,
+    ENDPOINTS_MAX = 16,
+    PAGE_TASKS = 4096,
+    REQUEST_MS = 3000,          /* before the next endpoint is asked */
+    CHOICES_MAX = 16,           /* of a free index, until one is not snatched away */
+    WATCH_MS = 3000
+};
+
+static const struct mu__setting_spec settings_of[] = {
+    [ENDPOINTS] = {.name = "endpoints", .variable = "MUSTER_ETCD",
+                   .help = "urls of etcd's servers, with commas between"},
+    [PREFIX] = {.name = "prefix", .variable = "MUSTER_ETCD_PREFIX", .initial = "/muster",
+                .help = "what the keys begin with"},
+    [CLUSTER_NAME] = {.name = "cluster_name", .variable = "MUSTER_CLUSTER_NAME",
+                      .initial = "muster", .help = "the cluster's name"},
+    [TASKS] = {.name = "tasks", .variable = "MUSTER_TASKS",
+               .help = "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is "
+                       "there is the cluster"},
+    [TTL] = {.name = "ttl", .form = MU__SETTING_NUMBER, .variable = "MUSTER_ETCD_TTL",
+             .initial = "10", .low = 2, .high = 3600,
+             .help = "seconds after which a task that is not heard of is gone"},
+    MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
+    {.name = NULL},
+};
+
+static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_why)
+{
+    if (mu__setting(notes, settings, ENDPOINTS) != NULL)
+        return 1;
+    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_ETCD is not set");
+    return 0;
+}
+
+/* ---- Endpoints ---- */
+
+/* One run: what every step needs. */
+struct talk {
+    struct mu__notes *notes;
+    const struct mu__settings *settings;
+    char endpoints[ENDPOINTS_MAX][URL_BYTES];
+    unsigned endpoints_count;
+    char folder[KEY_BYTES / 2]; /* "PREFIX/CLUSTER/tasks/" */
+    struct mu__jobs shape;
+    mu_error *error;
+};
+
+static int add_endpoint(struct talk *talk, const char *text, size_t size)
+{
+    char shown[MU__QUOTE_BYTES];
+    char *out = talk->endpoints[talk->endpoints_count];
+
+    mu__quote(shown, sizeof shown, text, size);
+    if (talk->endpoints_count == ENDPOINTS_MAX)
+        return mu_error_set(talk->error, -MU_EINVALID,
+                            "etcd: endpoints: expected at most %d", (int)ENDPOINTS_MAX);
+    while (size > 0 && text[size - 1] == '/')
+        size--;
+    if (size + 40 >= URL_BYTES ||
+        (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0) ||
+        memchr(text, '@', size) != NULL)
+        return mu_error_set(talk->error, -MU_EINVALID,
+                            "etcd: endpoints: expected urls with commas between, as in "
+                            "\"http://127.0.0.1:2379\", got %s",
+                            memchr(text, '@', size) != NULL ? "one with a user" : shown);
+    memcpy(out, text, size);
+    out[size] = '\0';
+    talk->endpoints_count++;
+    return 0;
+}
+
+static int read_endpoints(struct talk *talk)
+{
+    const char *at = mu__setting(talk->notes, talk->settings, ENDPOINTS);
+    int rv = 0;
+
+    if (at == NULL)
+        return mu_error_set(talk->error, -MU_EINVALID,
+                            "etcd: setting endpoints (variable MUSTER_ETCD) is not set, "
+                            "expected urls with commas between");
+    while (rv == 0) {
+        size_t size = strcspn(at, ",");
+
+        rv = add_endpoint(talk, at, size);
+        if (at[size] == '\0')
+            break;
+        at += size + 1;
+    }
+    return rv;
+}
+
+/* A '/' in a cluster's name would make its keys those of another's. */
+static int write_folder(struct talk *talk)
+{
+    const char *prefix = mu__setting(talk->notes, talk->settings, PREFIX);
+    const char *name = mu__setting(talk->notes, talk->settings, CLUSTER_NAME);
+    size_t room = sizeof talk->folder;
+    size_t at = strlen(prefix);
+
+    if (at > 128 || at == 0 || prefix[at - 1] == '/')
+        return mu_error_set(talk->error, -MU_EINVALID,
+                            "etcd: prefix: expected 1 to 128 bytes without \"/\" at the "
+                            "end, got %zu bytes", at);
+    at = (size_t)snprintf(talk->folder, room, "%s/", prefix);
+    for (; *name != '\0' && at + 12 < room; name++)
+        at += (size_t)snprintf(talk->folder + at, room - at,
+                               *name == '/' || *name == '%' ? "%%%02X" : "%c", *name);
+    if (*name != '\0')
+        return mu_error_set(talk->error, -MU_EINVALID,
+                            "etcd: the cluster's name is too long");
+    (void)snprintf(talk->folder + at, room - at, "/tasks/");
+    return 0;
+}
+
+static int begin(struct mu__notes *notes, const struct mu__settings *settings,
+                 mu_error *ret_error, struct talk *talk)
+{
+    char origin[128];
+    int rv;
+
+    *talk = (struct talk){notes, settings, .error = ret_error};
+    rv = read_endpoints(talk);
+    if (rv == 0)
+        rv = write_folder(talk);
+    if (rv != 0)
+        return rv;
+    mu__setting_origin(notes, settings, TASKS, origin);
+    return mu__expected_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
+                           &talk->shape);
+}
+
+/* One endpoint's answer; MU__LATER; -MU_EUNAVAILABLE: ask the next one. */
+static int post_to(const struct talk *talk, const char *endpoint, const char *path,
+                   const struct mu__etcd_body *body, unsigned again,
+                   struct mu__etcd_answer **ret_answer)
+{
+    static const char *const headers[] = {"Content-Type: application/json", NULL};
+    char url[URL_BYTES];
+    const struct mu__question question = {
+        .kind = MU__ASK_HTTP,
+        .name = url,
+        .again = again,
+        .method = "POST",
+        .headers = headers,
+        .body = body->text,
+        .body_size = body->size,
+        .limit_ms = REQUEST_MS,
+        .tries = 1,
+    };
+    const struct mu__answer *answer;
+    mu_error inner;
+    int rv;
+
+    (void)snprintf(url, sizeof url, "%.*s%s", (int)(URL_BYTES - 40), endpoint, path);
+    answer = mu__ask(talk->notes, &question);
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code != 0)
+        return mu_error_set(talk->error,
+                            answer->code == -MU_EDEADLINE ? -MU_EUNAVAILABLE
+                                                          : answer->code,
+                            "etcd at %s: %.400s", endpoint, answer->error.message);
+    rv = mu__etcd_answer_read(answer->status, answer->data, answer->size, &inner,
+                              ret_answer);
+    return rv == 0 ? 0
+                   : mu_error_set(talk->error, rv, "etcd at %s: %.400s", endpoint,
+                                  inner.message);
+}
+
+/* Ask one endpoint after the other until one answers. Takes what `body` has. */
+static int post(const struct talk *talk, const char *path, struct mu__etcd_body *body,
+                unsigned again, struct mu__etcd_answer **ret_answer)
+{
+    int rv = body->failed ? mu_error_set(talk->error, -MU_ENOMEM, "etcd: out of memory")
+                          : -MU_EUNAVAILABLE;
+
+    for (unsigned i = 0; i < talk->endpoints_count && rv == -MU_EUNAVAILABLE; i++)
+        rv = post_to(talk, talk->endpoints[i], path, body, again, ret_answer);
+    mu__etcd_body_done(body);
+    return rv;
+}
+
+/* ---- Who is there ---- */
+
+static int read_task(const struct talk *talk, const struct mu__etcd_entry *at,
+                     mu_resolution *resolution)
+{
+    size_t folder = strlen(talk->folder);
+    const char *name = (const char *)at->key.data + folder;
+    char source[KEY_BYTES];
+    struct mu__entry entry;
+    char type[16];
+    int index;
+    int rv;
+
+    if (at->key.size < folder || memcmp(at->key.data, talk->folder, folder) != 0)
+        return mu_error_set(talk->error, -MU_EDATALOSS,
+                            "etcd: expected keys below %s only", talk->folder);
+    rv = mu__entry_task(name, at->key.size - folder, '/', talk->folder, talk->error, type,
+                        &index);
+    if (rv != 0)
+        return rv;
+    (void)snprintf(source, sizeof source, "etcd: %s%s/%d", talk->folder, type, index);
+    rv = mu__entry_parse(at->value.data, at->value.size, source, talk->error, &entry);
+    return rv != 0 ? rv : mu__entry_add(&entry, source, type, index, talk->error,
+                                        resolution);
+}
+
+/* The key that follows, or the end. */
+struct page {
+    char from[KEY_BYTES];
+    size_t from_size;
+    bool more;
+};
+
+static int read_page(const struct talk *talk, const struct mu__etcd_answer *answer,
+                     struct page *page, mu_resolution *resolution)
+{
+    struct mu__etcd_entries entries;
+    struct mu__etcd_entry entry;
+    int rv = mu__etcd_ranged(answer, talk->error, &entries);
+
+    page->more = rv == 0 && entries.more;
+    while (rv == 0 &&
+           (rv = mu__etcd_next_entry(&entries, talk->error, &entry)) == 1) {
+        rv = read_task(talk, &entry, resolution);
+        if (rv != 0)
+            break;
+        /* The shortest key behind this one: its size is known by now. */
+        memcpy(page->from, entry.key.data, entry.key.size);
+        page->from[entry.key.size] = '\0';
+        page->from_size = entry.key.size + 1;
+    }
+    return rv;
+}
+
+static int read_tasks(const struct talk *talk, mu_resolution *resolution)
+{
+    struct page page = {.from_size = strlen(talk->folder), .more = true};
+    char end[KEY_BYTES];
+    size_t size = strlen(talk->folder);
+    int rv = 0;
+
+    memcpy(page.from, talk->folder, size);
+    memcpy(end, talk->folder, size);
+    end[size - 1]++;
+    while (rv == 0 && page.more) {
+        struct mu__etcd_answer *answer = NULL;
+        struct mu__etcd_body body = {0};
+
+        mu__etcd_range(&body, (struct mu__view){page.from, (uint32_t)page.from_size},
+                       (struct mu__view){end, (uint32_t)size}, PAGE_TASKS);
+        rv = post(talk, MU__ETCD_RANGE, &body, 0, &answer);
+        if (rv == 0)
+            rv = read_page(talk, answer, &page, resolution);
+        mu__etcd_answer_free(answer);
+    }
+    return rv;
+}
+
+static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    struct talk talk;
+    char source[KEY_BYTES];
+    mu_error inner;
+    int rv = begin(notes, settings, ret_error, &talk);
+
+    if (rv == 0)
+        rv = mu__task_setting(notes, settings, TASK_TYPE, ret_error, ret_resolution);
+    if (rv == 0)
+        rv = read_tasks(&talk, ret_resolution);
+    if (rv != 0)
+        return rv;
+    (void)snprintf(source, sizeof source, "etcd: %s", talk.folder);
+    rv = mu__cluster_check(ret_resolution->cluster, &inner);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+    return mu__expected_check(&talk.shape, source, ret_resolution->cluster, ret_error);
+}
+
+/* ---- Telling the others ---- */
+
+/* Between calls. */
+struct own {
+    bool taken;                 /* the place was ours */
+    uint64_t holder_lease;      /* of another one in the place, */
+    uint64_t holder_ttl_s;      /* and how long it had to live when it was last seen */
+};
+
+/* One announcement under way. */
+struct place {
+    const mu_announcement *announcement;
+    uint64_t lease;
+    long ttl_s;
+    struct own *own;
+    char key[KEY_BYTES];
+    int index;
+};
+
+/* FNV-1a, in 63 bits and not 0. */
+static uint64_t lease_of(const char *incarnation)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (; *incarnation != '\0'; incarnation++)
+        hash = (hash ^ (uint8_t)*incarnation) * UINT64_C(1099511628211);
+    hash &= INT64_MAX;
+    return hash == 0 ? 1 : hash;
+}
+
+static void write_key(const struct talk *talk, struct place *place, int index)
+{
+    place->index = index;
+    (void)snprintf(place->key, sizeof place->key, "%s%s/%d", talk->folder,
+                   place->announcement->type, index);
+}
+
+/* Keep the lease; *ret_kept is false when there is none any more. */
+static int keep(const struct talk *talk, const struct place *place, bool *ret_kept)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    uint64_t ttl_s = 0;
+    int rv;
+
+    mu__etcd_keep(&body, place->lease);
+    rv = post(talk, MU__ETCD_KEEP, &body, 0, &answer);
+    if (rv == 0)
+        rv = mu__etcd_kept(answer, talk->error, &ttl_s);
+    mu__etcd_answer_free(answer);
+    *ret_kept = ttl_s > 0;
+    return rv;
+}
+
+static int grant(const struct talk *talk, const struct place *place)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    int rv;
+
+    mu__etcd_grant(&body, place->lease, (uint64_t)place->ttl_s);
+    rv = post(talk, MU__ETCD_GRANT, &body, 0, &answer);
+    mu__etcd_answer_free(answer);
+    return rv == -MU_EPRECONDITION ? 0 : rv;    /* granted before, and the answer lost */
+}
+
+static int read_holder(const struct talk *talk, const struct place *place,
+                       const struct mu__etcd_answer *answer, uint64_t *ret_lease,
+                       struct mu__entry *ret_entry)
+{
+    struct mu__etcd_entries entries;
+    struct mu__etcd_entry entry;
+    int rv = mu__etcd_txn_ranged(answer, 0, talk->error, &entries);
+
+    if (rv == 0)
+        rv = mu__etcd_next_entry(&entries, talk->error, &entry);
+    if (rv == 0)
+        return mu_error_set(talk->error, -MU_EUNAVAILABLE,
+                            "etcd: %s was given back a moment ago", place->key);
+    if (rv < 0)
+        return rv;
+    *ret_lease = entry.lease;
+    return mu__entry_parse(entry.value.data, entry.value.size, place->key, talk->error,
+                           ret_entry);
+}
+
+/* How long a lease has to live; 0 when it is gone. */
+static int ask_ttl(const struct talk *talk, uint64_t lease, unsigned again,
+                   uint64_t *ret_ttl_s)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    uint64_t id = 0;
+    int rv;
+
+    *ret_ttl_s = 0;
+    mu__etcd_keep(&body, lease);
+    rv = post(talk, TIME_TO_LIVE, &body, again, &answer);
+    if (rv == 0)
+        (void)mu__etcd_granted(answer, NULL, &id, ret_ttl_s);
+    mu__etcd_answer_free(answer);
+    return rv;
+}
+
+/* Another process holds the place. One whose lease grows longer while we look lives. */
+static int refuse(const struct talk *talk, struct place *place, uint64_t lease,
+                  const struct mu__entry *entry)
+{
+    struct own *own = place->own;
+    uint64_t before_s = own->holder_lease == lease ? own->holder_ttl_s : UINT64_MAX;
+    uint64_t ttl_s = 0;
+    int rv = lease == 0 ? 0 : ask_ttl(talk, lease, 0, &ttl_s);
+
+    if (rv != 0)
+        return rv;
+    if (lease == 0 || own->taken || ttl_s > before_s)
+        return mu_error_set(talk->error, -MU_EEXISTS,
+                            "etcd: %s is another process's, at %s%s", place->key,
+                            entry->address,
+                            lease == 0    ? ", without a lease: remove the key"
+                            : own->taken ? ", which has taken this one's place"
+                                         : ", which lives");
+    own->holder_lease = lease;
+    own->holder_ttl_s = ttl_s;
+    return mu_error_set(talk->error, -MU_EUNAVAILABLE,
+                        "etcd: %s is another process's, at %s: it is not known yet "
+                        "whether it lives, for %" PRIu64 " s at most",
+                        place->key, entry->address, ttl_s);
+}
+
+static void write_take(const struct place *place, struct mu__etcd_body *body)
+{
+    struct mu__view key = mu__view_str(place->key);
+    struct mu__entry entry = {.until_s = 0};
+    char text[MU__ENTRY_BYTES_MAX];
+
+    (void)snprintf(entry.address, sizeof entry.address, "%s",
+                   place->announcement->address);
+    (void)snprintf(entry.who, sizeof entry.who, "%s", place->announcement->incarnation);
+    mu__entry_write(&entry, text);
+    mu__etcd_txn_begin(body);
+    mu__etcd_txn_compare(body, MU__ETCD_CREATE, key, 0);
+    mu__etcd_txn_then(body);
+    mu__etcd_txn_put(body, key, mu__view_str(text), place->lease);
+    mu__etcd_txn_else(body);
+    mu__etcd_txn_range(body, key);
+    mu__etcd_txn_end(body);
+}
+
+/* Put the key there if there is none. *ret_taken: it is ours, now or since before; else
+ * `ret_lease` and `ret_entry` say whose it is. */
+static int try_place(const struct talk *talk, const struct place *place, bool *ret_taken,
+                     uint64_t *ret_lease, struct mu__entry *ret_entry)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    int rv;
+
+    write_take(place, &body);
+    rv = post(talk, MU__ETCD_TXN, &body, 0, &answer);
+    if (rv == 0)
+        rv = mu__etcd_succeeded(answer, talk->error, ret_taken);
+    if (rv == 0 && !*ret_taken) {
+        rv = read_holder(talk, place, answer, ret_lease, ret_entry);
+        *ret_taken = rv == 0 && *ret_lease == place->lease &&
+                     strcmp(ret_entry->who, place->announcement->incarnation) == 0;
+    }
+    mu__etcd_answer_free(answer);
+    return rv;
+}
+
+static int take_given(const struct talk *talk, struct place *place)
+{
+    struct mu__entry entry;
+    uint64_t lease = 0;
+    bool taken = false;
+    int rv;
+
+    write_key(talk, place, place->announcement->index);
+    rv = try_place(talk, place, &taken, &lease, &entry);
+    return rv != 0 || taken ? rv : refuse(talk, place, lease, &entry);
+}
+
+/* The first index that nobody has. */
+static int take_free(const struct talk *talk, struct place *place)
+{
+    const char *type = place->announcement->type;
+    unsigned count = mu__expected_count(&talk->shape, type);
+    mu_resolution there;
+    unsigned choices = 0;
+    bool taken = false;
+    int rv;
+
+    mu_resolution_init(&there);
+    rv = read_tasks(talk, &there);
+    for (int index = 0; rv == 0 && !taken; index++) {
+        struct mu__entry entry;
+        uint64_t lease;
+
+        if (index > MU_CLUSTER_INDEX_MAX || (count > 0 && index >= (int)count) ||
+            choices == CHOICES_MAX) {
+            rv = mu_error_set(talk->error, -MU_EUNAVAILABLE,
+                              "etcd: all places of %s%s/ are taken (%d)", talk->folder,
+                              type, index);
+            break;
+        }
+        if (mu_cluster_address(there.cluster, type, index) != NULL &&
+            strcmp(mu_cluster_address(there.cluster, type, index),
+                   place->announcement->address) != 0)
+            continue;
+        write_key(talk, place, index);
+        choices++;
+        rv = try_place(talk, place, &taken, &lease, &entry);
+    }
+    mu_cluster_free(there.cluster);
+    return rv;
+}
+
+static int announce(struct mu__notes *notes, const struct mu__settings *settings,
+                    const mu_announcement *announcement, mu_error *ret_error, void **own,
+                    int *ret_index, uint32_t *ret_again_ms)
+{
+    struct place place = {announcement, .lease = lease_of(announcement->incarnation)};
+    struct talk talk;
+    bool kept = false;
+    int rv = begin(notes, settings, ret_error, &talk);
+
+    if (*own == NULL)
+        *own = calloc(1, sizeof(struct own));
+    place.own = *own;
+    if (place.own == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "etcd: out of memory");
+    if (rv == 0)
+        rv = mu__setting_number(notes, settings, TTL, ret_error, &place.ttl_s);
+    if (rv == 0)
+        rv = keep(&talk, &place, &kept);
+    if (rv == 0 && !kept)
+        rv = grant(&talk, &place);
+    if (rv == 0)
+        rv = announcement->index >= 0 ? take_given(&talk, &place)
+                                      : take_free(&talk, &place);
+    if (rv != 0)
+        return rv;
+    place.own->taken = true;
+    *ret_index = place.index;
+    *ret_again_ms = (uint32_t)place.ttl_s * 1000 / 3;
+    return 0;
+}
+
+/* The key goes with the lease. */
+static int withdraw(struct mu__notes *notes, const struct mu__settings *settings,
+                    const mu_announcement *announcement, mu_error *ret_error, void **own)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    struct talk talk;
+    int rv = begin(notes, settings, ret_error, &talk);
+
+    if (rv != 0 || *own == NULL)
+        return rv;
+    mu__etcd_revoke(&body, lease_of(announcement->incarnation));
+    rv = post(&talk, MU__ETCD_REVOKE, &body, 0, &answer);
+    mu__etcd_answer_free(answer);
+    return rv == -MU_ENOTFOUND ? 0 : rv;    /* it has ended by itself */
+}
+
+const struct mu__resolver_kind mu__resolver_etcd = {
+    .name = "etcd",
+    .summary = "etcd, where tasks register themselves under a lease",
+    .settings = settings_of,
+    .detect = detect,
+    .resolve = resolve,
+    .announce = announce,
+    .withdraw = withdraw,
+    .watch_ms = WATCH_MS,
+};

@@ -1,0 +1,282 @@
+#include "resolver/evaluation.h"
+
+#include "resolver/retry.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LINE_BYTES = 900,
+    FORCED_RUNS_MAX = 1000  /* after the end: each one answers what the last has asked */
+};
+
+struct mu__evaluation {
+    struct mu__evaluation_config config;
+    struct mu__notes *notes;    /* of this round; between rounds those of the last one */
+    uint64_t began_ms;
+    uint64_t end_ms;            /* MU__RETRY_NO_END: no limit */
+    uint64_t again_ms;          /* between two rounds: when the next one begins */
+    unsigned rounds;            /* that have failed */
+    bool between;
+    bool news;                  /* something was settled since the last run */
+    bool ended;                 /* the limit has passed */
+    mu_error last;              /* why the last round failed */
+};
+
+int mu__evaluation_new(const struct mu__evaluation_config *config,
+                       struct mu__evaluation **ret_evaluation)
+{
+    struct mu__evaluation *e = calloc(1, sizeof *e);
+
+    if (e == NULL)
+        return -MU_ENOMEM;
+    e->config = *config;
+    e->began_ms = config->now_ms(config->owner);
+    e->end_ms = config->limit_ms < 0 ? MU__RETRY_NO_END
+                                     : e->began_ms + (uint64_t)config->limit_ms;
+    *ret_evaluation = e;
+    return 0;
+}
+
+void mu__evaluation_free(struct mu__evaluation *e)
+{
+    if (e == NULL)
+        return;
+    mu__notes_free(e->notes);
+    free(e);
+}
+
+struct mu__notes *mu__evaluation_notes(struct mu__evaluation *e)
+{
+    return e->notes;
+}
+
+static uint64_t now(const struct mu__evaluation *e)
+{
+    return e->config.now_ms(e->config.owner);
+}
+
+int64_t mu__evaluation_left_ms(const struct mu__evaluation *e)
+{
+    uint64_t now_ms = now(e);
+
+    if (e->end_ms == MU__RETRY_NO_END)
+        return -1;
+    return now_ms < e->end_ms ? (int64_t)(e->end_ms - now_ms) : 0;
+}
+
+static void say(const struct mu__evaluation *e, const struct mu__retry *retry,
+                const char *what, const char *reason, unsigned tries, uint64_t due_ms)
+{
+    char line[LINE_BYTES];
+
+    if (e->config.progress == NULL)
+        return;
+    mu__retry_words(retry, what, reason, tries, now(e), due_ms, line, sizeof line);
+    e->config.progress(e->config.owner, line);
+}
+
+/* ---- Answers ---- */
+
+static bool status_is_passing(int status)
+{
+    static const int passing[] = {408, 429, 500, 502, 503, 504};
+
+    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
+        if (passing[i] == status)
+            return true;
+    return false;
+}
+
+/* Whether the same question may have a better answer in a while. */
+static bool is_passing(const struct mu__note *note)
+{
+    const struct mu__answer *answer = &note->answer;
+
+    if (answer->code == -MU_EUNAVAILABLE || answer->code == -MU_EDEADLINE)
+        return true;
+    if (answer->code == -MU_ENOTFOUND)
+        return note->question.missing_is_passing;
+    if (answer->code != 0)
+        return false;
+    return status_is_passing(answer->status) ||
+           (answer->status == 404 && note->question.missing_is_passing);
+}
+
+static void try_again(struct mu__evaluation *e, struct mu__note *note,
+                      const struct mu__retry *retry, uint64_t due_ms)
+{
+    char asked[256];
+    char what[300];
+
+    note->due_ms = due_ms;
+    mu__note_reason(note, note->reason, sizeof note->reason);
+    mu__question_words(&note->question, asked, sizeof asked);
+    (void)snprintf(what, sizeof what, "asking %s failed", asked);
+    say(e, retry, what, note->reason, note->tries, due_ms);
+}
+
+/* Of the asker: nothing is run from here. */
+static void on_answered(void *owner, struct mu__note *note)
+{
+    struct mu__evaluation *e = owner;
+    struct mu__retry retry = {.tries_max = note->question.tries, .end_ms = e->end_ms};
+    uint64_t due_ms;
+
+    if (e->config.limit_ms != 0 && !e->ended && is_passing(note) &&
+        mu__retry_next(&retry, note->tries, now(e), e->config.random(e->config.owner),
+                       note->answer.retry_after_ms, &due_ms)) {
+        try_again(e, note, &retry, due_ms);
+    } else if (is_passing(note) && e->config.limit_ms > 0 && !e->ended &&
+               (note->question.tries == 0 || note->tries < note->question.tries)) {
+        /* Less is left than the pause would take. Others may still be answered, but this
+         * one has to wait for the end like them. */
+        note->due_ms = e->end_ms;
+        mu__note_reason(note, note->reason, sizeof note->reason);
+    } else {
+        mu__note_settle(note);
+        e->news = true;
+    }
+    e->config.wake(e->config.owner);
+}
+
+/* Ask what is due. */
+static void ask_again(struct mu__evaluation *e, uint64_t now_ms)
+{
+    struct mu__note *note;
+
+    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
+        if (!note->settled && !note->asked && note->due_ms <= now_ms)
+            mu__note_ask(note);
+}
+
+/* Whether a first answer is still to come: until then a run would not get further than
+ * the last one, but for what it need not know. */
+static bool first_answers_are_due(const struct mu__evaluation *e)
+{
+    const struct mu__note *note;
+
+    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
+        if (!note->settled && note->tries == 0)
+            return true;
+    return false;
+}
+
+static uint64_t next_due(const struct mu__evaluation *e)
+{
+    const struct mu__note *note;
+    uint64_t due_ms = e->config.limit_ms > 0 ? e->end_ms : UINT64_MAX;
+
+    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
+        if (!note->settled && !note->asked && note->due_ms < due_ms)
+            due_ms = note->due_ms;
+    return due_ms;
+}
+
+static void give_all_up(struct mu__evaluation *e)
+{
+    struct mu__note *note;
+
+    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
+        if (!note->settled)
+            mu__note_give_up(note);
+}
+
+/* ---- Rounds ---- */
+
+static int begin_round(struct mu__evaluation *e, mu_error *ret_error)
+{
+    struct mu__notes *notes;
+    int rv = mu__notes_new(e->config.asker, on_answered, e, &notes);
+
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "out of memory");
+    mu__notes_free(e->notes);
+    e->notes = notes;
+    e->between = false;
+    e->news = true;
+    return 0;
+}
+
+static int run(struct mu__evaluation *e, mu_error *ret_error)
+{
+    e->news = false;
+    mu__notes_begin(e->notes, NULL);
+    return e->config.run(e->config.owner, e->notes, ret_error);
+}
+
+static int give_up(const struct mu__evaluation *e, int code, mu_error *ret_error)
+{
+    char tried[32];
+
+    mu__retry_time(now(e) - e->began_ms, tried, sizeof tried);
+    return mu_error_set(ret_error, code, "%.460s; tried for %s", e->last.message, tried);
+}
+
+/* The end of a round that failed: another one, or the conclusion. */
+static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
+                    uint64_t *ret_due_ms)
+{
+    bool passing = rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE;
+    struct mu__retry retry = {.end_ms = e->end_ms};
+
+    if (e->config.limit_ms == 0 || (!passing && !e->ended)) {
+        *ret_error = e->last;
+        return rv;
+    }
+    e->rounds++;
+    if (!passing || !mu__retry_next(&retry, e->rounds, now(e),
+                                    e->config.random(e->config.owner), 0, &e->again_ms))
+        return give_up(e, passing ? -MU_EDEADLINE : rv, ret_error);
+    e->between = true;
+    *ret_due_ms = e->again_ms;
+    say(e, &retry, e->last.message, NULL, e->rounds, e->again_ms);
+    return MU__LATER;
+}
+
+/* No more time. The resolver concludes from what there is. */
+static int force(struct mu__evaluation *e, mu_error *ret_error)
+{
+    uint64_t due_ms;
+    int rv = MU__LATER;
+
+    e->ended = true;
+    for (unsigned i = 0; rv == MU__LATER && i < FORCED_RUNS_MAX; i++) {
+        give_all_up(e);
+        rv = run(e, &e->last);
+    }
+    if (rv == MU__LATER)
+        rv = mu_error_set(&e->last, -MU_EDEADLINE, "it asks for more and more");
+    return rv == 0 ? 0 : conclude(e, rv, ret_error, &due_ms);
+}
+
+int mu__evaluation_turn(struct mu__evaluation *e, mu_error *ret_error,
+                        uint64_t *ret_due_ms)
+{
+    uint64_t now_ms = now(e);
+    int rv;
+
+    if (e->between && now_ms < e->again_ms) {
+        *ret_due_ms = e->again_ms;
+        return MU__LATER;
+    }
+    if (e->notes == NULL || e->between) {
+        rv = begin_round(e, ret_error);
+        if (rv != 0)
+            return rv;
+    }
+    if (e->config.limit_ms > 0 && now_ms >= e->end_ms)
+        return force(e, ret_error);
+    ask_again(e, now_ms);
+    while (e->news && !first_answers_are_due(e)) {
+        rv = run(e, &e->last);
+        if (rv == 0)
+            return 0;
+        if (rv != MU__LATER)
+            return conclude(e, rv, ret_error, ret_due_ms);
+    }
+    *ret_due_ms = next_due(e);
+    return MU__LATER;
+}

@@ -1,0 +1,48 @@
+/* Lists of hosts as Slurm writes them: "n[1-2],m5,o[3-4,6,7-9]".
+ *
+ *     list  = item {separator item}      separators: a comma, spaces and newlines
+ *     item  = {text | bracket}           a name: letters, digits and . _ - :
+ *     bracket = "[" part {"," part} "]"
+ *     part  = number | number "-" number | bracket
+ *
+ * Numbers keep the width of the lower bound's text: "[09-10]" is 09, 10. Of several
+ * brackets in a name the last one counts fastest, and of those before it the left one, as
+ * Slurm has it: with two that is the left one outermost. Hosts may be repeated. More than
+ * Slurm takes: text behind a bracket, and brackets within brackets, which are as if they
+ * were not there. */
+#ifndef MU_RESOLVER_HOST_LIST_H
+#define MU_RESOLVER_HOST_LIST_H
+
+#include <muster/error.h>
+
+enum {
+    MU__HOST_BYTES_MAX = 255,   /* of a name */
+    MU__HOST_BRACKETS_MAX = 8,  /* in a name */
+    MU__HOST_NESTING_MAX = 8
+};
+
+struct mu__host_list {
+    char **names;
+    size_t count;               /* MU_CLUSTER_TASKS_MAX at most */
+    size_t capacity;
+};
+
+/* Parse; a list of nothing has no hosts. Messages begin with `source`, the place as a
+ * number of bytes from 1, and what stands there.
+ *
+ * Returns: -MU_EINVALID, -MU_EEXHAUSTED (too many hosts), -MU_ENOMEM. On success the
+ *          caller calls mu__host_list_done. */
+int mu__host_list_parse(const char *text, size_t size, const char *source,
+                        mu_error *ret_error, struct mu__host_list *ret_list);
+
+/* Fine on a list that is all zeros. */
+void mu__host_list_done(struct mu__host_list *list);
+
+/* Append a copy of a name. -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__host_list_add(struct mu__host_list *list, const char *name);
+
+/* The first place of a name; list->count when it is not there. */
+size_t mu__host_list_find(const struct mu__host_list *list, const char *name,
+                          size_t length);
+
+#endif

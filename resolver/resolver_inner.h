@@ -1,0 +1,83 @@
+/* What a resolver of the program is made of; for resolver/resolver*.c only. */
+#ifndef MU_RESOLVER_RESOLVER_INNER_H
+#define MU_RESOLVER_RESOLVER_INNER_H
+
+#include "resolver/resolver.h"
+
+enum mu__entry_state {
+    MU__ENTRY_NOT_ASKED,
+    MU__ENTRY_TAKEN,
+    MU__ENTRY_NOT_HERE,
+    MU__ENTRY_FAILED
+};
+
+/* What a function of the program's own has returned in this round: it is called once. */
+struct mu__own_result {
+    bool known;
+    int rv;
+    mu_error error;
+};
+
+/* One resolver of ours or of the program's own, and how far it is in this round. */
+struct mu__entry {
+    const struct mu__resolver_kind *kind;   /* one of these two */
+    struct mu__own_kind *own;
+    struct mu__settings settings;           /* of `kind` */
+    void *memory;                           /* what its announcing remembers */
+    enum mu__entry_state state;
+    char why[512];
+    struct mu__own_result detected;
+    struct mu__own_result resolved;
+    mu_resolution resolution;               /* of `resolved`; with its cluster */
+    struct {                                /* what its announcing came to */
+        bool known;
+        int rv;
+        mu_error error;
+        int index;
+        uint32_t again_ms;
+    } announced;
+};
+
+enum mu__shape { MU__SHAPE_ONE, MU__SHAPE_FIXED, MU__SHAPE_UNION, MU__SHAPE_AUTO };
+
+struct mu_resolver {
+    enum mu__shape shape;
+
+    struct mu__entry *entries;      /* ONE: one; AUTO: all of ours, in their order */
+    size_t entries_count;
+    struct mu__entry *own_entries;  /* AUTO: before those */
+    size_t own_count;
+    struct mu__entry *taken;        /* AUTO: by the last run; ONE: its entry */
+
+    mu_resolution fixed;            /* FIXED; with its cluster */
+
+    mu_resolver **members;          /* UNION */
+    size_t members_count;
+
+    bool has_type;                  /* what stands whatever the source says */
+    bool has_index;
+    bool has_rpc_layer;
+    bool has_environment;
+    char task_type[16];
+    int task_index;
+    char rpc_layer[16];
+    char environment[16];
+
+    mu_resolver_progress_fn progress;
+    void *progress_user;
+    mu_value *explained;
+    char *watched_path;
+};
+
+const char *mu__entry_name(const struct mu__entry *entry);
+void mu__entry_done(struct mu__entry *entry);
+
+/* The i-th entry of ONE and AUTO, the program's own first; NULL past the end. */
+struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i);
+
+/* Make one cluster of those of the members: the rules of mu_resolver_new_union. NULL for
+ * members without one; *ret_cluster is NULL when none has one. */
+int mu__union_clusters(const mu_cluster *const *clusters, size_t count,
+                       mu_error *ret_error, mu_cluster **ret_cluster);
+
+#endif

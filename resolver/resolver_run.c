@@ -1,0 +1,531 @@
+/* Asking a tree. Every run begins at the root, and goes down in the same way as the last
+ * one, until nothing on its way is unknown any more. */
+#include "resolver/cluster.h"
+#include "resolver/resolver_inner.h"
+#include "resolver/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- A round ---- */
+
+static void entry_begin(struct mu__entry *entry)
+{
+    entry->state = MU__ENTRY_NOT_ASKED;
+    entry->why[0] = '\0';
+    entry->detected.known = false;
+    entry->resolved.known = false;
+    entry->announced.known = false;
+    mu_cluster_free(entry->resolution.cluster);
+    mu_resolution_init(&entry->resolution);
+}
+
+static void begin(mu_resolver *resolver)
+{
+    struct mu__entry *entry;
+
+    for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++)
+        entry_begin(entry);
+    if (resolver->shape == MU__SHAPE_AUTO)
+        resolver->taken = NULL;
+    for (size_t i = 0; i < resolver->members_count; i++)
+        begin(resolver->members[i]);
+}
+
+static void begin_if_fresh(mu_resolver *resolver, const struct mu__notes *notes)
+{
+    if (mu__notes_runs(notes) <= 1)
+        begin(resolver);
+}
+
+/* ---- Functions of the program's own ---- */
+
+static void text_end(char *text, size_t size)
+{
+    text[size - 1] = '\0';
+}
+
+/* Whatever such a function has returned: a code of ours with words. */
+static int own_code(const struct mu__entry *entry, int rv, int highest, mu_error *error)
+{
+    text_end(error->message, sizeof error->message);
+    if (rv > highest)
+        return mu_error_set(error, -MU_EINTERNAL,
+                            "resolver %s: expected 0 or an error, got %d",
+                            mu__entry_name(entry), rv);
+    if (rv == MU__LATER)
+        rv = -MU_EUNAVAILABLE;
+    if (rv < 0 && error->message[0] == '\0')
+        return mu_error_set(error, rv, "resolver %s: %s", mu__entry_name(entry),
+                            mu_strerror(rv));
+    error->code = rv;
+    return rv;
+}
+
+static int own_detect(struct mu__entry *entry, mu_error *ret_why)
+{
+    const mu_resolver_kind *kind = &entry->own->kind;
+
+    if (kind->detect == NULL) {
+        (void)mu_error_set(ret_why, -MU_ENOTFOUND, "it is taken only by its name");
+        return 0;
+    }
+    if (!entry->detected.known) {
+        entry->detected.error = (mu_error){0};
+        entry->detected.rv = kind->detect(kind->user, &entry->detected.error);
+        entry->detected.rv =
+            own_code(entry, entry->detected.rv, 1, &entry->detected.error);
+        entry->detected.known = true;
+    }
+    *ret_why = entry->detected.error;
+    return entry->detected.rv;
+}
+
+static int check_own(const struct mu__entry *entry, mu_resolution *resolution,
+                     mu_error *ret_error)
+{
+    mu_error inner;
+    int number;
+
+    text_end(resolution->task_type, sizeof resolution->task_type);
+    text_end(resolution->rpc_layer, sizeof resolution->rpc_layer);
+    text_end(resolution->environment, sizeof resolution->environment);
+    text_end(resolution->master, sizeof resolution->master);
+    text_end(resolution->bind_address, sizeof resolution->bind_address);
+    text_end(resolution->visible_devices, sizeof resolution->visible_devices);
+    text_end(resolution->accelerator, sizeof resolution->accelerator);
+    if (resolution->task_type[0] == '\0' ||
+        mu__task_type_find(resolution->task_type, &inner, &number) == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "resolver %s: %s",
+                        mu__entry_name(entry), inner.message);
+}
+
+static void own_resolve(struct mu__entry *entry, int64_t left_ms)
+{
+    const mu_resolver_kind *kind = &entry->own->kind;
+    struct mu__own_result *result = &entry->resolved;
+
+    result->error = (mu_error){0};
+    result->rv =
+        kind->resolve(kind->user, left_ms, &result->error, &entry->resolution);
+    result->rv = own_code(entry, result->rv, 0, &result->error);
+    if (result->rv == 0)
+        result->rv = check_own(entry, &entry->resolution, &result->error);
+    result->known = true;
+}
+
+/* ---- One ---- */
+
+static int entry_resolve(struct mu__entry *entry, struct mu__notes *notes,
+                         int64_t left_ms, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
+{
+    if (entry->kind != NULL)
+        return entry->kind->resolve(notes, &entry->settings, ret_error, ret_resolution);
+    if (!entry->resolved.known)
+        own_resolve(entry, left_ms);
+    if (entry->resolved.rv != 0) {
+        *ret_error = entry->resolved.error;
+        return entry->resolved.rv;
+    }
+    *ret_resolution = entry->resolution;
+    ret_resolution->cluster = NULL;
+    if (entry->resolution.cluster == NULL)
+        return 0;
+    ret_resolution->cluster = mu_cluster_copy(entry->resolution.cluster);
+    return ret_resolution->cluster != NULL
+               ? 0
+               : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+}
+
+static void entry_concludes(struct mu__entry *entry, int rv, const mu_error *error)
+{
+    if (rv == MU__LATER)
+        return;
+    entry->state = rv == 0 ? MU__ENTRY_TAKEN : MU__ENTRY_FAILED;
+    (void)snprintf(entry->why, sizeof entry->why, "%s", rv == 0 ? "" : error->message);
+}
+
+static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    mu_resolution resolution;
+    mu_error error = {0};
+    int rv;
+
+    mu_resolution_init(&resolution);
+    mu__notes_begin(notes, mu__entry_name(entry));
+    rv = entry_resolve(entry, notes, left_ms, &error, &resolution);
+    entry_concludes(entry, rv, &error);
+    if (rv != 0) {
+        mu_cluster_free(resolution.cluster);
+        if (rv != MU__LATER && ret_error != NULL)
+            *ret_error = error;
+        return rv;
+    }
+    (void)snprintf(resolution.source, sizeof resolution.source, "%s",
+                   mu__entry_name(entry));
+    *ret_resolution = resolution;
+    return 0;
+}
+
+/* ---- The first that fits ---- */
+
+/* 1: it is this one; 0: not; MU__LATER or an error. */
+static int detect_entry(struct mu__entry *entry, struct mu__notes *notes,
+                        mu_error *ret_error)
+{
+    mu_error why = {0};
+    int rv;
+
+    mu__notes_begin(notes, mu__entry_name(entry));
+    if (entry->own != NULL)
+        rv = own_detect(entry, &why);
+    else if (entry->kind->detect != NULL)
+        rv = entry->kind->detect(notes, &entry->settings, &why);
+    else
+        rv = mu_error_set(&why, 0, "it is taken only by its name");
+    if (rv == 0)
+        entry->state = MU__ENTRY_NOT_HERE;
+    else if (rv < 0)
+        entry_concludes(entry, rv, &why);
+    if (rv == 0)
+        (void)snprintf(entry->why, sizeof entry->why, "%s", why.message);
+    if (rv < 0 && rv != MU__LATER)
+        (void)mu_error_set(ret_error, rv, "%s: %.400s", mu__entry_name(entry),
+                           why.message);
+    return rv;
+}
+
+static int nobody(const mu_resolver *resolver, mu_error *ret_error)
+{
+    const struct mu__entry *entry;
+    char names[300] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++) {
+        int size = snprintf(names + used, sizeof names - used, "%s%s",
+                            i == 0 ? "" : ", ", mu__entry_name(entry));
+
+        if (size < 0 || (size_t)size >= sizeof names - used)
+            break;
+        used += (size_t)size;
+    }
+    names[used] = '\0';
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "no resolver recognises where this process runs (%s); its "
+                        "explanation says what each one missed, and a name takes one "
+                        "anyway",
+                        names);
+}
+
+/* 0 with resolver->taken. */
+static int find_taken(mu_resolver *resolver, struct mu__notes *notes,
+                      mu_error *ret_error)
+{
+    struct mu__entry *entry;
+
+    resolver->taken = NULL;
+    for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++) {
+        int rv = detect_entry(entry, notes, ret_error);
+
+        if (rv < 0)
+            return rv;
+        if (rv > 0) {
+            resolver->taken = entry;
+            return 0;
+        }
+    }
+    return nobody(resolver, ret_error);
+}
+
+static int need_taken(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
+{
+    return resolver->shape == MU__SHAPE_AUTO ? find_taken(resolver, notes, ret_error) : 0;
+}
+
+/* ---- Several ---- */
+
+static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+               mu_error *ret_error, mu_resolution *ret_resolution);
+
+/* A member whose own task is not in its cluster has none. */
+static void first_master(const mu_resolution *members, size_t count, char *ret_master)
+{
+    ret_master[0] = '\0';
+    for (size_t i = 0; i < count && ret_master[0] == '\0'; i++)
+        (void)mu__resolution_master(&members[i], NULL, -1, NULL, NULL, ret_master);
+}
+
+/* `members` are all concluded, and keep their clusters. */
+static int unite(const mu_resolution *members, size_t count, mu_error *ret_error,
+                 mu_resolution *ret_resolution)
+{
+    const mu_cluster **clusters = calloc(count, sizeof *clusters);
+    mu_resolution whole = members[0];
+    int rv;
+
+    if (clusters == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "union: out of memory");
+    for (size_t i = 0; i < count; i++)
+        clusters[i] = members[i].cluster;
+    whole.cluster = NULL;
+    whole.master_fixed = 2;
+    whole.alone_has_no_master = 0;
+    rv = mu__union_clusters(clusters, count, ret_error, &whole.cluster);
+    free(clusters);
+    if (rv != 0)
+        return rv;
+    first_master(members, count, whole.master);
+    (void)snprintf(whole.source, sizeof whole.source, "union");
+    *ret_resolution = whole;
+    return 0;
+}
+
+/* All are asked before any is waited for. A failure is told once all before it are
+ * known, so that it does not depend on who answers first. */
+static int run_union(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    mu_resolution *members = calloc(resolver->members_count, sizeof *members);
+    size_t count = 0;
+    int rv = 0;
+
+    if (members == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "union: out of memory");
+    for (; count < resolver->members_count; count++) {
+        int one;
+
+        mu_resolution_init(&members[count]);
+        one = run(resolver->members[count], notes, left_ms, rv == 0 ? ret_error : NULL,
+                  &members[count]);
+        if (rv == 0)
+            rv = one;
+        if (rv != 0 && rv != MU__LATER)
+            break;
+    }
+    if (rv == 0)
+        rv = unite(members, count, ret_error, ret_resolution);
+    for (size_t i = 0; i < count; i++)
+        mu_cluster_free(members[i].cluster);
+    free(members);
+    return rv;
+}
+
+static int run_fixed(const mu_resolver *resolver, mu_error *ret_error,
+                     mu_resolution *ret_resolution)
+{
+    mu_resolution resolution = resolver->fixed;
+
+    if (resolution.cluster != NULL) {
+        resolution.cluster = mu_cluster_copy(resolution.cluster);
+        if (resolution.cluster == NULL)
+            return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    (void)snprintf(resolution.source, sizeof resolution.source, "static");
+    *ret_resolution = resolution;
+    return 0;
+}
+
+/* ---- The tree ---- */
+
+/* What was set stands, whatever the source says. */
+static void override(const mu_resolver *resolver, mu_resolution *resolution)
+{
+    if (resolver->has_type)
+        (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s",
+                       resolver->task_type);
+    if (resolver->has_index)
+        resolution->task_index = resolver->task_index;
+    if (resolver->has_rpc_layer)
+        (void)snprintf(resolution->rpc_layer, sizeof resolution->rpc_layer, "%s",
+                       resolver->rpc_layer);
+    if (resolver->has_environment)
+        (void)snprintf(resolution->environment, sizeof resolution->environment, "%s",
+                       resolver->environment);
+}
+
+static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+               mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    int rv = need_taken(resolver, notes, ret_error);
+
+    if (rv != 0)
+        return rv;
+    if (resolver->shape == MU__SHAPE_FIXED)
+        rv = run_fixed(resolver, ret_error, ret_resolution);
+    else if (resolver->shape == MU__SHAPE_UNION)
+        rv = run_union(resolver, notes, left_ms, ret_error, ret_resolution);
+    else
+        rv = run_entry(resolver->taken, notes, left_ms, ret_error, ret_resolution);
+    if (rv == 0)
+        override(resolver, ret_resolution);
+    return rv;
+}
+
+int mu__resolver_run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    begin_if_fresh(resolver, notes);
+    return run(resolver, notes, left_ms, ret_error, ret_resolution);
+}
+
+static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
+{
+    int rv = need_taken(resolver, notes, ret_error);
+
+    for (size_t i = 0; i < resolver->members_count; i++) {
+        int one = run_detect(resolver->members[i], notes, rv == 0 ? ret_error : NULL);
+
+        if (rv == 0)
+            rv = one;
+    }
+    return rv;
+}
+
+int mu__resolver_run_detect(mu_resolver *resolver, struct mu__notes *notes,
+                            mu_error *ret_error)
+{
+    begin_if_fresh(resolver, notes);
+    return run_detect(resolver, notes, ret_error);
+}
+
+/* ---- Announcing ---- */
+
+/* Once in a round: what it remembers may be another after it. */
+static int announce_entry(struct mu__entry *entry, struct mu__notes *notes,
+                          const mu_announcement *announcement, mu_error *ret_error)
+{
+    if (entry->kind == NULL || entry->kind->announce == NULL)
+        return 0;
+    if (!entry->announced.known) {
+        int rv;
+
+        mu__notes_begin(notes, mu__entry_name(entry));
+        rv = entry->kind->announce(notes, &entry->settings, announcement,
+                                   &entry->announced.error, &entry->memory,
+                                   &entry->announced.index, &entry->announced.again_ms);
+        if (rv == MU__LATER)
+            return rv;
+        entry->announced.rv = rv;
+        entry->announced.known = true;
+        entry_concludes(entry, rv, &entry->announced.error);
+    }
+    if (entry->announced.rv != 0 && ret_error != NULL)
+        *ret_error = entry->announced.error;
+    return entry->announced.rv;
+}
+
+static bool entry_announces(const struct mu__entry *entry)
+{
+    return entry != NULL && entry->kind != NULL && entry->kind->announce != NULL;
+}
+
+static int announce(mu_resolver *resolver, struct mu__notes *notes,
+                    mu_announcement *announcement, mu_error *ret_error,
+                    uint32_t *again_ms)
+{
+    int rv = need_taken(resolver, notes, ret_error);
+
+    for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
+        rv = announce(resolver->members[i], notes, announcement, ret_error, again_ms);
+    if (rv != 0 || !entry_announces(resolver->taken))
+        return rv;
+    rv = announce_entry(resolver->taken, notes, announcement, ret_error);
+    if (rv != 0)
+        return rv;
+    announcement->index = resolver->taken->announced.index;
+    if (*again_ms == 0 || resolver->taken->announced.again_ms < *again_ms)
+        *again_ms = resolver->taken->announced.again_ms;
+    return 0;
+}
+
+int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
+                              const mu_announcement *announcement, mu_error *ret_error,
+                              int *ret_index, uint32_t *ret_again_ms)
+{
+    mu_announcement own = *announcement;
+    uint32_t again_ms = 0;
+    int rv;
+
+    begin_if_fresh(resolver, notes);
+    rv = announce(resolver, notes, &own, ret_error, &again_ms);
+    if (rv != 0)
+        return rv;
+    *ret_index = own.index;
+    *ret_again_ms = again_ms;
+    return 0;
+}
+
+static int withdraw(mu_resolver *resolver, struct mu__notes *notes,
+                    const mu_announcement *announcement, mu_error *ret_error)
+{
+    int rv = need_taken(resolver, notes, ret_error);
+    struct mu__entry *entry = resolver->taken;
+
+    for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
+        rv = withdraw(resolver->members[i], notes, announcement, ret_error);
+    if (rv != 0 || !entry_announces(entry) || entry->kind->withdraw == NULL ||
+        entry->announced.known)
+        return rv;
+    mu__notes_begin(notes, mu__entry_name(entry));
+    rv = entry->kind->withdraw(notes, &entry->settings, announcement, ret_error,
+                               &entry->memory);
+    entry->announced.known = rv == 0;   /* done, in this round */
+    return rv;
+}
+
+int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__notes *notes,
+                              const mu_announcement *announcement, mu_error *ret_error)
+{
+    begin_if_fresh(resolver, notes);
+    return withdraw(resolver, notes, announcement, ret_error);
+}
+
+/* ---- What is known after a run ---- */
+
+bool mu__resolver_announces(const mu_resolver *resolver)
+{
+    bool announces = entry_announces(resolver->taken);
+
+    for (size_t i = 0; i < resolver->members_count; i++)
+        announces = announces || mu__resolver_announces(resolver->members[i]);
+    return announces;
+}
+
+uint32_t mu__resolver_watch_ms(const mu_resolver *resolver)
+{
+    const struct mu__entry *entry = resolver->taken;
+    uint32_t least = entry == NULL || entry->kind == NULL ? 0 : entry->kind->watch_ms;
+
+    for (size_t i = 0; i < resolver->members_count; i++) {
+        uint32_t member_ms = mu__resolver_watch_ms(resolver->members[i]);
+
+        if (least == 0 || (member_ms != 0 && member_ms < least))
+            least = member_ms;
+    }
+    return least;
+}
+
+static const char *watched_path(mu_resolver *resolver, struct mu__notes *notes)
+{
+    const struct mu__entry *entry = resolver->taken;
+    const char *path = NULL;
+
+    if (entry != NULL && entry->kind != NULL && entry->kind->watched_path != NULL)
+        path = entry->kind->watched_path(notes, &entry->settings);
+    for (size_t i = 0; path == NULL && i < resolver->members_count; i++)
+        path = watched_path(resolver->members[i], notes);
+    return path;
+}
+
+const char *mu__resolver_watched_path(mu_resolver *resolver, struct mu__notes *notes)
+{
+    const char *path = watched_path(resolver, notes);
+
+    free(resolver->watched_path);
+    resolver->watched_path = path == NULL ? NULL : strdup(path);
+    return resolver->watched_path;
+}

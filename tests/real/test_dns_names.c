@@ -1,0 +1,276 @@
+/* Nodes that know each other by name only: the name's address changes while a node is
+ * restarted, and the link comes back at the new one. In a network and a file system of
+ * the test's own, where this machine's DNS server is the test's. */
+#define _GNU_SOURCE /* unshare */
+
+#include "tests/real/dnsmasq.h"
+
+#include <net/if.h>
+#include <netdb.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+
+enum { PORT_CHIEF = 7001, PORT_WORKER = 7002 };
+
+/* ---- A machine of the test's own ---- */
+
+static bool write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    size_t size = strlen(text);
+    bool whole = fd >= 0 && write(fd, text, size) == (ssize_t)size;
+
+    if (fd >= 0)
+        (void)close(fd);
+    return whole;
+}
+
+/* A user who is nobody elsewhere may be root there. */
+static bool leave(void)
+{
+    uid_t user = geteuid();
+    gid_t group = getegid();
+    char text[64];
+
+    if (user == 0)
+        return unshare(CLONE_NEWNET | CLONE_NEWNS) == 0;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) != 0)
+        return false;
+    (void)write_text("/proc/self/setgroups", "deny");
+    (void)snprintf(text, sizeof text, "0 %u 1", (unsigned)user);
+    if (!write_text("/proc/self/uid_map", text))
+        return false;
+    (void)snprintf(text, sizeof text, "0 %u 1", (unsigned)group);
+    return write_text("/proc/self/gid_map", text);
+}
+
+static bool lift_loopback(void)
+{
+    struct ifreq request = {.ifr_name = "lo"};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool done = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0;
+
+    request.ifr_flags = (short)(request.ifr_flags | IFF_UP | IFF_RUNNING);
+    done = done && ioctl(fd, SIOCSIFFLAGS, &request) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return done;
+}
+
+static bool put_file(const char *path, const char *text)
+{
+    char own[] = "/tmp/muster-names-XXXXXX";
+    int fd = mkstemp(own);
+    bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) &&
+                fchmod(fd, 0644) == 0 && mount(own, path, NULL, MS_BIND, NULL) == 0;
+
+    if (fd >= 0)
+        (void)close(fd);
+    (void)unlink(own);
+    return done;
+}
+
+/* NULL, or what is not permitted here. */
+static const char *make_machine(void)
+{
+    if (!leave())
+        return "namespaces are not permitted";
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        return "mounts are not permitted";
+    if (!lift_loopback())
+        return "the loopback interface cannot be lifted";
+    if (!put_file("/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1\n") ||
+        !put_file("/etc/nsswitch.conf", "hosts: dns\n"))
+        return "files in /etc cannot be replaced";
+    return NULL;
+}
+
+/* ---- Nodes ---- */
+
+struct fixture {
+    struct dnsmasq dnsmasq;
+    struct nodes nodes;
+};
+
+static void write_hosts(char *out, size_t size, const char *chief, const char *worker)
+{
+    (void)snprintf(out, size, "127.0.0.1 ready.test\n%s chief.test\n%s worker.test\n",
+                   chief, worker);
+}
+
+/* Until the system says so too. */
+static void wait_for_address(const char *name, const char *address)
+{
+    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+    char text[INET_ADDRSTRLEN] = "";
+
+    for (int i = 0; i < SOON_MS && strcmp(text, address) != 0; i++) {
+        struct addrinfo *found = NULL;
+
+        if (getaddrinfo(name, NULL, &hints, &found) == 0)
+            (void)inet_ntop(
+                AF_INET,
+                &((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr,
+                text, sizeof text);
+        if (found != NULL)
+            freeaddrinfo(found);
+        nodes_pause();
+    }
+    assert_string_equal(text, address);
+}
+
+static void change(struct fixture *f, const char *chief, const char *worker)
+{
+    char hosts[256];
+
+    write_hosts(hosts, sizeof hosts, chief, worker);
+    dnsmasq_change(&f->dnsmasq, hosts);
+    wait_for_address("chief.test", chief);
+    wait_for_address("worker.test", worker);
+}
+
+static unsigned count_log(struct nodes *nodes, const char *words)
+{
+    const char *at;
+    unsigned count = 0;
+
+    (void)pthread_mutex_lock(&nodes->log.lock);
+    for (at = nodes->log.text; (at = strstr(at, words)) != NULL; at++)
+        count++;
+    (void)pthread_mutex_unlock(&nodes->log.lock);
+    return count;
+}
+
+/* Until the line has been said so often. */
+static void wait_count(struct nodes *nodes, const char *words, unsigned count)
+{
+    for (int i = 0; i < SOON_MS && count_log(nodes, words) < count; i++)
+        nodes_pause();
+    if (count_log(nodes, words) < count)
+        fail_msg("\"%s\" was not said %u times; the log:\n%s", words, count,
+                 nodes->log.text);
+}
+
+static bool listens(const char *host, int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool answered;
+
+    address.sin_port = htons((uint16_t)port);
+    assert_int_equal(inet_pton(AF_INET, host, &address.sin_addr), 1);
+    answered = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    (void)close(fd);
+    return answered;
+}
+
+static int open_fixture(void **state)
+{
+    static struct fixture f;
+    char hosts[256];
+    mu_error error = {0};
+
+    write_hosts(hosts, sizeof hosts, "127.0.0.2", "127.0.0.4");
+    dnsmasq_open(&f.dnsmasq, 53, "", hosts);
+    nodes_init(&f.nodes, 1, 0);
+    mu_cluster_free(f.nodes.cluster);
+    f.nodes.cluster = NULL;
+    (void)snprintf(f.nodes.json, sizeof f.nodes.json,
+                   "{\"chief\":[\"chief.test:%d\"],\"worker\":[\"worker.test:%d\"]}",
+                   (int)PORT_CHIEF, (int)PORT_WORKER);
+    assert_int_equal(mu_cluster_parse(f.nodes.json, strlen(f.nodes.json), "test", &error,
+                                      &f.nodes.cluster),
+                     0);
+    *state = &f;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *f = *state;
+
+    nodes_done(&f->nodes);
+    dnsmasq_close(&f->dnsmasq);
+    return 0;
+}
+
+#define CHIEF_SEES "/job:chief/task:0 links: /job:worker/task:0 is up"
+#define WORKER_SEES "/job:worker/task:0 links: /job:chief/task:0 is up"
+
+static void test_chief_moves(void **state)
+{
+    struct fixture *f = *state;
+    mu_node *chief;
+
+    (void)nodes_open(&f->nodes, "worker", 0);
+    chief = nodes_open(&f->nodes, "chief", 0);
+    wait_count(&f->nodes, WORKER_SEES, 1);
+    assert_true(listens("127.0.0.2", PORT_CHIEF));
+    nodes_close(&f->nodes, chief);
+
+    change(f, "127.0.0.3", "127.0.0.4");
+    (void)nodes_open(&f->nodes, "chief", 0);
+    wait_count(&f->nodes, WORKER_SEES, 2);
+    wait_count(&f->nodes, CHIEF_SEES, 2);
+    assert_true(listens("127.0.0.3", PORT_CHIEF));
+    assert_false(listens("127.0.0.2", PORT_CHIEF));
+}
+
+static void test_worker_moves(void **state)
+{
+    struct fixture *f = *state;
+    mu_node *worker = nodes_open(&f->nodes, "worker", 0);
+
+    (void)nodes_open(&f->nodes, "chief", 0);
+    wait_count(&f->nodes, CHIEF_SEES, 1);
+    assert_true(listens("127.0.0.4", PORT_WORKER));
+    nodes_close(&f->nodes, worker);
+
+    change(f, "127.0.0.2", "127.0.0.5");
+    (void)nodes_open(&f->nodes, "worker", 0);
+    wait_count(&f->nodes, CHIEF_SEES, 2);
+    wait_count(&f->nodes, WORKER_SEES, 2);
+    assert_true(listens("127.0.0.5", PORT_WORKER));
+    assert_false(listens("127.0.0.4", PORT_WORKER));
+}
+
+/* A name that is not there yet is looked up until it is. */
+static void test_name_comes_late(void **state)
+{
+    struct fixture *f = *state;
+
+    dnsmasq_change(&f->dnsmasq, "127.0.0.1 ready.test\n127.0.0.4 worker.test\n");
+    for (int i = 0; i < SOON_MS; i++) {
+        struct addrinfo *found = NULL;
+
+        if (getaddrinfo("chief.test", NULL, NULL, &found) != 0)
+            break;
+        freeaddrinfo(found);
+        nodes_pause();
+    }
+    (void)nodes_open(&f->nodes, "worker", 0);
+    nodes_wait_log(&f->nodes, "no such host");
+    change(f, "127.0.0.6", "127.0.0.4");
+    (void)nodes_open(&f->nodes, "chief", 0);
+    wait_count(&f->nodes, WORKER_SEES, 1);
+    assert_true(listens("127.0.0.6", PORT_CHIEF));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_chief_moves, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_worker_moves, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_name_comes_late, open_fixture,
+                                        close_fixture),
+    };
+    const char *reason =
+        dnsmasq_program() == NULL ? "dnsmasq is not installed" : make_machine();
+
+    if (reason != NULL) {
+        print_message("%s: skipped\n", reason);
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,552 @@
+/* Nodes that find each other: nobody writes an address, ports are chosen by the system,
+ * and all start in any order. Over a folder, and over a real etcd; workers that are
+ * killed are processes: `<this> worker RESOLVER WHERE INDEX`. */
+#include "tests/real/etcd.h"
+
+#include "tests/real/cli.h"
+
+#include "resolver/resolver.h"
+
+#define TASKS "chief=1,worker=2,ps=1"
+
+enum { TASKS_MAX = 8, TTL_S = 3 };
+
+struct fixture;
+
+/* A task of this process: it opens on a thread of its own, since that waits for all. */
+struct task {
+    struct fixture *fixture;
+    char type[16];
+    int index;
+    pthread_t thread;
+    mu_resolver *resolver;
+    mu_node *node;
+    mu_error error;
+    int rv;
+    unsigned resolve_ms;
+    bool is_opening;
+};
+
+struct fixture {
+    struct nodes nodes;         /* for its log */
+    struct etcd etcd;
+    const char *resolver;
+    char where[128];            /* a folder, or etcd's urls */
+    char folder[64];
+    struct task tasks[TASKS_MAX];
+    int tasks_count;
+    pid_t worker;
+};
+
+static struct fixture fixture;
+
+static int run_pid(mu_run *run, void *user)
+{
+    (void)user;
+    mu_run_return(run, mu_value_int((int64_t)getpid()));
+    return 0;
+}
+
+/* ---- Tasks ---- */
+
+static void set(mu_resolver *resolver, const char *name, const char *value)
+{
+    mu_error error = {0};
+
+    if (mu_resolver_set(resolver, name, value, &error) != 0)
+        fail_msg("%s", error.message);
+}
+
+static mu_resolver *make_resolver(const char *name, const char *where)
+{
+    bool is_etcd = strcmp(name, "etcd") == 0;
+    mu_resolver *resolver = NULL;
+    mu_error error = {0};
+    char ttl[16];
+
+    if (mu__resolver_new_kind(mu__resolver_kind_find(name), &error, &resolver) != 0)
+        fail_msg("%s", error.message);
+    set(resolver, is_etcd ? "endpoints" : "path", where);
+    if (strcmp(name, "file") == 0)
+        return resolver;
+    (void)snprintf(ttl, sizeof ttl, "%d", (int)TTL_S);
+    set(resolver, "tasks", TASKS);
+    set(resolver, "ttl", ttl);
+    return resolver;
+}
+
+static void task_options(const struct task *task, mu_node_options *options)
+{
+    nodes_options(&task->fixture->nodes, task->type, task->index, options);
+    options->cluster = NULL;
+    options->resolver = task->resolver;
+    options->resolve_ms = task->resolve_ms;
+    options->bind_address = "tcp://127.0.0.1:0";
+    options->heartbeat_ms = 100;
+    options->silence_ms = 600;
+}
+
+static void *open_task(void *arg)
+{
+    struct task *task = arg;
+    mu_node_options options;
+
+    task_options(task, &options);
+    task->rv = mu_node_open(&options, &task->error, &task->node);
+    if (task->rv != 0)
+        return NULL;
+    (void)mu_node_register(task->node, "pid", run_pid, NULL, 0);
+    (void)mu_node_serve(task->node);
+    return NULL;
+}
+
+static struct task *begin_task(struct fixture *f, const char *type, int index)
+{
+    struct task *task = &f->tasks[f->tasks_count++];
+
+    assert_true(f->tasks_count <= TASKS_MAX);
+    *task = (struct task){.fixture = f, .index = index, .resolve_ms = SOON_MS};
+    (void)snprintf(task->type, sizeof task->type, "%s", type);
+    task->resolver = make_resolver(f->resolver, f->where);
+    task->is_opening = true;
+    assert_int_equal(pthread_create(&task->thread, NULL, open_task, task), 0);
+    return task;
+}
+
+static mu_node *end_opening(struct task *task)
+{
+    assert_int_equal(pthread_join(task->thread, NULL), 0);
+    task->is_opening = false;
+    if (task->rv != 0)
+        fail_msg("%s %d: %s; the log:\n%s", task->type, task->index, task->error.message,
+                 task->fixture->nodes.log.text);
+    return task->node;
+}
+
+static void close_task(struct task *task)
+{
+    mu_error error = {0};
+
+    if (task->is_opening)
+        (void)pthread_join(task->thread, NULL);
+    task->is_opening = false;
+    if (mu_node_close(task->node, SOON_MS, &error) != 0)
+        fail_msg("%s", error.message);
+    task->node = NULL;
+    mu_resolver_free(task->resolver);
+    task->resolver = NULL;
+}
+
+/* ---- A worker that is a process ---- */
+
+static int be_worker(const char *resolver, const char *where, const char *index)
+{
+    mu_node_options options;
+    mu_node *node = NULL;
+    mu_error error = {0};
+    int rv;
+
+    mu_node_options_init(&options);
+    options.resolver = make_resolver(resolver, where);
+    options.task_type = "worker";
+    options.task_index = atoi(index);
+    options.bind_address = "tcp://127.0.0.1:0";
+    options.heartbeat_ms = 100;
+    options.silence_ms = 600;
+    options.log_level = MU_LOG_WARN;
+    rv = mu_node_open(&options, &error, &node);
+    if (rv == 0)
+        rv = mu_node_register(node, "pid", run_pid, NULL, 0);
+    if (rv == 0)
+        rv = mu_node_main(node, &error);
+    if (rv != 0)
+        (void)fprintf(stderr, "worker %s: %s\n", index, error.message);
+    (void)mu_node_close(node, SOON_MS, NULL);
+    mu_resolver_free(options.resolver);
+    return rv == 0 ? 0 : 1;
+}
+
+static void start_worker(struct fixture *f, int index)
+{
+    char number[16];
+    char resolver[32];
+    char *arguments[] = {"test", "worker", resolver, f->where, number, NULL};
+    pid_t parent = getpid();
+
+    (void)snprintf(number, sizeof number, "%d", index);
+    (void)snprintf(resolver, sizeof resolver, "%s", f->resolver);
+    assert_int_equal(f->worker, 0);
+    f->worker = fork();
+    assert_true(f->worker >= 0);
+    if (f->worker > 0)
+        return;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent)
+        (void)execv("/proc/self/exe", arguments);
+    _exit(126);
+}
+
+static void kill_worker(struct fixture *f)
+{
+    assert_int_equal(kill(f->worker, SIGKILL), 0);
+    assert_int_equal(waitpid(f->worker, NULL, 0), f->worker);
+    f->worker = 0;
+}
+
+/* ---- Fixtures ---- */
+
+static void set_up_nodes(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    (void)pthread_mutex_init(&f->nodes.log.lock, NULL);
+}
+
+static int set_up_folder(void **state)
+{
+    set_up_nodes(&fixture);
+    fixture.resolver = "directory";
+    (void)snprintf(fixture.folder, sizeof fixture.folder, "/tmp/muster-folder-XXXXXX");
+    assert_non_null(mkdtemp(fixture.folder));
+    (void)snprintf(fixture.where, sizeof fixture.where, "%s", fixture.folder);
+    *state = &fixture;
+    return 0;
+}
+
+static int set_up_etcd(void **state)
+{
+    set_up_nodes(&fixture);
+    *state = &fixture;
+    if (!etcd_is_here())
+        return 0;
+    fixture.resolver = "etcd";
+    etcd_open(&fixture.etcd);
+    /* Nobody listens at the first one. */
+    (void)snprintf(fixture.where, sizeof fixture.where,
+                   "http://127.0.0.1:1,http://127.0.0.1:%d", fixture.etcd.port);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    char command[128];
+
+    if (f->worker > 0)
+        kill_worker(f);
+    while (f->tasks_count > 0)
+        close_task(&f->tasks[--f->tasks_count]);
+    if (f->etcd.pid > 0)
+        etcd_close(&f->etcd);
+    if (f->folder[0] != '\0') {
+        (void)snprintf(command, sizeof command, "rm -r %s", f->folder);
+        assert_int_equal(system(command), 0);
+    }
+    (void)pthread_mutex_destroy(&f->nodes.log.lock);
+    return 0;
+}
+
+/* ---- Stories ---- */
+
+/* The pid of the worker that ran it. */
+static int64_t run_on(mu_coordinator *coordinator, int worker)
+{
+    mu_closure_options options;
+    mu_remote_value *value = NULL;
+    mu_value *result = NULL;
+    mu_error error = {0};
+    int64_t pid = 0;
+
+    mu_closure_options_init(&options);
+    options.worker = worker;
+    options.attempts_max = 100;
+    if (mu_coordinator_schedule_with(coordinator, "pid", NULL, &options, SOON_MS, &error,
+                                     &value) != 0 ||
+        mu_remote_value_fetch(value, SOON_MS, &error, &result) != 0)
+        fail_msg("%s; the log:\n%s", error.message, fixture.nodes.log.text);
+    assert_int_equal(mu_value_get_int(result, &pid), 0);
+    mu_value_free(result);
+    mu_remote_value_free(value);
+    return pid;
+}
+
+/* The last one to come is the chief; worker 1 is a process. */
+static mu_node *open_all(struct fixture *f)
+{
+    struct task *ps = begin_task(f, "ps", 0);
+    struct task *worker = begin_task(f, "worker", 0);
+    struct task *chief;
+
+    nodes_wait_log(&f->nodes, "are not there yet");
+    start_worker(f, 1);
+    chief = begin_task(f, "chief", 0);
+    (void)end_opening(ps);
+    (void)end_opening(worker);
+    return end_opening(chief);
+}
+
+static void play_find_and_run(struct fixture *f)
+{
+    mu_node *chief = open_all(f);
+    mu_coordinator *coordinator = nodes_coordinator(chief);
+
+    assert_int_equal(mu_node_task_count(chief, "worker"), 2);
+    assert_null(strstr(mu_node_address(chief), ":0"));
+    assert_int_equal(run_on(coordinator, 0), getpid());
+    assert_int_equal(run_on(coordinator, 1), f->worker);
+    mu_coordinator_close(coordinator);
+}
+
+/* Its place is free when it counts as gone; then another takes it, on another port. */
+static void play_killed_worker(struct fixture *f)
+{
+    mu_coordinator *coordinator = nodes_coordinator(open_all(f));
+    pid_t first = f->worker;
+
+    assert_int_equal(run_on(coordinator, 1), first);
+    kill_worker(f);
+    start_worker(f, 1);
+    assert_int_equal(run_on(coordinator, 1), f->worker);
+    assert_int_not_equal(f->worker, first);
+    assert_int_equal(run_on(coordinator, 0), getpid());
+    mu_coordinator_close(coordinator);
+}
+
+static void play_taken_name(struct fixture *f)
+{
+    struct task second;
+    mu_node_options options;
+
+    (void)open_all(f);
+    second = (struct task){.fixture = f, .index = 0, .resolve_ms = SOON_MS};
+    (void)snprintf(second.type, sizeof second.type, "ps");
+    second.resolver = make_resolver(f->resolver, f->where);
+    task_options(&second, &options);
+    assert_int_equal(mu_node_open(&options, &second.error, &second.node), -MU_EEXISTS);
+    assert_non_null(strstr(second.error.message, "another process's, at 127.0.0.1:"));
+    assert_non_null(strstr(second.error.message, "lives"));
+    mu_resolver_free(second.resolver);
+}
+
+static void play_missing(struct fixture *f)
+{
+    struct task task = {.fixture = f, .index = 0, .resolve_ms = 500};
+    mu_node_options options;
+
+    (void)snprintf(task.type, sizeof task.type, "chief");
+    task.resolver = make_resolver(f->resolver, f->where);
+    task_options(&task, &options);
+    assert_int_equal(mu_node_open(&options, &task.error, &task.node), -MU_EDEADLINE);
+    assert_non_null(strstr(task.error.message,
+                           "3 of 4 tasks are not there yet: /job:worker/task:0, "
+                           "/job:worker/task:1, /job:ps/task:0"));
+    mu_resolver_free(task.resolver);
+}
+
+static void play_any_index(struct fixture *f)
+{
+    struct task *tasks[4] = {begin_task(f, "worker", -1), begin_task(f, "ps", 0),
+                             begin_task(f, "chief", 0), begin_task(f, "worker", -1)};
+    const char *names[2];
+
+    for (int i = 0; i < 4; i++)
+        (void)end_opening(tasks[i]);
+    names[0] = mu_node_task(tasks[0]->node);
+    names[1] = mu_node_task(tasks[3]->node);
+    assert_string_not_equal(names[0], names[1]);
+    for (int i = 0; i < 2; i++)
+        assert_true(strcmp(names[i], "/job:worker/task:0") == 0 ||
+                    strcmp(names[i], "/job:worker/task:1") == 0);
+}
+
+static void test_folder_find_and_run(void **state)
+{
+    play_find_and_run(*state);
+    assert_non_null(*state);
+}
+
+static void test_folder_killed_worker(void **state)
+{
+    play_killed_worker(*state);
+    assert_non_null(*state);
+}
+
+static void test_folder_taken_name(void **state)
+{
+    play_taken_name(*state);
+    assert_non_null(*state);
+}
+
+static void test_folder_missing(void **state)
+{
+    play_missing(*state);
+    assert_non_null(*state);
+}
+
+static void test_folder_any_index(void **state)
+{
+    play_any_index(*state);
+    assert_non_null(*state);
+}
+
+/* A task that leaves takes its file with it. */
+static void test_folder_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+    struct task *ps;
+
+    (void)open_all(f);
+    ps = &f->tasks[0];
+    (void)snprintf(path, sizeof path, "%s/ps-0", f->folder);
+    assert_int_equal(access(path, F_OK), 0);
+    close_task(ps);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static bool needs_etcd(const struct fixture *f)
+{
+    if (f->etcd.pid > 0)
+        return true;
+    print_message("etcd is not installed\n");
+    skip();
+    return false;
+}
+
+static void test_etcd_find_and_run(void **state)
+{
+    if (needs_etcd(*state))
+        play_find_and_run(*state);
+    assert_non_null(*state);
+}
+
+static void test_etcd_killed_worker(void **state)
+{
+    if (needs_etcd(*state))
+        play_killed_worker(*state);
+    assert_non_null(*state);
+}
+
+static void test_etcd_taken_name(void **state)
+{
+    if (needs_etcd(*state))
+        play_taken_name(*state);
+    assert_non_null(*state);
+}
+
+static void test_etcd_missing(void **state)
+{
+    if (needs_etcd(*state))
+        play_missing(*state);
+    assert_non_null(*state);
+}
+
+static void test_etcd_any_index(void **state)
+{
+    if (needs_etcd(*state))
+        play_any_index(*state);
+    assert_non_null(*state);
+}
+
+/* Without etcd the last cluster stands, and when it is back all tell it again. */
+static void test_etcd_down_for_a_while(void **state)
+{
+    struct fixture *f = *state;
+    mu_coordinator *coordinator;
+
+    if (!needs_etcd(f))
+        return;
+    coordinator = nodes_coordinator(open_all(f));
+    etcd_kill(&f->etcd);
+    nodes_wait_log(&f->nodes, "the last one known stands");
+    nodes_wait_log(&f->nodes, "cannot be told where this task is");
+    assert_int_equal(run_on(coordinator, 0), getpid());
+    etcd_start(&f->etcd);
+    nodes_wait_log(&f->nodes, "the others can be told again");
+    nodes_wait_log(&f->nodes, "the cluster can be looked at again");
+    assert_int_equal(run_on(coordinator, 1), f->worker);
+    mu_coordinator_close(coordinator);
+}
+
+/* ---- A file that changes ---- */
+
+static void write_file(const char *path, const char *text)
+{
+    char other[160];
+    FILE *file;
+
+    (void)snprintf(other, sizeof other, "%s.new", path);
+    file = fopen(other, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(rename(other, path), 0);
+}
+
+static void wait_workers(mu_node *node, size_t count)
+{
+    for (int i = 0; i < SOON_MS && mu_node_task_count(node, "worker") != count; i++)
+        nodes_pause();
+    assert_int_equal(mu_node_task_count(node, "worker"), count);
+}
+
+static void test_file_changes(void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+    char text[512];
+    int sockets[3];
+    int ports[3];
+    struct task *chief;
+
+    for (int i = 0; i < 3; i++)
+        ports[i] = nodes_free_port(&sockets[i]);
+    for (int i = 0; i < 3; i++)
+        (void)close(sockets[i]);
+    (void)snprintf(path, sizeof path, "%s/cluster.json", f->folder);
+    (void)snprintf(f->where, sizeof f->where, "%s", path);
+    f->resolver = "file";
+    chief = begin_task(f, "chief", 0);
+    nodes_wait_log(&f->nodes, "cluster.json");
+    (void)snprintf(text, sizeof text,
+                   "{\"chief\":[\"127.0.0.1:%d\"],\"worker\":[\"127.0.0.1:%d\"]}",
+                   ports[0], ports[1]);
+    write_file(path, text);
+    (void)end_opening(chief);
+    assert_int_equal(mu_node_task_count(chief->node, "worker"), 1);
+
+    (void)snprintf(text, sizeof text,
+                   "{\"chief\":[\"127.0.0.1:%d\"],"
+                   "\"worker\":[\"127.0.0.1:%d\",\"127.0.0.1:%d\"]}",
+                   ports[0], ports[1], ports[2]);
+    write_file(path, text);
+    wait_workers(chief->node, 2);
+
+    write_file(path, "{\"chief\": oops");
+    nodes_wait_log(&f->nodes, "the last one known stands");
+    assert_int_equal(mu_node_task_count(chief->node, "worker"), 2);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+#define FOLDER(name) cmocka_unit_test_setup_teardown(name, set_up_folder, tear_down)
+#define ETCD(name) cmocka_unit_test_setup_teardown(name, set_up_etcd, tear_down)
+        FOLDER(test_folder_find_and_run),
+        FOLDER(test_folder_killed_worker),
+        FOLDER(test_folder_taken_name),
+        FOLDER(test_folder_missing),
+        FOLDER(test_folder_any_index),
+        FOLDER(test_folder_leaves_nothing),
+        ETCD(test_etcd_find_and_run),
+        ETCD(test_etcd_killed_worker),
+        ETCD(test_etcd_taken_name),
+        ETCD(test_etcd_missing),
+        ETCD(test_etcd_any_index),
+        ETCD(test_etcd_down_for_a_while),
+        FOLDER(test_file_changes),
+    };
+
+    if (argc == 5 && strcmp(argv[1], "worker") == 0)
+        return be_worker(argv[2], argv[3], argv[4]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
