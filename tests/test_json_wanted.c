@@ -54,10 +54,9 @@ static void test_what_is_left(void **state)
         /* A key with escapes is kept: it may be any. */
         {"{\"\\u0061\": 1, \"\\u0062\": {\"c\": \"\\\\\"}, \"b\": \"\\\"\", \"b\": 3}",
          "{\"a\":1,\"b\":{\"c\":\"\\\\\"}}"},
-        {"\xEF\xBB\xBF{\"a\": \"a long text without anything special in it, and \xC3\xA4, "
-         "then more of it\"}",
-         "{\"a\":\"a long text without anything special in it, and \xC3\xA4, then more of "
-         "it\"}"},
+        {"\xEF\xBB\xBF{\"a\": \"a long text without anything special in it, \xC3\xA4, "
+         "then more\"}",
+         "{\"a\":\"a long text without anything special in it, \xC3\xA4, then more\"}"},
     };
 
     (void)state;
@@ -87,7 +86,8 @@ static void test_as_strict(void **state)
         "{\"a\": 1} x",
         "{\"a\": 1",
         "{\"b\": tru}",
-        "{\"list\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}",
+        "{\"list\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+        "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}",
     };
 
     (void)state;
