@@ -1,5 +1,5 @@
-/* The resolver kubernetes over real TLS and real libcurl, against a server that answers as
- * the API of Kubernetes does; tests/test_resolver_kubernetes.c has all the rest of it. */
+/* The resolver kubernetes over real TLS and real libcurl, against a server that answers
+ * as the API of Kubernetes does; tests/test_resolver_kubernetes.c has all the rest. */
 #include "https.h"
 
 #include <muster/cluster.h>
@@ -163,8 +163,9 @@ static void test_expired_token(void **state)
 
     begin(f,
           SCRIPT("server",
-                 ROUTE(FIRST, "{'needs': {'Authorization': 'Bearer secret-2'}, 'body': " LIST(
-                                  "", POD("b", "10.0.0.2") "," POD("a", "10.0.0.1")) "}")),
+                 ROUTE(FIRST, "{'needs': {'Authorization': 'Bearer secret-2'}, 'body': "
+                              LIST("", POD("b", "10.0.0.2") "," POD("a", "10.0.0.1"))
+                              "}")),
           "ca", "tokenFile: token");
     expect_error(f, 10000, -MU_EUNAUTHENTICATED,
                  "status 401: the server does not accept the credentials");
