@@ -3,6 +3,7 @@
 #include "node/resolving.h"
 #include "resolver/asker_uv.h"
 #include "resolver/resolver.h"
+#include "resolver/retry.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 enum {
     PROGRESS_MS = 3000,     /* between lines that say what is waited for */
     SLICE_MS = 3000,        /* of one look, where this task must be told in between */
+    HURRY_MS = 300,         /* too short for a look that says who is missing */
     AGAIN_MS = 1000,        /* after telling has failed */
     SETTLE_MS = 50,         /* after a change was noticed: more may follow */
     BETWEEN_MS = 1000,      /* looks, however often something changes */
@@ -40,6 +42,7 @@ struct mu__finder {
     uint64_t look_ms;       /* when to look again; 0: not */
     uint64_t looked_ms;     /* when it was done last */
     uint64_t said_ms;       /* when a line of progress was written */
+    mu_error last;          /* why the cluster was not known at the last look */
     char trouble[2][512];   /* the failures that were logged: of looking, of telling */
     char watched[256];      /* the file's name in the folder that is watched; "": any */
     unsigned handles;
@@ -180,6 +183,22 @@ static void start(struct mu__finder *finder, enum mu__resolving_what what,
     }
 }
 
+/* Looks come in slices, each of which says how long it was tried: it is the whole that
+ * counts. */
+static void fail_late(struct mu__finder *finder)
+{
+    char *tried = strstr(finder->last.message, "; tried for ");
+    char spent[48];
+    mu_error error;
+
+    if (tried != NULL)
+        *tried = '\0';
+    mu__retry_time(now_ms(finder) - finder->began_ms, spent, sizeof spent);
+    (void)mu_error_set(&error, -MU_EDEADLINE, "%s; tried for %s", finder->last.message,
+                       spent);
+    fail(finder, &error);
+}
+
 static bool is_passing(int code)
 {
     return code == -MU_EUNAVAILABLE || code == -MU_EDEADLINE;
@@ -247,7 +266,8 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
     } else if (finder->is_known) {
         say_trouble(finder, OF_LOOKING, &resolved->error);
         finder->look_ms = now_ms(finder) + (watch_ms == 0 ? AGAIN_MS : watch_ms);
-    } else if (is_passing(resolved->code) && left_ms(finder) != 0) {
+    } else if (is_passing(resolved->code) && finder->tells) {
+        finder->last = resolved->error;
         on_progress(finder, resolved->error.message);
     } else {
         fail(finder, &resolved->error);
@@ -344,11 +364,16 @@ static void look(struct mu__finder *finder)
 {
     int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
 
-    if (!finder->is_known && finder->tells && (limit_ms < 0 || limit_ms > SLICE_MS))
-        limit_ms = SLICE_MS;
-    if (!finder->is_known && finder->tell_ms > now_ms(finder) &&
-        (uint64_t)limit_ms > finder->tell_ms - now_ms(finder))
-        limit_ms = (int64_t)(finder->tell_ms - now_ms(finder));
+    if (!finder->is_known && finder->tells) {
+        int64_t slice_ms = (int64_t)(finder->tell_ms - now_ms(finder));
+
+        if (finder->last.code != 0 && limit_ms >= 0 && limit_ms < HURRY_MS) {
+            fail_late(finder);
+            return;
+        }
+        slice_ms = finder->tell_ms == 0 || slice_ms > SLICE_MS ? SLICE_MS : slice_ms;
+        limit_ms = limit_ms < 0 || limit_ms > slice_ms ? slice_ms : limit_ms;
+    }
     start(finder, MU__RESOLVING_RESOLVE, limit_ms, on_looked);
 }
 
@@ -377,7 +402,7 @@ static void next(struct mu__finder *finder)
     if (finder->has_failed)
         return;
     if (finder->tells && finder->tell_ms != 0) {
-        if (finder->tell_ms <= now) {
+        if (finder->tell_ms <= now + (finder->is_known ? 0 : HURRY_MS)) {
             start(finder, MU__RESOLVING_ANNOUNCE,
                   finder->is_known ? 0 : left_ms(finder), on_told);
             return;

@@ -313,7 +313,8 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
 struct own {
     bool taken;                 /* the place was ours */
     uint64_t holder_lease;      /* of another one in the place, */
-    uint64_t holder_ttl_s;      /* and how long it had to live when it was last seen */
+    uint64_t holder_ttl_s;      /* how long it had to live when it was last seen, */
+    uint64_t holder_end_s;      /* and when it would have ended when it was first seen */
 };
 
 /* One announcement under way. */
@@ -411,24 +412,38 @@ static int ask_ttl(const struct talk *talk, uint64_t lease, unsigned again,
     return rv;
 }
 
-/* Another process holds the place. One whose lease grows longer while we look lives. */
+static uint64_t now_s(const struct talk *talk)
+{
+    const struct mu__question clock = {.kind = MU__ASK_CLOCK};
+    const struct mu__answer *answer = mu__ask(talk->notes, &clock);
+
+    return answer->code == 0 ? strtoull(answer->data, NULL, 10) : 0;
+}
+
+/* Another process holds the place. One whose lease grows longer while we look lives, and
+ * so does one whose lease is still there when it should have ended. */
 static int refuse(const struct talk *talk, struct place *place, uint64_t lease,
                   const struct mu__entry *entry)
 {
     struct own *own = place->own;
-    uint64_t before_s = own->holder_lease == lease ? own->holder_ttl_s : UINT64_MAX;
+    bool known = own->holder_lease == lease;
+    uint64_t now = now_s(talk);
     uint64_t ttl_s = 0;
+    bool lives;
     int rv = lease == 0 ? 0 : ask_ttl(talk, lease, 0, &ttl_s);
 
     if (rv != 0)
         return rv;
-    if (lease == 0 || own->taken || ttl_s > before_s)
+    lives = known && (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
+    if (lease == 0 || own->taken || lives)
         return mu_error_set(talk->error, -MU_EEXISTS,
                             "etcd: %s is another process's, at %s%s", place->key,
                             entry->address,
                             lease == 0    ? ", without a lease: remove the key"
                             : own->taken ? ", which has taken this one's place"
                                          : ", which lives");
+    if (!known)
+        own->holder_end_s = now + ttl_s;
     own->holder_lease = lease;
     own->holder_ttl_s = ttl_s;
     return mu_error_set(talk->error, -MU_EUNAVAILABLE,
@@ -471,7 +486,7 @@ static int try_place(const struct talk *talk, const struct place *place, bool *r
         rv = mu__etcd_succeeded(answer, talk->error, ret_taken);
     if (rv == 0 && !*ret_taken) {
         rv = read_holder(talk, place, answer, ret_lease, ret_entry);
-        *ret_taken = rv == 0 && *ret_lease == place->lease &&
+        *ret_taken = rv == 0 &&
                      strcmp(ret_entry->who, place->announcement->incarnation) == 0;
     }
     mu__etcd_answer_free(answer);

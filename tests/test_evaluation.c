@@ -1,0 +1,386 @@
+/* Evaluations in virtual time. Nothing is drawn: each pause is the shortest that it may
+ * be, so the first is 50 ms, the second 100, then 200. */
+#include "slow_asker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BEGIN_MS = 5000 };
+
+static struct slow_asker asker;
+static mu_error error;
+static struct mu__question question;    /* that run_one asks */
+
+static int evaluate(const struct slow_row *rows,
+                    int (*run)(struct slow_asker *asker, struct mu__notes *notes,
+                               mu_error *ret_error),
+                    int64_t limit_ms)
+{
+    memset(&error, 0, sizeof error);
+    return slow_evaluate(&asker, rows, run, limit_ms, &error);
+}
+
+static uint64_t took_ms(void)
+{
+    return asker.now_ms - BEGIN_MS;
+}
+
+static int run_one(struct slow_asker *unused, struct mu__notes *notes,
+                   mu_error *ret_error)
+{
+    const struct mu__answer *answer = mu__ask(notes, &question);
+
+    (void)unused;
+    return answer == NULL ? MU__LATER : mu__answer_check(answer, "it", ret_error);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    question = (struct mu__question){.kind = MU__ASK_HTTP, .name = "http://h/x"};
+    return 0;
+}
+
+static void test_answered_at_once(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "200", 0}, {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_one, 1000), 0);
+    assert_int_equal(asker.runs, 1);
+    assert_int_equal(took_ms(), 0);
+    assert_string_equal(asker.lines, "");
+    slow_done(&asker);
+}
+
+/* Which answers are asked for again, by rows: what came of it, and after how many
+ * tries. */
+static void test_what_is_passing(void **state)
+{
+    static const struct {
+        const char *outcomes;
+        int rv;
+        unsigned asked;
+    } rows[] = {
+        {"200", 0, 1},
+        {"refused 200", 0, 2},
+        {"408 429 500 502 503 504 200", 0, 7},
+        {"501 200", -MU_EUNIMPLEMENTED, 1},
+        {"400 200", -MU_EINVALID, 1},
+        {"401 200", -MU_EUNAUTHENTICATED, 1},
+        {"403 200", -MU_EPERMISSION, 1},
+        {"404 200", -MU_ENOTFOUND, 1},
+        {"302 200", -MU_EINVALID, 1},
+        {"missing 200", -MU_ENOTFOUND, 1},
+        {"denied 200", -MU_EPERMISSION, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct slow_row plan[] = {{"http://h/x", rows[i].outcomes, 5}, {NULL, NULL, 0}};
+        int rv = evaluate(plan, run_one, 60000);
+
+        if (rv != rows[i].rv || asker.asked != rows[i].asked)
+            fail_msg("\"%s\": %s after %u questions", rows[i].outcomes, error.message,
+                     asker.asked);
+        slow_done(&asker);
+    }
+}
+
+static void test_missing_may_be_passing(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"http://h/x", "404 missing 404 200", 5}, {NULL, NULL, 0}};
+
+    (void)state;
+    question.missing_is_passing = true;
+    assert_int_equal(evaluate(rows, run_one, 60000), 0);
+    assert_int_equal(asker.asked, 4);
+    slow_done(&asker);
+}
+
+static void test_pauses_grow_and_are_told(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"http://h/x", "refused 503 200", 10}, {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_one, 60000), 0);
+    assert_int_equal(took_ms(), 10 + 50 + 10 + 100 + 10);
+    assert_int_equal(asker.runs, 2);
+    assert_string_equal(
+        asker.lines,
+        "[10] asking http://h/x failed (connection refused), try 1, again in 0.0 s, "
+        "59 s left\n"
+        "[70] asking http://h/x failed (status 503), try 2, again in 0.1 s, 59 s left\n");
+    slow_done(&asker);
+}
+
+static void test_server_says_how_long(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"http://h/x", "wait:3000 200", 10}, {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_one, 60000), 0);
+    assert_int_equal(took_ms(), 10 + 3000 + 10);
+    slow_done(&asker);
+}
+
+/* What the server asks for is longer than what is left: nothing is asked any more. */
+static void test_server_says_too_long(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"http://h/x", "wait:3000", 10}, {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_one, 2000), -MU_EDEADLINE);
+    assert_int_equal(asker.asked, 1);
+    assert_int_equal(took_ms(), 2000);
+    assert_string_equal(error.message,
+                        "it: status 503: the server has failed; tried for 2.0 s");
+    slow_done(&asker);
+}
+
+static void test_limit(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "refused", 10},
+                                           {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_one, 1000), -MU_EDEADLINE);
+    assert_int_equal(error.code, -MU_EDEADLINE);
+    assert_int_equal(took_ms(), 1000);
+    assert_string_equal(error.message,
+                        "it: http://h/x: connection refused; tried for 1.0 s");
+    assert_true(asker.asked >= 5);
+    slow_done(&asker);
+}
+
+/* Nobody answers at all: the question is taken back, and named. */
+static void test_limit_without_answer(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "refused never", 10},
+                                           {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_one, 1000), -MU_EDEADLINE);
+    assert_int_equal(asker.cancelled, 1);
+    assert_string_equal(error.message,
+                        "it: http://h/x: no answer in time; the last try: connection "
+                        "refused; tried for 1.0 s");
+    slow_done(&asker);
+}
+
+static void test_no_limit(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"http://h/x", "refused refused refused refused refused refused refused refused "
+                       "refused refused 200", 10},
+        {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_one, -1), 0);
+    assert_true(took_ms() > 10000);
+    assert_null(strstr(asker.lines, "left"));
+    slow_done(&asker);
+}
+
+/* One try of everything; its answer is still waited for. */
+static void test_limit_zero(void **state)
+{
+    static const struct slow_row late[] = {{"http://h/x", "200", 700}, {NULL, NULL, 0}};
+    static const struct slow_row bad[] = {{"http://h/x", "503 200", 700},
+                                          {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(late, run_one, 0), 0);
+    slow_done(&asker);
+    assert_int_equal(evaluate(bad, run_one, 0), -MU_EUNAVAILABLE);
+    assert_int_equal(asker.asked, 1);
+    assert_string_equal(error.message, "it: status 503: the server has failed");
+    assert_string_equal(asker.lines, "");
+    slow_done(&asker);
+}
+
+static void test_tries_are_bounded(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "denied", 10}, {NULL, NULL, 0}};
+    static const struct slow_row missing[] = {{"http://h/x", "404", 10},
+                                              {NULL, NULL, 0}};
+
+    (void)state;
+    question.tries = 3;
+    assert_int_equal(evaluate(rows, run_one, 60000), -MU_EPERMISSION);
+    assert_int_equal(asker.asked, 1);
+    slow_done(&asker);
+    question.missing_is_passing = true;
+    assert_int_equal(evaluate(missing, run_one, 60000), -MU_ENOTFOUND);
+    assert_int_equal(asker.asked, 3);
+    slow_done(&asker);
+}
+
+/* ---- Rounds ---- */
+
+/* "Not now" twice, then there. */
+static int run_pod(struct slow_asker *a, struct mu__notes *notes, mu_error *ret_error)
+{
+    static unsigned rounds;
+    const struct mu__answer *answer = mu__ask(notes, &question);
+
+    if (answer == NULL)
+        return MU__LATER;
+    assert_int_equal(answer->status, 200);
+    if (a->asked == 1)
+        rounds = 0;
+    if (++rounds < 3)
+        return mu_error_set(ret_error, -MU_EUNAVAILABLE, "pod a-0 does not run yet");
+    return 0;
+}
+
+static void test_not_now_begins_anew(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "200", 10}, {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_pod, 60000), 0);
+    assert_int_equal(asker.asked, 3);
+    assert_int_equal(took_ms(), 10 + 50 + 10 + 100 + 10);
+    assert_string_equal(
+        asker.lines,
+        "[10] pod a-0 does not run yet, try 1, again in 0.0 s, 59 s left\n"
+        "[70] pod a-0 does not run yet, try 2, again in 0.1 s, 59 s left\n");
+    slow_done(&asker);
+}
+
+static int run_never(struct slow_asker *unused, struct mu__notes *notes,
+                     mu_error *ret_error)
+{
+    (void)unused;
+    (void)notes;
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE, "pod a-0 does not run yet");
+}
+
+static void test_not_now_for_good(void **state)
+{
+    static const struct slow_row rows[] = {{NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_never, 3000), -MU_EDEADLINE);
+    assert_in_range(took_ms(), 2900, 3000);
+    assert_non_null(strstr(error.message, "pod a-0 does not run yet; tried for 2.9 s"));
+    slow_done(&asker);
+    assert_int_equal(evaluate(rows, run_never, 0), -MU_EUNAVAILABLE);
+    assert_string_equal(error.message, "pod a-0 does not run yet");
+    slow_done(&asker);
+}
+
+/* ---- Several questions ---- */
+
+static int run_two(struct slow_asker *unused, struct mu__notes *notes,
+                   mu_error *ret_error)
+{
+    const struct mu__question other = {.kind = MU__ASK_FILE, .name = "/f"};
+    const struct mu__answer *a = mu__ask(notes, &question);
+    const struct mu__answer *b = mu__ask(notes, &other);
+
+    (void)unused;
+    if (b != NULL && b->code == -MU_EPERMISSION)
+        return mu__answer_check(b, "file", ret_error);
+    if (a == NULL || b == NULL)
+        return MU__LATER;
+    return mu__answer_check(a, "it", ret_error);
+}
+
+static void test_both_are_waited_for(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"http://h/x", "200", 300}, {"/f", "ok", 100}, {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_two, 60000), 0);
+    assert_int_equal(took_ms(), 300);
+    assert_int_equal(asker.runs, 2);
+    slow_done(&asker);
+}
+
+/* What concludes need not wait for what is tried again and again. */
+static void test_certain_failure_does_not_wait(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"http://h/x", "refused", 20}, {"/f", "denied", 100}, {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_two, 60000), -MU_EPERMISSION);
+    assert_int_equal(took_ms(), 100);
+    slow_done(&asker);
+}
+
+/* Who asks for more whatever it hears is stopped at the limit. */
+static int run_greedy(struct slow_asker *unused, struct mu__notes *notes,
+                      mu_error *ret_error)
+{
+    (void)unused;
+    (void)ret_error;
+    for (unsigned i = 0;; i++) {
+        const struct mu__question next = {
+            .kind = MU__ASK_HTTP, .name = "http://h/x", .again = i};
+
+        if (mu__ask(notes, &next) == NULL)
+            return MU__LATER;
+    }
+}
+
+static void test_greedy_is_stopped(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "200", 100}, {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_greedy, 1000), -MU_EDEADLINE);
+    assert_non_null(strstr(error.message, "asks for more and more"));
+    slow_done(&asker);
+}
+
+static void test_notes_are_kept(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "503 403", 10},
+                                           {NULL, NULL, 0}};
+    char words[400];
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_one, 1000), -MU_EPERMISSION);
+    mu__note_words(mu__notes_at(mu__evaluation_notes(asker.evaluation), 0), words,
+                   sizeof words);
+    assert_string_equal(words, "http://h/x: status 403, 2 bytes, after 2 tries");
+    slow_done(&asker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_answered_at_once, setup),
+        cmocka_unit_test_setup(test_what_is_passing, setup),
+        cmocka_unit_test_setup(test_missing_may_be_passing, setup),
+        cmocka_unit_test_setup(test_pauses_grow_and_are_told, setup),
+        cmocka_unit_test_setup(test_server_says_how_long, setup),
+        cmocka_unit_test_setup(test_server_says_too_long, setup),
+        cmocka_unit_test_setup(test_limit, setup),
+        cmocka_unit_test_setup(test_limit_without_answer, setup),
+        cmocka_unit_test_setup(test_no_limit, setup),
+        cmocka_unit_test_setup(test_limit_zero, setup),
+        cmocka_unit_test_setup(test_tries_are_bounded, setup),
+        cmocka_unit_test_setup(test_not_now_begins_anew, setup),
+        cmocka_unit_test_setup(test_not_now_for_good, setup),
+        cmocka_unit_test_setup(test_both_are_waited_for, setup),
+        cmocka_unit_test_setup(test_certain_failure_does_not_wait, setup),
+        cmocka_unit_test_setup(test_greedy_is_stopped, setup),
+        cmocka_unit_test_setup(test_notes_are_kept, setup),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
