@@ -380,6 +380,59 @@ static void test_server_moved(void **state)
     assert_int_equal(read_after_restart(true), -MU_ENOTFOUND);
 }
 
+/* The removed worker lives on and writes to a server that has not learned of it, when its
+ * closure has run elsewhere already: the item has 1, as each of them has. Once the server
+ * knows, it hangs up on that worker. */
+static void test_removed_while_writing(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .servers = 1, .window = 1,
+                                    .effects_add = mu__effects_add);
+    struct cluster_closure *closures[2];
+
+    (void)state;
+    open_at(cluster->chief);
+    assert_int_equal(cluster_wait(cluster_counter_open(cluster->chief, 10, -1)), 0);
+    set_work_ms(cluster, 1000);
+    for (unsigned i = 0; i < 2; i++)
+        closures[i] = cluster_write(cluster->chief, ASK(.flags = MU__CLOSURE_ONCE));
+    run_for(cluster, 100);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 10000);
+    expect_squares(closures, 2);
+    assert_int_equal(cluster->runs[closures[0]->key] + cluster->runs[closures[1]->key], 3);
+    assert_int_equal(cluster_wait(cluster_counter_read(cluster->chief, -1)), 0);
+    cluster_check_writes(cluster, true);
+
+    assert_int_equal(cluster_links(cluster->servers[0]), 3);
+    learn(cluster->servers[0], "worker", 1, NULL);
+    run_for(cluster, 10000);
+    assert_int_equal(cluster_links(cluster->servers[0]), 2);
+    end(cluster);
+}
+
+/* A chief that is restarted elsewhere is found by its client, which had its address. */
+static void test_chief_moved(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
+    struct cluster_task *there = cluster_add(cluster, "chief", 0, "there");
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closure;
+
+    (void)state;
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 100);
+    cluster->chief = there;
+    for (unsigned i = 1; i < cluster->tasks_count; i++)
+        learn(&cluster->tasks[i], "chief", 0, there->address);
+    cluster_start(there);
+    open_at(client);
+    closure = cluster_schedule(client, "square");
+    assert_int_equal(join(client), 0);
+    expect_squares(&closure, 1);
+    assert_string_equal(client->member.chief, "/job:chief/task:0 at tcp://there:1");
+    end(cluster);
+}
+
 static void test_refused(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .servers = 1);
@@ -618,6 +671,8 @@ int main(void)
         TEST(test_worker_finds_itself_removed_late),
         TEST(test_moved),
         TEST(test_server_moved),
+        TEST(test_removed_while_writing),
+        TEST(test_chief_moved),
         TEST(test_refused),
         TEST(test_nothing_changes),
         TEST(test_removed_during_barrier),

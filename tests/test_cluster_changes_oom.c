@@ -1,5 +1,5 @@
-/* Memory runs out while a cluster changes: each allocation fails once. Nothing breaks, and
- * when the same cluster is found again all of it is taken. */
+/* Memory runs out while a cluster changes: each allocation fails once. Nothing breaks,
+ * and when the same cluster is found again all of it is taken. */
 #include "tests/sim/inner.h"
 #include "tests/story.h"
 
