@@ -589,6 +589,38 @@ static void test_removed_while_registering(void **state)
     end(cluster);
 }
 
+/* Tasks that leave together do not wait for one that was removed; one that came shares
+ * their fate, and is waited for. */
+static void test_removed_while_leaving(void **state)
+{
+    const struct mu__agent_call ask = {
+        .call = {.operation = MU__AGENT_LEAVE, .limit_ms = 5000}};
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
+                                            .coordination.recoverable = "none",
+                                            .coordination.leave_ms = 4000);
+    struct cluster_call *calls[2];
+
+    (void)state;
+    register_at(cluster->chief);
+    register_at(cluster->workers[0]);
+    register_at(cluster->workers[1]);
+    calls[0] = cluster_agent(cluster->chief, &ask);
+    run_for(cluster, 100);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 100);
+    assert_false(calls[0]->done);
+    learn(cluster->chief, "worker", 7, "tcp://late:1");
+    calls[1] = cluster_agent(cluster->workers[0], &ask);
+    run_for(cluster, 100);
+    assert_false(calls[0]->done || calls[1]->done);
+    learn(cluster->chief, "worker", 7, NULL);
+    run_for(cluster, 100);
+    assert_true(calls[0]->done && calls[1]->done);
+    assert_int_equal(calls[0]->of.call.code, 0);
+    assert_int_equal(calls[1]->of.call.code, 0);
+    end(cluster);
+}
+
 /* It is no error of anybody that a task was removed, where tasks share their fate. */
 static void test_removed_is_no_failure(void **state)
 {
@@ -679,6 +711,7 @@ int main(void)
         TEST(test_removed_during_barrier),
         TEST(test_added_during_barrier),
         TEST(test_removed_while_registering),
+        TEST(test_removed_while_leaving),
         TEST(test_removed_is_no_failure),
         TEST(test_any_order),
     };
