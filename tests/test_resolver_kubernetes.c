@@ -29,8 +29,8 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes;
         SCRIPT_FILE(ACCOUNT "namespace", "training"),           \
         SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),                   \
         SCRIPT_FILE(ACCOUNT "token", "secret-1\n")
-#define ANSWER(url, content, ...) \
-    SCRIPT(HTTP, .name = (url), .text = (content), .has_header = BEARER, __VA_ARGS__)
+#define ANSWER(url, ...) \
+    SCRIPT(HTTP, .name = (url), .has_header = BEARER, .text = __VA_ARGS__)
 
 #define LIST(items)                                                                     \
     "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"    \
@@ -420,7 +420,7 @@ static void test_bad_answers(void **state)
         {ANSWER(DEFAULT, "{\"kind\":\"Status\"}"), -MU_EINVALID,
          "kind: expected \"PodList\", got text \"Status\""},
         {ANSWER(DEFAULT, "{}"), -MU_EINVALID, "kind: expected \"PodList\", got nothing"},
-        {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":{}}"), -MU_EINVALID,
+        {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":7}"), -MU_EINVALID,
          "items: expected a list"},
         {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":[{},7]}"), -MU_EINVALID,
          "items[0].metadata.name: expected a pod's name"},
