@@ -143,9 +143,9 @@ MU_EXPORT int mu_restart_exit_code(const mu_error *error);
  * what is missing), and says in the log every few seconds what is waited for. With
  * `options->loop` this must be called on that loop's thread (or before it runs, on the
  * thread that will run it); SIGPIPE is then blocked in that thread. On success the caller
- * closes the node with mu_node_close. Errors: -MU_EINVALID (options, cluster), -MU_EEXISTS
- * (address in use; the task lives elsewhere), -MU_ENOMEM, and a resolver's own, each with
- * what and where in ret_error. */
+ * closes the node with mu_node_close. Errors: -MU_EINVALID (options, cluster),
+ * -MU_EEXISTS (address in use; the task lives elsewhere), -MU_ENOMEM, and a resolver's
+ * own, each with what and where in ret_error. */
 MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
                            mu_node **ret_node);
 
