@@ -34,6 +34,7 @@ static int describe_node(struct mu__notes *notes, const struct mu__settings *set
     struct mu__tpu_place place;
     struct mu__tpu_node node;
     mu_tpu_state state = {0};
+    mu_error inner;
     int rv = mu__tpu_ask(notes, settings, choice, entry, ret_error, &place, &node);
 
     if (rv != 0)
@@ -51,12 +52,13 @@ static int describe_node(struct mu__notes *notes, const struct mu__settings *set
     state.recoverable = mu__tpu_node_recoverable(&node, clock_s(notes), state.why);
 
     /* One that is being made has none yet. */
-    rv = mu__tpu_node_endpoints(&node, place.what, ret_error, &endpoints);
+    rv = mu__tpu_node_endpoints(&node, place.what, &inner, &endpoints);
     state.endpoints = (int)endpoints.count;
     mu__tpu_endpoints_done(&endpoints);
-    if (rv == 0 || rv == -MU_EUNAVAILABLE)
-        *ret_state = state;
-    return rv == -MU_EUNAVAILABLE ? 0 : rv;
+    if (rv != 0 && rv != -MU_EUNAVAILABLE)
+        return mu_error_set(ret_error, rv, "%s", inner.message);
+    *ret_state = state;
+    return 0;
 }
 
 static int version_url(struct mu__notes *notes, const struct mu__settings *settings,

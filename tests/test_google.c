@@ -369,8 +369,8 @@ static void test_service_account(void **state)
 static void test_user(void **state)
 {
     static const struct script_row rows[] = {
-        SCRIPT_VARIABLE("HOME", "/home"),
-        SCRIPT_FILE("/home/.config/gcloud/application_default_credentials.json", USER),
+        SCRIPT_VARIABLE("HOME", "/h"),
+        SCRIPT_FILE("/h/.config/gcloud/application_default_credentials.json", USER),
         SCRIPT_FILE("/conf/application_default_credentials.json", USER),
         SCRIPT(HTTP, .name = "https://oauth2.googleapis.com/token", .method = "POST",
                .body = "grant_type=refresh_token&client_id=i%20d&client_secret=SECRET1"
@@ -503,7 +503,8 @@ static void test_two_tokens_are_enough(void **state)
         SCRIPT(FILE, .name = "/t", .text = "SECRET2", .again = 1),
         SCRIPT(HTTP, .name = "https://api.example/a", .status = 401, .text = "{}"),
         SCRIPT(HTTP, .name = "https://api.example/a", .status = 401, .again = 1,
-               .text = "{\"error\": {\"message\": \"Request had invalid credentials.\"}}"),
+               .text = "{\"error\": {\"message\": \"Request had invalid "
+                       "credentials.\"}}"),
         SCRIPT_END,
     };
 

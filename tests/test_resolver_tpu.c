@@ -379,8 +379,8 @@ static void test_empty_name_on_gce(void **state)
 static void test_coordinator(void **state)
 {
     static const char *const given[] = {
-        "tpu=grpc://10.0.0.1", "coordinator_name=chief", "coordinator_address=10.9.9.9:77",
-        "job_name=ps", NULL};
+        "tpu=grpc://10.0.0.1", "coordinator_name=chief",
+        "coordinator_address=10.9.9.9:77", "job_name=ps", NULL};
     static const char *const by_itself[] = {"tpu=grpc://10.0.0.1",
                                             "coordinator_name=chief", NULL};
     static const char *const same[] = {"tpu=grpc://10.0.0.1", "coordinator_name=worker",
@@ -691,8 +691,9 @@ static void test_time(void **state)
 
 static void test_recoverable(void **state)
 {
-#define SYMPTOM(type, time) \
-    "{\"symptoms\": [7, {}, {\"symptomType\": \"" type "\", \"createTime\": \"" time "\"}]}"
+#define SYMPTOM(type, time)                                 \
+    "{\"symptoms\": [7, {}, {\"symptomType\": \"" type "\", " \
+    "\"createTime\": \"" time "\"}]}"
     static const struct {
         const char *text;
         bool recoverable;
