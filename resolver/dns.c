@@ -498,9 +498,12 @@ static int find_task(struct mu__notes *notes, const struct mu__dns_plan *plan,
         answer = mu__ask(notes, &name);
     if (answer != NULL && answer->code == 0)
         question.name = answer->data;
-    answer = question.name == NULL ? NULL : mu__ask(notes, &question);
+    if (question.name != NULL)
+        answer = mu__ask(notes, &question);
     if (answer == NULL && question.name != NULL)
         return MU__LATER;
+    if (answer != NULL && answer->code == -MU_ENOMEM)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     rv = find_own(plan, tasks, question.name == NULL ? "" : question.name,
                   answer == NULL || answer->code != 0 ? "" : answer->data, ret_error,
                   &own);

@@ -2,6 +2,8 @@
 #include "resolver/dns_uv.h"
 #include "tests/real/dnsmasq.h"
 
+#include <muster/resolver.h>
+
 #include <uv.h>
 
 /* ---- Asking ---- */
@@ -360,6 +362,67 @@ static void test_system(void **state)
     desk_close(&desk);
 }
 
+/* ---- The resolver ---- */
+
+static mu_resolver *open_resolver(const struct dnsmasq *dnsmasq)
+{
+    static const char *const settings[][2] = {
+        {"names", "worker=grow.test:2222,ps=_ps._tcp.test"},
+        {"tasks", "worker=2"},
+        {"host", "10.0.0.4"},
+    };
+    mu_resolver *resolver;
+    char server[32];
+    mu_error error;
+
+    assert_int_equal(mu_resolver_new("dns", &error, &resolver), 0);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        assert_int_equal(
+            mu_resolver_set(resolver, settings[i][0], settings[i][1], &error), 0);
+    (void)snprintf(server, sizeof server, "127.0.0.1:%d", dnsmasq->port);
+    assert_int_equal(mu_resolver_set(resolver, "dns_server", server, &error), 0);
+    return resolver;
+}
+
+/* Tasks join after the first try has failed. */
+static void on_progress(void *user, const char *line)
+{
+    const struct dnsmasq *dnsmasq = user;
+
+    assert_non_null(strstr(line, "1 of 2 tasks"));
+    dnsmasq_change(dnsmasq, "127.0.0.1 ready.test\n10.0.0.4 grow.test\n"
+                            "10.0.0.3 grow.test\n");
+}
+
+static void test_resolver_waits_for_tasks(void **state)
+{
+    struct dnsmasq dnsmasq;
+    mu_resolution resolution;
+    mu_resolver *resolver;
+    mu_error error;
+    char *json;
+
+    (void)state;
+    dnsmasq_open(&dnsmasq, 0, conf, "127.0.0.1 ready.test\n10.0.0.4 grow.test\n");
+    resolver = open_resolver(&dnsmasq);
+    assert_int_equal(mu_resolver_resolve(resolver, 0, &error, &resolution),
+                     -MU_EUNAVAILABLE);
+    assert_non_null(strstr(error.message, "job worker: DNS has 1 of 2 tasks"));
+    mu_resolver_on_progress(resolver, on_progress, &dnsmasq);
+    if (mu_resolver_resolve(resolver, SOON_MS, &error, &resolution) != 0)
+        fail_msg("%s", error.message);
+    json = mu_cluster_json(resolution.cluster);
+    assert_string_equal(json, "{\"ps\":[\"ps-9.test:2222\",\"ps-0.test:2222\","
+                              "\"ps-1.test:2222\"],\"worker\":[\"10.0.0.3:2222\","
+                              "\"10.0.0.4:2222\"]}");
+    assert_string_equal(resolution.task_type, "worker");
+    assert_int_equal(resolution.task_index, 1);
+    free(json);
+    mu_cluster_free(resolution.cluster);
+    mu_resolver_free(resolver);
+    dnsmasq_close(&dnsmasq);
+}
+
 /* ---- One that lies ---- */
 
 /* What it does with a question: its bytes are changed, and what follows is added. */
@@ -511,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_killed_server),
         cmocka_unit_test(test_system),
+        cmocka_unit_test(test_resolver_waits_for_tasks),
         cmocka_unit_test(test_lies),
     };
 
