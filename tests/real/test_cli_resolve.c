@@ -10,7 +10,8 @@ static struct cli node;
 static char folder[64];
 static char path[96];
 
-#define CLUSTER "{\"chief\": [\"127.0.0.1:1\"], \"worker\": [\"127.0.0.1:2\", \"127.0.0.1:3\"]}"
+#define CLUSTER                                                                       \
+    "{\"chief\": [\"127.0.0.1:1\"], \"worker\": [\"127.0.0.1:2\", \"127.0.0.1:3\"]}"
 #define TF_CONFIG_OF(index)                                                           \
     "TF_CONFIG={\"cluster\": " CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": " \
     index "}, \"rpc_layer\": \"grpc\"}"
@@ -96,8 +97,8 @@ static void test_tf_config_round_trip(void **state)
 {
     static const char *const texts[] = {
         TF_CONFIG_OF("0"),
-        "TF_CONFIG={\"cluster\": {\"ps\": {\"3\": \"a:1\", \"7\": \"[::1]:2\"}}, \"task\": "
-        "{\"type\": \"ps\", \"index\": 7}, \"environment\": \"google\"}",
+        "TF_CONFIG={\"cluster\": {\"ps\": {\"3\": \"a:1\", \"7\": \"[::1]:2\"}}, "
+        "\"task\": {\"type\": \"ps\", \"index\": 7}, \"environment\": \"google\"}",
         "TF_CONFIG={\"cluster\": {\"worker\": [\"a:1\"]}, \"session_master\": "
         "\"grpc://a:1\"}",
         "TF_CONFIG={\"task\": {\"type\": \"evaluator\", \"index\": 0}}",
@@ -205,7 +206,8 @@ static void test_flags_win(void **state)
     (void)state;
     cli_start(&cli, variables, "resolve", "--task", "worker:0", NULL);
     cli_expect_code(&cli, 0);
-    expect_words("this task       /job:worker/task:0\nmaster          grpc://127.0.0.1:2");
+    expect_words("this task       /job:worker/task:0\n"
+                 "master          grpc://127.0.0.1:2\n");
     cli_start(&cli, variables, "resolve", "--type", "worker", "--index", "0", NULL);
     cli_expect_code(&cli, 0);
     expect_words("this task       /job:worker/task:0\n");
