@@ -231,27 +231,30 @@ int mu_tpu_wait_healthy(mu_tpu *tpu, int64_t wait_ms, int64_t interval_ms,
     int64_t pause = interval_ms <= 0 ? MU_TPU_INTERVAL_MS : interval_ms;
     int64_t left = end - now_ms();
     mu_error why = {0};
+    mu_error last;
     char line[600];
     int rv;
 
     for (;;) {
-        rv = look(tpu, left, &why);
+        rv = look(tpu, left, &last);
         left = end - now_ms();
         if (rv != -MU_EUNAVAILABLE && rv != -MU_EDEADLINE)
             break;
+        if (rv == -MU_EUNAVAILABLE || why.code == 0)
+            why = last;     /* what the TPU has said counts more than its silence */
         if (left < pause)
             return mu_error_set(ret_error, -MU_EDEADLINE,
                                 "not healthy after %lld s: %.400s",
                                 (long long)((wait_ms <= 0 ? MU_TPU_WAIT_MS : wait_ms) /
                                             1000),
                                 why.message);
-        (void)snprintf(line, sizeof line, "%s; again in %lld s", why.message,
+        (void)snprintf(line, sizeof line, "%s; again in %lld s", last.message,
                        (long long)(pause / 1000));
         on_progress(&c, line);
         sleep_ms(pause);
         left = end > now_ms() ? end - now_ms() : 0;
     }
     if (rv != 0 && ret_error != NULL)
-        *ret_error = why;
+        *ret_error = last;
     return rv;
 }

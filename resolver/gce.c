@@ -659,6 +659,6 @@ const struct mu__resolver_kind mu__resolver_gce = {
     .settings = settings_of,
     .detect = detect,
     .resolve = resolve,
-    .watch_ms = 30000,
+    .watch_ms = 120000,     /* a project has so many requests a minute for all tasks */
     .type_is_setting = true,
 };

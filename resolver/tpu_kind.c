@@ -75,7 +75,12 @@ static int add_list(struct found *found, mu_error *ret_error)
             return mu_error_set(ret_error, -MU_EEXHAUSTED,
                                 "%s: more than %d TPUs are too many",
                                 found->choice.origin, MU__TPU_NODES_MAX);
-        if (entry.is_address || entry.size == 0)
+        if (entry.size == 0)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s[%zu]: expected a name or an address between commas, "
+                                "got nothing",
+                                found->choice.origin, entry.number);
+        if (entry.is_address)
             rv = mu__tpu_endpoint_add(&found->endpoints, entry.text, entry.size, port,
                                       found->choice.origin, entry.number, ret_error);
         else
@@ -405,5 +410,5 @@ const struct mu__resolver_kind mu__resolver_tpu = {
     .settings = mu__tpu_settings,
     .detect = detect,
     .resolve = resolve,
-    .watch_ms = 60000,
+    .watch_ms = 300000,     /* of one that is made anew under the same name */
 };

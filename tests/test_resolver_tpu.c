@@ -517,7 +517,8 @@ static void test_bad_names(void **state)
         const char *setting;
         const char *words;
     } rows[] = {
-        {"tpu=a,,b", "setting tpu[1]: expected HOST"},
+        {"tpu=a,,b", "setting tpu[1]: expected a name or an address between commas"},
+        {"tpu=,", "setting tpu[0]: expected a name or an address between commas"},
         {"tpu=a b", "TPU \"a b\": setting tpu[0]: expected a name"},
         {"tpu=a?b", "setting tpu[0]: expected a name"},
         {"tpu=grpc://", "setting tpu[0]: expected HOST"},
