@@ -15,19 +15,14 @@
 static void follow(struct mu__ctx *ctx, struct coordination *c,
                    const struct mu__roster_task *task)
 {
-    struct mu__task_set set = {0};
-    char *all = NULL;
+    char *all = mu__coord_questions_cluster(ctx, c, task);
 
-    if (mu__roster_coordinated(c->roster, &set) == 0)
-        all = mu__task_set_text(&set);
     if (all == NULL) {
-        mu__task_set_done(&set);
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: who waits for all tasks does not hear "
-                "that %s has come or gone", task->name);
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: who waits for all tasks does not "
+                "hear that %s has come or gone", task->name);
         return;
     }
     mu__coord_barriers_cluster(ctx, c, task, all);
-    mu__coord_questions_cluster(ctx, c, &set);
     mu__coord_leave_cluster(ctx, c);
 }
 
@@ -43,8 +38,8 @@ void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg
     mu__view_copy(body->type, type, sizeof type);
     task = mu__roster_add(c->roster, type, body->index);
     if (task == NULL) {
-        mu__log(ctx, MU__LOG_ERROR, "/job:%s/task:%" PRIu32 " is not waited for: there is "
-                "no memory, or there are too many tasks", type, body->index);
+        mu__log(ctx, MU__LOG_ERROR, "/job:%s/task:%" PRIu32 " is not waited for: there "
+                "is no memory, or there are too many tasks", type, body->index);
         return;
     }
     if (task->coordinated)

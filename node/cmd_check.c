@@ -69,10 +69,10 @@ static int read_cluster(struct check *check, mu_error *error)
 
 static void read_hosts(struct check *check)
 {
+    const char *text = cmd_text(check->options, CMD_FLAG_SERVICE_HOSTS);
     mu_error error;
 
-    if (mu__service_hosts(check->cluster, cmd_text(check->options, CMD_FLAG_SERVICE_HOSTS),
-                          &error, &check->hosts) != 0)
+    if (mu__service_hosts(check->cluster, text, &error, &check->hosts) != 0)
         mu__problems_add(&check->problems, MU__PROBLEM_ERROR, "%s", error.message);
     else if (check->hosts[0] == '\0')
         mu__problems_add(&check->problems, MU__PROBLEM_NOTE,

@@ -77,6 +77,7 @@ struct mu__member {
     mu_cluster *cluster;        /* as it is known now */
     struct mu__task_set hosts;
     char coordinated_jobs[64];
+    uint32_t refused;           /* hash of the changes that were refused last; 0: none */
     bool is_stranger;           /* a worker that the cluster did not list at start */
     mu__cluster_news_fn news;
     void *news_owner;
@@ -95,9 +96,9 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
 void mu__member_stop(struct mu__member *member);
 
 /* The cluster is another one from now on: a file was edited, a worker has registered
- * itself somewhere. Compares, tells links and actors of the differences, logs them. May be
- * called with the same cluster again, which does nothing. On the loop thread, outside of a
- * turn. Copies `cluster`.
+ * itself somewhere. Compares, tells links and actors of the differences, logs them. May
+ * be called with the same cluster again, which does nothing. On the loop thread, outside
+ * of a turn. Copies `cluster`.
  *
  * Workers, evaluator and clients may come, go and move, the chief and parameter servers
  * only move; the rest of a cluster with other changes is taken all the same, and

@@ -5,6 +5,7 @@
 #include "resolver/text.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -530,7 +531,7 @@ static const struct {
     {429, 429, -MU_EUNAVAILABLE, "too many requests"},
     {501, 501, -MU_EUNIMPLEMENTED, "the server cannot do this"},
     {500, 599, -MU_EUNAVAILABLE, "the server has failed"},
-    {0, 999, -MU_EINVALID, "unexpected"},
+    {INT_MIN, INT_MAX, -MU_EINVALID, "unexpected"},
 };
 
 /* {"error": {"message": ...}} of Google's APIs, {"message": ...} of Kubernetes. "" when

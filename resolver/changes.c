@@ -21,8 +21,8 @@ static const struct {
      "variables are placed by the number of parameter servers, so none comes while the "
      "job runs"},
     {MU__CHANGE_REMOVED, "ps",
-     "variables are placed by the number of parameter servers, so none goes while the job "
-     "runs; it may move"},
+     "variables are placed by the number of parameter servers, so none goes while the "
+     "job runs; it may move"},
 };
 
 /* Where there is no chief, worker 0 plays its part. */
@@ -98,8 +98,9 @@ int mu__changes_find(const mu_cluster *before, const mu_cluster *after,
     struct side old = {.cluster = before};
     struct side new = {.cluster = after};
     struct mu__changes found = {0};
-    size_t most = mu_cluster_task_count(before, NULL) + mu_cluster_task_count(after, NULL);
+    size_t most = mu_cluster_task_count(before, NULL);
 
+    most += mu_cluster_task_count(after, NULL);
     found.rows = calloc(most + 1, sizeof *found.rows);
     if (found.rows == NULL)
         return -MU_ENOMEM;

@@ -16,7 +16,8 @@ struct mu__change {
     enum mu__change_kind kind;
     const char *type;
     int index;
-    const char *address;    /* of the later spec; for a task that was removed the former */
+    const char *address;    /* in the later spec, or, of a task that was removed, the
+                               former */
     const char *url;        /* the same, as a socket takes it */
     const char *refused;    /* why a job that runs cannot take it; NULL: it can */
 };
@@ -35,8 +36,8 @@ int mu__changes_find(const mu_cluster *before, const mu_cluster *after,
 void mu__changes_done(struct mu__changes *changes);
 
 /* The spec `after` without what is refused: tasks that may not come are not in it, those
- * that may not go are. The caller owns it. -MU_EEXISTS: one that stays has an address that
- * another task has now; -MU_ENOMEM. */
+ * that may not go are. The caller owns it. -MU_EEXISTS: one that stays has an address
+ * that another task has now; -MU_ENOMEM. */
 int mu__changes_take(const mu_cluster *after, const struct mu__changes *changes,
                      mu_error *ret_error, mu_cluster **ret_cluster);
 

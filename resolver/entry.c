@@ -124,10 +124,11 @@ int mu__entry_task(const char *name, size_t size, char between, const char *sour
 
     mu__quote(shown, sizeof shown, name, size);
     (void)snprintf(text, sizeof text, "%.*s", (int)(before < 63 ? before : 63), name);
-    if (mu__task_type_find(text, &inner, &type) != 0)
+    if (mu__task_type_find(text, &inner, &type) != 0 || strlen(text) != before)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: %s: expected TYPE%cINDEX, as in \"worker%c0\": %s",
-                            source, shown, between, between, inner.message);
+                            source, shown, between, between,
+                            strlen(text) == before ? inner.message : "a zero byte");
     size = gap == NULL ? 0 : size - before - 1;
     (void)snprintf(text, sizeof text, "%.*s", (int)(size < 63 ? size : 63),
                    gap == NULL ? "" : gap + 1);

@@ -293,3 +293,99 @@ void script_expect_error(const struct mu__resolver_kind *kind,
     if (strstr(error.message, words) == NULL)
         fail_msg("\"%s\" is not in \"%s\"", words, error.message);
 }
+
+/* ---- Announcing ---- */
+
+enum { OWN_BYTES = 128 };
+
+struct telling {
+    const struct mu__resolver_kind *kind;
+    const struct script_row *rows;
+    const char *const *texts;
+    const mu_announcement *announcement;
+    bool withdraws;
+    int index;
+    uint32_t again_ms;
+};
+
+static int tell_once(struct telling *telling, struct mu__notes *notes,
+                     const struct mu__settings *settings, void **own, mu_error *ret_error)
+{
+    mu__notes_begin(notes, NULL);
+    mu__notes_begin(notes, telling->kind->name);
+    if (telling->withdraws)
+        return telling->kind->withdraw(notes, settings, telling->announcement, ret_error,
+                                       own);
+    return telling->kind->announce(notes, settings, telling->announcement, ret_error, own,
+                                   &telling->index, &telling->again_ms);
+}
+
+static int tell(struct telling *telling, bool late, void **own, mu_error *ret_error)
+{
+    const char *name = telling->kind->name;
+    struct mu__settings settings;
+    struct mu__notes *notes;
+    struct script script;
+    int rv = MU__LATER;
+
+    script_init(&script, telling->rows);
+    script.late = late;
+    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__settings_init(&settings, name, telling->kind->settings), 0);
+    set_all(&settings, telling->texts);
+    *ret_error = (mu_error){0};
+    for (unsigned i = 0; rv == MU__LATER; i++) {
+        assert_true(i < RUNS_MAX);
+        rv = tell_once(telling, notes, &settings, own, ret_error);
+        assert_true(rv != MU__LATER || script.waiting_count > 0);
+        script_answer(&script);
+    }
+    assert_int_equal(rv < 0 ? ret_error->code : 0, rv);
+    mu__notes_free(notes);
+    mu__settings_done(&settings);
+    return rv;
+}
+
+static int tell_twice(struct telling *telling, void **own, mu_error *ret_error)
+{
+    struct telling late = *telling;
+    void *late_own = NULL;
+    mu_error error;
+    int rv;
+
+    if (*own != NULL) {
+        late_own = malloc(OWN_BYTES);
+        assert_non_null(late_own);
+        *own = realloc(*own, OWN_BYTES);
+        assert_non_null(*own);
+        memcpy(late_own, *own, OWN_BYTES);
+    }
+    rv = tell(telling, false, own, ret_error);
+    assert_int_equal(tell(&late, true, &late_own, &error), rv);
+    assert_string_equal(error.message, ret_error->message);
+    assert_int_equal(late.index, telling->index);
+    free(late_own);
+    return rv;
+}
+
+int script_announce(const struct mu__resolver_kind *kind, const struct script_row *rows,
+                    const char *const *settings, const mu_announcement *announcement,
+                    void **own, mu_error *ret_error, int *ret_index,
+                    uint32_t *ret_again_ms)
+{
+    struct telling telling = {kind, rows, settings, announcement, .index = -1};
+    int rv = tell_twice(&telling, own, ret_error);
+
+    *ret_index = telling.index;
+    *ret_again_ms = telling.again_ms;
+    return rv;
+}
+
+int script_withdraw(const struct mu__resolver_kind *kind, const struct script_row *rows,
+                    const char *const *settings, const mu_announcement *announcement,
+                    void **own, mu_error *ret_error)
+{
+    struct telling telling = {kind, rows, settings, announcement, .withdraws = true};
+
+    return tell_twice(&telling, own, ret_error);
+}

@@ -70,4 +70,16 @@ void script_expect_error(const struct mu__resolver_kind *kind,
                          const struct script_row *rows, const char *const *settings,
                          int code, const char *words);
 
+/* Announce once, with what `*own` has from the calls before (NULL at first): once with
+ * all answers at once, and once with all late; both must come to the same. */
+int script_announce(const struct mu__resolver_kind *kind, const struct script_row *rows,
+                    const char *const *settings, const mu_announcement *announcement,
+                    void **own, mu_error *ret_error, int *ret_index,
+                    uint32_t *ret_again_ms);
+
+/* The same of withdrawing. */
+int script_withdraw(const struct mu__resolver_kind *kind, const struct script_row *rows,
+                    const char *const *settings, const mu_announcement *announcement,
+                    void **own, mu_error *ret_error);
+
 #endif

@@ -137,8 +137,8 @@ struct plan {
     bool changes;               /* of the cluster */
 };
 
-/* The cluster as it truly is, in all its versions. Nodes learn of each by themselves, some
- * late; none learns of an earlier one after a later one. */
+/* The cluster as it truly is, in all its versions. Nodes learn of each by themselves,
+ * some late; none learns of an earlier one after a later one. */
 struct truth {
     struct sim_random random;
     mu_cluster *specs[CHANGES_MAX + 1];
@@ -860,8 +860,8 @@ static void spread(struct run *run, uint64_t within_ms)
     struct sim *sim = run->cluster->sim;
 
     for (unsigned i = 0; i < run->cluster->tasks_count; i++)
-        sim_at(sim, sim_now_ms(sim) + sim_between(&run->truth.random, 0, within_ms), learn,
-               new_lesson(run, &run->cluster->tasks[i]));
+        sim_at(sim, sim_now_ms(sim) + sim_between(&run->truth.random, 0, within_ms),
+               learn, new_lesson(run, &run->cluster->tasks[i]));
 }
 
 static struct cluster_task *other_place(struct run *run, unsigned index,
@@ -1174,7 +1174,7 @@ static void begin(struct run *run, uint64_t seed)
 
     draw_journal(&plan, &options, &random);
     draw_pulse(&options, &random, plan.stuck_percent > 0);
-    plan.changes = options.changes = draws_changes(seed);
+    plan.changes = draws_changes(seed);
     cluster = cluster_new(seed, &options);
     *run = (struct run){.cluster = cluster, .plan = plan, .reached = run->reached};
     if (plan.journal)

@@ -81,8 +81,8 @@ void mu__links_writable(struct mu__links *links, uint32_t out);
 void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
 void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
 
-/* Keep a link to this task from now on. One that the peer began, with a worker that nobody
- * had listed, say, is kept then. The task is not barred any more. */
+/* Keep a link to this task from now on. One that the peer began, with a worker that
+ * nobody had listed, say, is kept then. The task is not barred any more. */
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url);
 

@@ -34,6 +34,7 @@ static const struct {
     size_t field;
     unsigned expected;
 } numbers[] = {
+    {"MUSTER_RESOLVE_MS", "0", AT(resolve_ms), 0},
     {"MUSTER_THREADS", "7", AT(threads), 7},
     {"MUSTER_WINDOW", "65536", AT(window), 65536},
     {"MUSTER_QUEUE_MAX", "1", AT(queue_max), 1},

@@ -52,7 +52,6 @@ struct cluster_options {
     unsigned heartbeat_ms;  /* 100 */
     unsigned silence_ms;    /* 500 */
     bool starves;           /* closures may fail because a process has no memory */
-    bool changes;           /* and because their worker leaves the cluster */
 
     /* The chief's, but for what is above, and the journal, which is the task's. */
     struct mu__supervisor_config supervisor;
@@ -223,6 +222,7 @@ struct cluster_call {
         struct mu__variable_call variable;
         struct mu__function_call function;
         struct mu__agent_call agent;
+        struct mu__peers_call peers;
         struct cluster_key_answer key;
     } of;
     struct cluster_call *next;
@@ -302,6 +302,11 @@ struct cluster_call *cluster_job(struct cluster_task *task,
 /* `wanted` has operation, limit, and what is asked; its strings are the test's. */
 struct cluster_call *cluster_job_ask(struct cluster_task *task,
                                      const struct mu__job_call *wanted);
+
+/* Ask a task whom it reaches, or all that it reaches the same. The caller frees what was
+ * found. */
+struct cluster_call *cluster_peers(struct cluster_task *task,
+                                   enum mu__peers_operation operation, int64_t limit_ms);
 struct cluster_call *cluster_metric(struct cluster_task *task, const char *name);
 void cluster_report(struct cluster_task *task, const char *name, double number,
                     uint64_t step);

@@ -1,0 +1,265 @@
+/* Notes: what is asked is answered from them, in words without secrets. */
+#include "script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct script script;
+static struct mu__notes *notes;
+
+static void begin(const struct script_row *rows, bool late)
+{
+    script_init(&script, rows);
+    script.late = late;
+    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    mu__notes_begin(notes, NULL);
+    mu__notes_begin(notes, "test");
+}
+
+static void test_asked_once(void **state)
+{
+    static const struct script_row rows[] = {SCRIPT_FILE("/f", "text"), SCRIPT_END};
+    const struct mu__answer *answer;
+
+    (void)state;
+    begin(rows, true);
+    assert_null(mu__ask_file(notes, "/f"));
+    assert_null(mu__ask_file(notes, "/f"));
+    assert_int_equal(mu__notes_pending(notes), 1);
+    assert_int_equal(script.asked[MU__ASK_FILE], 1);
+    script_answer(&script);
+    assert_int_equal(mu__notes_pending(notes), 0);
+    answer = mu__ask_file(notes, "/f");
+    assert_string_equal(answer->data, "text");
+    assert_ptr_equal(mu__ask_file(notes, "/f"), answer);
+    mu__notes_free(notes);
+}
+
+/* What makes two questions different, and what does not. */
+static void test_same_questions(void **state)
+{
+    static const char *const headers[] = {"Authorization: Bearer one", NULL};
+    static const char *const others[] = {"Authorization: Bearer two", NULL};
+    const struct mu__question base = {.kind = MU__ASK_HTTP, .name = "http://h/",
+                                      .headers = headers};
+    const struct script_row rows[] = {
+        {.kind = MU__ASK_HTTP, .name = "http://h/", .text = "{}"},
+        {.kind = MU__ASK_HTTP, .name = "http://h/", .text = "{}", .method = "POST"},
+        {.kind = MU__ASK_HTTP, .name = "http://h/", .text = "{}", .again = 1},
+        SCRIPT_END,
+    };
+    struct mu__question question;
+
+    (void)state;
+    begin(rows, true);
+    (void)mu__ask(notes, &base);
+    question = base;
+    question.headers = others;
+    question.limit_ms = 7;
+    (void)mu__ask(notes, &question);
+    assert_int_equal(script.asked[MU__ASK_HTTP], 1);
+    question = base;
+    question.again = 1;
+    (void)mu__ask(notes, &question);
+    question = base;
+    question.method = "POST";
+    (void)mu__ask(notes, &question);
+    question.body = "a";
+    question.body_size = 1;
+    (void)mu__ask(notes, &question);
+    question.body = "b";
+    (void)mu__ask(notes, &question);
+    question = base;
+    question.header = "ETag";
+    (void)mu__ask(notes, &question);
+    assert_int_equal(script.asked[MU__ASK_HTTP], 6);
+    mu__notes_free(notes);
+    assert_int_equal(script.waiting_count, 0);
+}
+
+static void test_variables(void **state)
+{
+    static const struct script_row rows[] = {SCRIPT_VARIABLE("SET", "value"),
+                                             SCRIPT_END};
+
+    (void)state;
+    begin(rows, true);
+    assert_string_equal(mu__ask_variable(notes, "SET"), "value");
+    assert_null(mu__ask_variable(notes, "UNSET"));
+    mu__notes_free(notes);
+}
+
+static unsigned parsed_freed;
+
+static void on_parsed_done(void *parsed)
+{
+    parsed_freed++;
+    free(parsed);
+}
+
+static void test_parsed_is_kept(void **state)
+{
+    static const struct script_row rows[] = {SCRIPT_FILE("/f", "text"), SCRIPT_END};
+    void *parsed = malloc(1);
+
+    (void)state;
+    assert_non_null(parsed);
+    parsed_freed = 0;
+    begin(rows, false);
+    mu__answer_keep(mu__ask_file(notes, "/f"), parsed, on_parsed_done);
+    assert_ptr_equal(mu__ask_file(notes, "/f")->parsed, parsed);
+    mu__notes_free(notes);
+    assert_int_equal(parsed_freed, 1);
+}
+
+static void test_what_is_said(void **state)
+{
+    (void)state;
+    begin(NULL, false);
+    mu__notes_say(notes, "%s is not set", "X");
+    mu__notes_begin(notes, "other");
+    mu__notes_say(notes, "nothing");
+    assert_string_equal(mu__notes_said(notes, 0), "test: X is not set");
+    assert_string_equal(mu__notes_said(notes, 1), "other: nothing");
+    assert_null(mu__notes_said(notes, 2));
+    assert_int_equal(mu__notes_runs(notes), 1);
+    mu__notes_begin(notes, NULL);
+    assert_int_equal(mu__notes_runs(notes), 2);
+    assert_null(mu__notes_said(notes, 0));
+    for (unsigned i = 0; i < 300; i++)
+        mu__notes_say(notes, "%u", i);
+    assert_non_null(mu__notes_said(notes, 255));
+    assert_null(mu__notes_said(notes, 256));
+    mu__notes_free(notes);
+}
+
+/* ---- Words ---- */
+
+static void test_words(void **state)
+{
+    static const struct {
+        struct mu__question question;
+        struct script_row row;
+        const char *words;
+    } rows[] = {
+        {{.kind = MU__ASK_VARIABLE, .name = "X"},
+         SCRIPT_VARIABLE("X", "secret"), "variable X: set, 6 bytes"},
+        {{.kind = MU__ASK_VARIABLE, .name = "Y"}, SCRIPT_VARIABLE("X", "secret"),
+         "variable Y: not set"},
+        {{.kind = MU__ASK_FILE, .name = "/f"}, SCRIPT_FILE("/f", "secret"),
+         "file /f: 6 bytes"},
+        {{.kind = MU__ASK_FILE, .name = "/g"}, SCRIPT_FILE("/f", "secret"),
+         "file /g: not there"},
+        {{.kind = MU__ASK_FOLDER, .name = "/d"},
+         SCRIPT(FOLDER, "/d", "a\nb\n"), "folder /d: 4 bytes"},
+        {{.kind = MU__ASK_ADDRESSES, .name = "h"},
+         SCRIPT(ADDRESSES, "h", .code = -MU_EDEADLINE,
+                .text = "addresses of h: no answer in time"),
+         "addresses of h: no answer in time"},
+        {{.kind = MU__ASK_HTTP, .name = "https://me:secret@h:1/p?token=secret#secret",
+          .method = "POST", .body = "secret", .body_size = 6, .secret = "secret"},
+         SCRIPT(HTTP, "https://me:secret@h:1/p?token=secret#secret", "secret",
+                .status = 403, .method = "POST"),
+         "POST https://h:1/p: status 403, 6 bytes"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row answers[] = {rows[i].row, SCRIPT_END};
+        char words[400];
+
+        begin(answers, false);
+        (void)mu__ask(notes, &rows[i].question);
+        mu__note_words(mu__notes_at(notes, 0), words, sizeof words);
+        assert_string_equal(words, rows[i].words);
+        assert_null(strstr(words, "secret"));
+        mu__notes_free(notes);
+    }
+}
+
+static void test_checks(void **state)
+{
+    static const struct {
+        int status;
+        const char *body;
+        int rv;
+        const char *words;
+    } rows[] = {
+        {200, "", 0, ""},
+        {299, "", 0, ""},
+        {302, "", -MU_EINVALID, "it: status 302: a redirect, which is not followed"},
+        {400, "{\"error\":{\"message\":\"no such zone\"}}", -MU_EINVALID,
+         "it: status 400: the server does not accept the request; it says "
+         "\"no such zone\""},
+        {401, "", -MU_EUNAUTHENTICATED,
+         "it: status 401: the server does not accept the credentials"},
+        {403, "{\"message\":\"pods is forbidden\"}", -MU_EPERMISSION,
+         "it: status 403: the credentials do not permit this; it says "
+         "\"pods is forbidden\""},
+        {404, "[]", -MU_ENOTFOUND, "it: status 404: there is no such thing"},
+        {408, "", -MU_EUNAVAILABLE,
+         "it: status 408: the server has waited too long for the request"},
+        {429, "", -MU_EUNAVAILABLE, "it: status 429: too many requests"},
+        {500, "{\"message\":7}", -MU_EUNAVAILABLE,
+         "it: status 500: the server has failed"},
+        {418, "", -MU_EINVALID, "it: status 418: unexpected"},
+        {1000000, "", -MU_EINVALID, "it: status 1000000: unexpected"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row answers[] = {
+            {.kind = MU__ASK_HTTP, .name = "http://h/", .text = rows[i].body,
+             .status = rows[i].status},
+            SCRIPT_END,
+        };
+        const struct mu__question question = {.kind = MU__ASK_HTTP, .name = "http://h/"};
+        mu_error error = {0};
+
+        begin(answers, false);
+        assert_int_equal(mu__answer_check(mu__ask(notes, &question), "it", &error),
+                         rows[i].rv);
+        assert_string_equal(error.message, rows[i].words);
+        mu__notes_free(notes);
+    }
+}
+
+/* ---- Giving up ---- */
+
+static void test_given_up(void **state)
+{
+    const struct mu__question question = {.kind = MU__ASK_HTTP, .name = "http://h/?q=s"};
+    const struct mu__answer *answer;
+
+    (void)state;
+    begin(NULL, true);
+    assert_null(mu__ask(notes, &question));
+    mu__note_give_up(mu__notes_at(notes, 0));
+    assert_int_equal(script.waiting_count, 0);
+    answer = mu__ask(notes, &question);
+    assert_int_equal(answer->code, -MU_EDEADLINE);
+    assert_string_equal(answer->error.message, "http://h/: no answer in time");
+    mu__notes_free(notes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_asked_once),
+        cmocka_unit_test(test_same_questions),
+        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_parsed_is_kept),
+        cmocka_unit_test(test_what_is_said),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_given_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
