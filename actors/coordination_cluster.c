@@ -15,19 +15,14 @@
 static void follow(struct mu__ctx *ctx, struct coordination *c,
                    const struct mu__roster_task *task)
 {
-    struct mu__task_set set = {0};
-    char *all = NULL;
+    char *all = mu__coord_questions_cluster(ctx, c, task);
 
-    if (mu__roster_coordinated(c->roster, &set) == 0)
-        all = mu__task_set_text(&set);
     if (all == NULL) {
-        mu__task_set_done(&set);
         mu__log(ctx, MU__LOG_ERROR, "out of memory: who waits for all tasks does not "
                 "hear that %s has come or gone", task->name);
         return;
     }
     mu__coord_barriers_cluster(ctx, c, task, all);
-    mu__coord_questions_cluster(ctx, c, &set);
     mu__coord_leave_cluster(ctx, c);
 }
 

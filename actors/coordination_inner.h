@@ -273,9 +273,10 @@ void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
 mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
                            const struct mu__task_set *set, enum mu__tasks_what what);
 
-/* The coordinated jobs are `set` now, which it takes. */
-void mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
-                                 struct mu__task_set *set);
+/* A task is one of the coordinated jobs, or is not any more. The text of their set, which
+ * the caller frees; NULL: out of memory, and nothing has changed. */
+char *mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
+                                  const struct mu__roster_task *task);
 
 /* The state of a task has changed, after it was connected or not. */
 void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,

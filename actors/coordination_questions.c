@@ -465,20 +465,33 @@ void mu__coord_questions_tick(struct mu__ctx *ctx, struct coordination *c)
 
 /* ---- the cluster changes ---- */
 
-void mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
-                                 struct mu__task_set *set)
+static int change_set(struct mu__task_set *set, const struct mu__roster_task *task,
+                      bool is_in)
+{
+    return is_in ? mu__task_set_add(set, task->type, task->index)
+                 : mu__task_set_remove(set, task->type, task->index);
+}
+
+char *mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
+                                  const struct mu__roster_task *task)
 {
     struct group *all = c->questions->all;
+    char *text;
 
-    mu__task_set_done(&all->set);
-    all->set = *set;
-    *set = (struct mu__task_set){0};
+    if (change_set(&all->set, task, task->coordinated) != 0)
+        return NULL;
+    text = mu__task_set_text(&all->set);
+    if (text == NULL) {
+        (void)change_set(&all->set, task, !task->coordinated);
+        return NULL;
+    }
     all->total = c->roster->coordinated;
     all->connected = c->roster->connected;
     all->version = c->roster->version;
     all->due = true;
     c->questions->words_group = NULL;
     mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c));
+    return text;
 }
 
 /* ---- asking ---- */

@@ -271,21 +271,6 @@ void mu__roster_coordinate(struct mu__roster *roster, struct mu__roster_task *ta
     changed(roster, task);
 }
 
-int mu__roster_coordinated(const struct mu__roster *roster, struct mu__task_set *ret_set)
-{
-    struct mu__task_set set = {0};
-    int rv = 0;
-
-    for (uint32_t i = 0; rv == 0 && i < roster->count; i++)
-        if (roster->tasks[i]->coordinated)
-            rv = mu__task_set_add(&set, roster->tasks[i]->type, roster->tasks[i]->index);
-    if (rv != 0)
-        mu__task_set_done(&set);
-    else
-        *ret_set = set;
-    return rv;
-}
-
 void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
                      enum mu__task_state state, const mu_error *error, uint64_t now_ms)
 {

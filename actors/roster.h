@@ -103,9 +103,6 @@ struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *ty
 void mu__roster_coordinate(struct mu__roster *roster, struct mu__roster_task *task,
                            bool coordinated);
 
-/* The set of those that are. -MU_ENOMEM. */
-int mu__roster_coordinated(const struct mu__roster *roster, struct mu__task_set *ret_set);
-
 /* Give a task a state, the present time and the next version; `error` for ERROR. */
 void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
                      enum mu__task_state state, const mu_error *error, uint64_t now_ms);

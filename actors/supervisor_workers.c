@@ -194,17 +194,6 @@ static void add_asker(struct mu__ctx *ctx, struct station *station, mu__pid pid,
     askers[DRAIN_ASKERS_MAX - 1] = (struct asker){pid, token};
 }
 
-/* What only that worker may run fails. */
-static void fail_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                        const char *words)
-{
-    uint32_t list = mu__list_pinned(number);
-    struct mu__closure *closure;
-
-    while ((closure = mu__closures_first(&s->closures, list)) != NULL)
-        mu__sup_resolve_words(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, words);
-}
-
 /* Nobody waits for it: it is away, and its number may be another one's. */
 static void forget(struct supervisor *s, uint32_t number)
 {
@@ -213,28 +202,18 @@ static void forget(struct supervisor *s, uint32_t number)
     mu__membership_forget(&s->members, number);
 }
 
-static void forget_removed(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
-{
-    char words[256];
-
-    (void)snprintf(words, sizeof words, "the closure is for /job:worker/task:%" PRIu32
-                   " alone, which was removed from the cluster",
-                   s->members.workers[number].index);
-    fail_pinned(ctx, s, number, words);
-    forget(s, number);
-}
-
-/* A worker that was drained is not expected back, unless something waits for it alone. */
+/* One that was drained, or was removed from the cluster, is not expected back, unless
+ * something waits for it alone: it may be listed again. */
 static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                             enum mu__loss loss)
 {
-    if (loss == MU__LOSS_REMOVED)
-        forget_removed(ctx, s, number);
-    else if (loss == MU__LOSS ||
-             mu__closures_count(&s->closures, mu__list_pinned(number)) > 0)
+    if (loss == MU__LOSS ||
+        mu__closures_count(&s->closures, mu__list_pinned(number)) > 0) {
         mu__sup_await_worker(ctx, s, number);
-    else
-        forget(s, number);
+        return;
+    }
+    stop_timer(ctx, &s->stations[number]);
+    forget(s, number);
 }
 
 static void lose(struct mu__ctx *ctx, struct supervisor *s,
@@ -278,6 +257,8 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
 static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     const struct station *station = &s->stations[number];
+    uint32_t list = mu__list_pinned(number);
+    struct mu__closure *closure;
     char task[MU__TASK_NAME_MAX + 1];
     char words[256];
 
@@ -288,7 +269,8 @@ static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
     mu__sup_fault(ctx, s, -MU_EUNAVAILABLE, MU_ERROR_WORKER, task, words);
     (void)snprintf(words, sizeof words, "the closure is for %s alone, which has not come "
                    "within %" PRIu64 " ms", task, s->config.recovery_ms);
-    fail_pinned(ctx, s, number, words);
+    while ((closure = mu__closures_first(&s->closures, list)) != NULL)
+        mu__sup_resolve_words(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, words);
     forget(s, number);
 }
 
@@ -445,10 +427,8 @@ void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg
 
     if (!mu__view_is(body->type, "worker") || number == 0)
         return;
-    if (worker != NULL) {
+    if (worker != NULL)
         lose(ctx, s, worker, MU__LOSS_REMOVED);
-        return;
-    }
-    stop_timer(ctx, &s->stations[number]);
-    forget_removed(ctx, s, number);
+    else
+        await_or_forget(ctx, s, number, MU__LOSS_REMOVED);
 }

@@ -104,6 +104,35 @@ int mu__task_set_add(struct mu__task_set *set, const char *type, uint32_t index)
     return add_range(set, type, index, index);
 }
 
+/* ---- taking out ---- */
+
+int mu__task_set_remove(struct mu__task_set *set, const char *type, uint32_t index)
+{
+    uint32_t place = place_of(set, type, index);
+    struct mu__task_range *range;
+
+    if (!mu__task_set_has(set, type, index))
+        return 0;
+    range = &set->ranges[place];
+    if (range->first == index && range->last == index) {
+        set->count--;
+        memmove(range, range + 1, (set->count - place) * sizeof *range);
+    } else if (range->first == index) {
+        range->first++;
+    } else if (range->last == index) {
+        range->last--;
+    } else {
+        if (!make_room(set))
+            return -MU_ENOMEM;
+        range = &set->ranges[place];
+        memmove(range + 1, range, (set->count - place) * sizeof *range);
+        set->count++;
+        range[0].last = index - 1;
+        range[1].first = index + 1;
+    }
+    return 0;
+}
+
 /* ---- reading ---- */
 
 /* One item of a text: what is left of it shrinks from the front. */

@@ -29,6 +29,9 @@ void mu__task_set_done(struct mu__task_set *set);
  * -MU_ERANGE (index), -MU_ENOMEM. */
 int mu__task_set_add(struct mu__task_set *set, const char *type, uint32_t index);
 
+/* Take a task out; one that is not there is fine. -MU_ENOMEM: nothing has changed. */
+int mu__task_set_remove(struct mu__task_set *set, const char *type, uint32_t index);
+
 /* Read a text, canonical or not: "worker" (a type alone) is not accepted; "worker:3",
  * "worker:0-2" and "/job:worker/task:3" are, with commas and spaces between. -MU_EINVALID
  * and -MU_ERANGE name the place. At most MU__TASKS_TEXT_MAX bytes. */

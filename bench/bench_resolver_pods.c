@@ -53,7 +53,8 @@ static void add_metadata(struct text *text, unsigned i)
         "controller-uid\":\"91aa8e3c-52d7-4d0b-9b55-0a4f9f1f2c11\",\"batch.kubernetes.io/"
         "job-completion-index\":\"%u\",\"batch.kubernetes.io/job-name\":\"train\","
         "\"controller-uid\":\"91aa8e3c-52d7-4d0b-9b55-0a4f9f1f2c11\",\"job-name\":"
-        "\"train\"},\"annotations\":{\"batch.kubernetes.io/job-completion-index\":\"%u\"},"
+        "\"train\"},\"annotations\":{\"batch.kubernetes.io/job-completion-inde"
+        "x\":\"%u\"},"
         "\"ownerReferences\":[{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"name\":"
         "\"train\",\"uid\":\"91aa8e3c-52d7-4d0b-9b55-0a4f9f1f2c11\",\"controller\":true,"
         "\"blockOwnerDeletion\":true}],\"finalizers\":[\"batch.kubernetes.io/"
@@ -65,13 +66,15 @@ static void add_managed_fields(struct text *text)
 {
     add(text,
         "\"managedFields\":[{\"manager\":\"kube-controller-manager\",\"operation\":"
-        "\"Update\",\"apiVersion\":\"v1\",\"time\":\"2024-05-14T09:12:33Z\",\"fieldsType\":"
+        "\"Update\",\"apiVersion\":\"v1\",\"time\":\"2024-05-14T09:12:33Z\",\""
+        "fieldsType\":"
         "\"FieldsV1\",\"fieldsV1\":{\"f:metadata\":{\"f:annotations\":{\".\":{},"
         "\"f:batch.kubernetes.io/job-completion-index\":{}},\"f:finalizers\":{\".\":{},"
         "\"v:\\\"batch.kubernetes.io/job-tracking\\\"\":{}},\"f:generateName\":{},"
         "\"f:labels\":{\".\":{},\"f:batch.kubernetes.io/controller-uid\":{},"
         "\"f:batch.kubernetes.io/job-name\":{}},\"f:ownerReferences\":{\".\":{},"
-        "\"k:{\\\"uid\\\":\\\"91aa8e3c-52d7-4d0b-9b55-0a4f9f1f2c11\\\"}\":{}}},\"f:spec\":"
+        "\"k:{\\\"uid\\\":\\\"91aa8e3c-52d7-4d0b-9b55-0a4f9f1f2c11\\\"}\":{}}}"
+        ",\"f:spec\":"
         "{\"f:containers\":{\"k:{\\\"name\\\":\\\"main\\\"}\":{\".\":{},\"f:args\":{},"
         "\"f:command\":{},\"f:env\":{\".\":{},\"k:{\\\"name\\\":\\\"JOB_COMPLETION_INDEX"
         "\\\"}\":{\".\":{},\"f:name\":{},\"f:valueFrom\":{\".\":{},\"f:fieldRef\":{}}}},"
@@ -81,8 +84,10 @@ static void add_managed_fields(struct text *text)
         "{},\"f:limits\":{\".\":{},\"f:nvidia.com/gpu\":{}}}}},\"f:dnsPolicy\":{},"
         "\"f:hostname\":{},\"f:restartPolicy\":{},\"f:schedulerName\":{},"
         "\"f:securityContext\":{},\"f:subdomain\":{},"
-        "\"f:terminationGracePeriodSeconds\":{}}}},{\"manager\":\"kubelet\",\"operation\":"
-        "\"Update\",\"apiVersion\":\"v1\",\"time\":\"2024-05-14T09:12:41Z\",\"fieldsType\":"
+        "\"f:terminationGracePeriodSeconds\":{}}}},{\"manager\":\"kubelet\",\""
+        "operation\":"
+        "\"Update\",\"apiVersion\":\"v1\",\"time\":\"2024-05-14T09:12:41Z\",\""
+        "fieldsType\":"
         "\"FieldsV1\",\"fieldsV1\":{\"f:status\":{\"f:conditions\":{\"k:{\\\"type\\\":"
         "\\\"ContainersReady\\\"}\":{\".\":{},\"f:lastProbeTime\":{},"
         "\"f:lastTransitionTime\":{},\"f:status\":{},\"f:type\":{}}},"
@@ -103,9 +108,11 @@ static void add_spec(struct text *text, unsigned i)
         "[\"muster\",\"run\"],\"args\":[\"--\",\"python3\",\"train.py\"],\"ports\":"
         "[{\"name\":\"muster\",\"containerPort\":8470,\"protocol\":\"TCP\"}],\"env\":"
         "[{\"name\":\"JOB_COMPLETION_INDEX\",\"valueFrom\":{\"fieldRef\":{\"apiVersion\":"
-        "\"v1\",\"fieldPath\":\"metadata.labels['batch.kubernetes.io/job-completion-index']"
+        "\"v1\",\"fieldPath\":\"metadata.labels['batch.kubernetes.io/job-compl"
+        "etion-index']"
         "\"}}}],\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"8\"},\"requests\":"
-        "{\"nvidia.com/gpu\":\"8\"}},\"volumeMounts\":[{\"name\":\"kube-api-access-x2v9k\","
+        "{\"nvidia.com/gpu\":\"8\"}},\"volumeMounts\":[{\"name\":\"kube-api-ac"
+        "cess-x2v9k\","
         "\"readOnly\":true,\"mountPath\":\"/var/run/secrets/kubernetes.io/serviceaccount"
         "\"}],\"terminationMessagePath\":\"/dev/termination-log\","
         "\"terminationMessagePolicy\":\"File\",\"imagePullPolicy\":\"IfNotPresent\"}],"
@@ -113,7 +120,8 @@ static void add_spec(struct text *text, unsigned i)
         "\"ClusterFirst\",\"serviceAccountName\":\"train\",\"nodeName\":\"node-%u\","
         "\"securityContext\":{},\"hostname\":\"train-%u\",\"subdomain\":\"train\","
         "\"schedulerName\":\"default-scheduler\",\"tolerations\":[{\"key\":"
-        "\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\","
+        "\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":"
+        "\"NoExecute\","
         "\"tolerationSeconds\":300}],\"priority\":0,\"enableServiceLinks\":true,"
         "\"preemptionPolicy\":\"PreemptLowerPriority\"},",
         i, i);
@@ -236,7 +244,8 @@ int main(void)
         own[i] = ours(pages, count, pods_count);
     for (size_t i = 0; i < rounds; i++)
         limit[i] = bare(pages, count);
-    (void)snprintf(extra, sizeof extra, "\"pods\":%u,\"bytes\":%zu,\"bytes_of_a_pod\":%zu",
+    (void)snprintf(extra, sizeof extra, "\"pods\":%u,\"bytes\":%zu,\"bytes_of_"
+                                        "a_pod\":%zu",
                    pods_count, bytes, bytes / pods_count);
     line.value = (double)bench_median(own, rounds) / 1e6;
     line.limit = (double)bench_median(limit, rounds) / 1e6;

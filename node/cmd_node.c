@@ -275,6 +275,8 @@ static mu_node_options options_of(struct task *task)
     options.task_type = task->spec.type[0] == '\0' ? NULL : task->spec.type;
     options.task_index = task->spec.index;
     options.bind_address = cmd_text(o, CMD_FLAG_BIND);
+    if (options.bind_address == NULL && task->spec.found.bind_address[0] != '\0')
+        options.bind_address = task->spec.found.bind_address;
     options.advertise_address = cmd_text(o, CMD_FLAG_ADVERTISE);
     options.log = cmd_log_line;
     options.log_user = &task->log;
@@ -602,6 +604,17 @@ static int run_node(struct task *task)
     return code;
 }
 
+/* The accelerators that a launcher's node has are split among its tasks: before anything
+ * looks for them. */
+static int set_devices(const struct cmd_spec *spec, mu_error *error)
+{
+    const char *devices = spec->found.visible_devices;
+
+    if (devices[0] == '\0' || setenv("CUDA_VISIBLE_DEVICES", devices, 1) == 0)
+        return 0;
+    return mu_error_set(error, -MU_ENOMEM, "CUDA_VISIBLE_DEVICES: out of memory");
+}
+
 int cmd_node(struct cmd_options *options)
 {
     struct task task = {
@@ -625,6 +638,8 @@ int cmd_node(struct cmd_options *options)
     (void)snprintf(task.spec.type, sizeof task.spec.type, "%s", MU__LINK_UNKNOWN);
     rv = waits(&task) ? check_waiting(options, &error)
                       : cmd_spec_read(options, &error, &task.spec);
+    if (rv == 0)
+        rv = set_devices(&task.spec, &error);
     if (rv != 0)
         cmd_log_say(&task.log, MU_LOG_ERROR, task.name, "%s", error.message);
     else

@@ -238,7 +238,8 @@ static int check(const struct cmd_options *options, const struct cmd_spec *spec,
         return mu_error_set(error, -MU_EINVALID,
                             "there is no task: expected --task, or TF_CONFIG (or another "
                             "resolver) with a task");
-    if (cmd_text(options, CMD_FLAG_BIND) != NULL &&
+    if ((cmd_text(options, CMD_FLAG_BIND) != NULL ||
+         spec->found.bind_address[0] != '\0') &&
         mu__cluster_may_join(spec->cluster, spec->type, spec->index))
         return 0;
     rv = mu_cluster_validate(spec->cluster, spec->type, spec->index, &inner);

@@ -701,9 +701,29 @@ static int take_all(struct mu__member *member, const struct mu__changes *changes
     return rv;
 }
 
-static int complain(const struct mu__member *member, const struct mu__changes *changes,
+static uint32_t hash_refused(const struct mu__changes *changes)
+{
+    uint32_t hash = 0;
+    char words[512];
+
+    for (size_t i = 0; i < changes->count; i++) {
+        const struct mu__change *change = &changes->rows[i];
+
+        if (change->refused == NULL)
+            continue;
+        (void)snprintf(words, sizeof words, "%" PRIu32 " %d %s %d %s", hash,
+                       (int)change->kind, change->type, change->index, change->url);
+        hash = mu__view_hash(mu__view_str(words));
+    }
+    return hash;
+}
+
+/* The same cluster is found again and again: it is in the log once. */
+static int complain(struct mu__member *member, const struct mu__changes *changes,
                     mu_error *ret_error)
 {
+    uint32_t hash = hash_refused(changes);
+    bool is_news = hash != member->refused;
     static const char *const words[] = {
         [MU__CHANGE_ADDED] = "is not added: ",
         [MU__CHANGE_REMOVED] = "is not removed: ",
@@ -716,9 +736,11 @@ static int complain(const struct mu__member *member, const struct mu__changes *c
 
         if (change->refused == NULL)
             continue;
-        say(member, MU__LOG_WARN, change, words[change->kind], change->refused);
+        if (is_news)
+            say(member, MU__LOG_WARN, change, words[change->kind], change->refused);
         first = first == NULL ? change : first;
     }
+    member->refused = hash;
     return first == NULL ? 0
                          : mu_error_set(ret_error, -MU_EPRECONDITION,
                                         "/job:%s/task:%d at %s %s%s", first->type,

@@ -77,6 +77,7 @@ struct mu__member {
     mu_cluster *cluster;        /* as it is known now */
     struct mu__task_set hosts;
     char coordinated_jobs[64];
+    uint32_t refused;           /* hash of the changes that were refused last; 0: none */
     bool is_stranger;           /* a worker that the cluster did not list at start */
     mu__cluster_news_fn news;
     void *news_owner;

@@ -48,6 +48,7 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
                  mu_error *ret_error, struct look *look)
 {
     const struct mu__question clock = {.kind = MU__ASK_CLOCK};
+    const struct mu__answer *now;
     char origin[128];
 
     *look = (struct look){notes, settings, .error = ret_error};
@@ -61,7 +62,10 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
                             "directory: expected a path of at most 255 bytes, got %zu",
                             strlen(look->path));
     (void)snprintf(look->source, sizeof look->source, "directory %s", look->path);
-    look->now_s = strtoull(mu__ask(notes, &clock)->data, NULL, 10);
+    now = mu__ask(notes, &clock);
+    if (now->code != 0)
+        return mu_error_set(ret_error, now->code, "directory: %s", now->error.message);
+    look->now_s = strtoull(now->data, NULL, 10);
     mu__setting_origin(notes, settings, TASKS, origin);
     return mu__expected_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
                            &look->shape);

@@ -272,7 +272,8 @@ static const struct mu__json_want *find_want(const struct mu__json_want *wants,
 
 /* A key that is written with escapes is kept with all that is under it: cJSON knows what
  * it says. */
-static bool pick_member(struct scan *s, const char *key, const struct mu__json_want *wants)
+static bool pick_member(struct scan *s, const char *key,
+                        const struct mu__json_want *wants)
 {
     static const struct mu__json_want all = {"", NULL};
     const struct mu__json_want *want = s->escaped ? &all : find_want(wants, key + 1);

@@ -408,7 +408,8 @@ static int read_pages(struct mu__notes *notes, const struct plan *plan,
     char url[URL_BYTES];
     struct mu__question question = {.kind = MU__ASK_HTTP, .name = url, .again = again,
                                     .bytes_max = PAGE_BYTES_MAX, .tls = &plan->tls,
-                                    .headers = plan->headers};
+                                    .headers = plan->headers,
+                                    .takes_proxy = !plan->access.within};
     const char *next = "";
 
     list->count = 0;

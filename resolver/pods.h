@@ -27,7 +27,7 @@ struct mu__pod {
 struct mu__pods {
     struct mu__pod *items;
     size_t count;
-    const char *next;           /* the token of the page behind it; "": this is the last */
+    const char *next;           /* the token of the page behind it; "": none is */
     cJSON *root;                /* owns the texts */
 };
 

@@ -258,6 +258,39 @@ static void test_changing_sets(void **state)
     mu__barriers_done(&game.barriers);
 }
 
+/* A task less, and a task more, while others wait. One that parts may have arrived. */
+static void test_others_take_part(void **state)
+{
+    struct game game;
+    struct mu__barrier *barrier;
+
+    (void)state;
+    game_begin(&game, 4, true);
+    assert_string_equal(arrived(&game, 0, "all", 0), "w");
+    assert_string_equal(arrived(&game, 3, "all", 0), "w");
+    barrier = running(&game);
+    assert_int_equal(mu__barrier_part(barrier, 3, "three"), 0);
+    assert_int_equal(mu__barrier_part(barrier, 3, "three"), 0);
+    assert_true(mu__barriers_check(&game.barriers));
+    assert_string_equal(arrived(&game, 1, "three", 0), "w");
+    assert_false(mu__barrier_is_full(barrier));
+    assert_int_equal(mu__barrier_part(barrier, 2, "two"), 0);
+    assert_true(mu__barrier_is_full(barrier));
+    (void)mu__barriers_end(&game.barriers, barrier, NULL, 0);
+    assert_true(mu__barriers_check(&game.barriers));
+
+    game.count = 2;
+    game.players[0].token = game.players[1].token = 1;
+    assert_string_equal(arrived(&game, 0, "two", 1), "w");
+    assert_int_equal(mu__barrier_join(&game.barriers, barrier, 5, "three"), 0);
+    assert_int_equal(mu__barrier_join(&game.barriers, barrier, 5, "three"), 0);
+    assert_true(mu__barriers_check(&game.barriers));
+    assert_string_equal(arrived(&game, 1, "three", 1), "w");
+    assert_string_equal(arrived(&game, 5, "three", 0), "ok");
+    assert_true(mu__barriers_check(&game.barriers));
+    mu__barriers_done(&game.barriers);
+}
+
 /* Processes of a client have nothing to do with each other: the next one's first arrival
  * is for the next generation. The same one is told what it has missed, as others. */
 static void test_begins_anew(void **state)
@@ -642,6 +675,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),        cmocka_unit_test(test_changing_sets),
+        cmocka_unit_test(test_others_take_part),
         cmocka_unit_test(test_begins_anew),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_joined),
         cmocka_unit_test(test_bad_texts),

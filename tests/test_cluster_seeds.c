@@ -1174,7 +1174,7 @@ static void begin(struct run *run, uint64_t seed)
 
     draw_journal(&plan, &options, &random);
     draw_pulse(&options, &random, plan.stuck_percent > 0);
-    plan.changes = options.changes = draws_changes(seed);
+    plan.changes = draws_changes(seed);
     cluster = cluster_new(seed, &options);
     *run = (struct run){.cluster = cluster, .plan = plan, .reached = run->reached};
     if (plan.journal)

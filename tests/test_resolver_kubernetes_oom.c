@@ -18,7 +18,7 @@ enum { STEPS_MAX = 20000 };
 
 /* Run `work` with every allocation failing once; it returns a code, and is done when
  * there was nothing left to fail. */
-static void walk(int (*work)(void), bool any_error)
+static void check_walk(int (*work)(void), bool any_error)
 {
     for (long n = 0;; n++) {
         int rv;
@@ -130,8 +130,8 @@ static int resolve_once(const struct script_row *rows)
 static int resolve(void)
 {
     static const struct script_row rows[] = {
-        SCRIPT_FILE("/c", "current-context: c\ncontexts: [{name: c, context: {cluster: k, "
-                          "user: u}}]\nclusters: [{name: k, cluster: {server: "
+        SCRIPT_FILE("/c", "current-context: c\ncontexts: [{name: c, context: {cluster: "
+                          "k, user: u}}]\nclusters: [{name: k, cluster: {server: "
                           "'https://k'}}]\nusers: [{name: u, user: {token: t}}]\n"),
         SCRIPT_VARIABLE("KUBECONFIG", "/c"),
         SCRIPT(HTTP, .name = "https://k/api/v1/namespaces/default/"
@@ -146,25 +146,25 @@ static int resolve(void)
 static void test_yaml(void **state)
 {
     (void)state;
-    walk(parse_yaml, false);
+    check_walk(parse_yaml, false);
 }
 
 static void test_kubeconfig(void **state)
 {
     (void)state;
-    walk(find_in_kubeconfig, false);
+    check_walk(find_in_kubeconfig, false);
 }
 
 static void test_pods(void **state)
 {
     (void)state;
-    walk(add_pods, false);
+    check_walk(add_pods, false);
 }
 
 static void test_whole(void **state)
 {
     (void)state;
-    walk(resolve, true);
+    check_walk(resolve, true);
 }
 
 int main(void)

@@ -98,12 +98,42 @@ static void test_has(void **state)
     mu__task_set_done(&set);
 }
 
+/* Ranges shrink, split and go; against a plain list of what is in. */
+static void test_remove(void **state)
+{
+    static const struct {
+        uint32_t index;
+        const char *text;
+    } rows[] = {
+        {9, "chief:0,worker:0-6"},          {3, "chief:0,worker:0-2,worker:4-6"},
+        {0, "chief:0,worker:1-2,worker:4-6"}, {6, "chief:0,worker:1-2,worker:4-5"},
+        {5, "chief:0,worker:1-2,worker:4"}, {4, "chief:0,worker:1-2"},
+        {4, "chief:0,worker:1-2"},          {2, "chief:0,worker:1"},
+        {1, "chief:0"},
+    };
+    struct mu__task_set set = {0};
+
+    (void)state;
+    assert_int_equal(mu__task_set_parse(mu__view_str("chief:0,worker:0-6"), NULL, &set),
+                     0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *text;
+
+        assert_int_equal(mu__task_set_remove(&set, "worker", rows[i].index), 0);
+        text = mu__task_set_text(&set);
+        assert_string_equal(text, rows[i].text);
+        free(text);
+    }
+    mu__task_set_done(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_canonical),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_has),
+        cmocka_unit_test(test_remove),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

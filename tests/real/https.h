@@ -1,5 +1,6 @@
 /* The tests' own HTTPS server (https_server.py, which says what a script is) and its
- * certificates, made when a test begins. It dies with the test; every wait has a limit. */
+ * certificates, made when a test begins. It dies with the test; every wait has a
+ * limit. */
 #ifndef MUSTER_TESTS_REAL_HTTPS_H
 #define MUSTER_TESTS_REAL_HTTPS_H
 

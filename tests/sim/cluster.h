@@ -52,7 +52,6 @@ struct cluster_options {
     unsigned heartbeat_ms;  /* 100 */
     unsigned silence_ms;    /* 500 */
     bool starves;           /* closures may fail because a process has no memory */
-    bool changes;           /* and because their worker leaves the cluster */
 
     /* The chief's, but for what is above, and the journal, which is the task's. */
     struct mu__supervisor_config supervisor;

@@ -69,8 +69,7 @@ static bool may_fail_with(const struct cluster_closure *closure, int code)
     case MU_EUNAVAILABLE:
         return strcmp(closure->function, "write") == 0 ||
                (closure->ask.worker != 0 &&
-                (closure->task->cluster->options.supervisor.recovery_ms != 0 ||
-                 closure->task->cluster->options.changes));
+                closure->task->cluster->options.supervisor.recovery_ms != 0);
     default:
         return closure->refused;
     }
