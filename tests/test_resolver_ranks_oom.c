@@ -44,7 +44,8 @@ static int run(const struct mu__resolver_kind *kind, const struct script_row *ro
     return rv;
 }
 
-static void expect_failures(const struct mu__resolver_kind *kind, const struct script_row *rows)
+static void expect_failures(const struct mu__resolver_kind *kind,
+                            const struct script_row *rows)
 {
     unsigned errors = 0;
     bool failed = true;
