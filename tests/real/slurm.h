@@ -190,11 +190,32 @@ static inline bool slurm_is_idle(void)
     return cli_wait(&sinfo) == 0 && strcmp(sinfo.text, "4 idle\n") == 0;
 }
 
+/* Wait for its end; false when it does not come. */
+static inline bool slurm_ends(pid_t pid)
+{
+    uint64_t limit_ms = cli_now_ms() + 5000;
+
+    while (cli_now_ms() < limit_ms) {
+        if (waitpid(pid, NULL, WNOHANG) != 0)
+            return true;
+        cli_pause();
+    }
+    return false;
+}
+
+/* Steps have processes of their own, which end before their daemons. */
 static inline void slurm_stop(struct slurm *slurm)
 {
+    const struct timespec moment = {0, 50000000};
+    uint64_t limit_ms = cli_now_ms() + 10000;
+
+    while (slurm_runs(slurm) && cli_now_ms() < limit_ms && !slurm_is_idle())
+        (void)nanosleep(&moment, NULL);
     while (slurm->daemons_count > 0) {
         pid_t pid = slurm->daemons[--slurm->daemons_count];
 
+        if (kill(pid, SIGTERM) == 0 && slurm_ends(pid))
+            continue;
         (void)kill(pid, SIGKILL);
         (void)waitpid(pid, NULL, 0);
     }

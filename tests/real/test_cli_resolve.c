@@ -142,7 +142,8 @@ static void test_explain(void **state)
     expect_words("muster resolve: no resolver recognises");
     cli_start(&cli, variables, "resolve", "--explain", NULL);
     cli_expect_code(&cli, 0);
-    expect_words("  tf_config: taken\n    variable TF_CONFIG: set, ");
+    expect_words("  tf_config: taken");
+    expect_words("    variable TF_CONFIG: set, ");
     expect_words("  slurm: not asked\n");
 }
 
@@ -182,6 +183,20 @@ static void test_list(void **state)
     cJSON_Delete(root);
 }
 
+/* Put the tables as they are now into the page: for MUSTER_UPDATE=1 alone. */
+static void update_page(const char *name, const char *page)
+{
+    const char *begin = strstr(page, "| resolver | by itself |");
+    const char *end = begin == NULL ? NULL : strstr(begin, "\n## ");
+    FILE *file;
+
+    assert_non_null(end);
+    file = fopen(name, "w");
+    assert_non_null(file);
+    assert_true(fprintf(file, "%.*s%s%s", (int)(begin - page), page, cli.text, end) > 0);
+    assert_int_equal(fclose(file), 0);
+}
+
 /* docs/resolvers.md has the tables that the program prints. */
 static void test_page_is_up_to_date(void **state)
 {
@@ -194,8 +209,11 @@ static void test_page_is_up_to_date(void **state)
     cli_read_file(name, page, sizeof page);
     cli_start(&cli, NULL, "help", "resolvers", NULL);
     cli_expect_code(&cli, 0);
-    if (strstr(page, cli.text) == NULL)
-        fail_msg("docs/resolvers.md lacks what `muster help resolvers` prints:\n%s",
+    if (getenv("MUSTER_UPDATE") != NULL)
+        update_page(name, page);
+    else if (strstr(page, cli.text) == NULL)
+        fail_msg("docs/resolvers.md lacks what `muster help resolvers` prints "
+                 "(MUSTER_UPDATE=1 writes it):\n%s",
                  cli.text);
 }
 

@@ -2,9 +2,12 @@
  * they are a cluster. */
 #include "tests/real/launch.h"
 
+#include <sys/stat.h>
+
 static struct cli mpirun;
 static char folder[64];
 static char plugin[96];
+static char agent[96];
 
 static int set_up(void **state)
 {
@@ -14,7 +17,9 @@ static int set_up(void **state)
     cli_folder(folder, sizeof folder);
     if (launch_find("mpirun", path, sizeof path))
         launch_compile(folder, plugin, sizeof plugin);
-    return 0;
+    (void)snprintf(agent, sizeof agent, "%s/agent", folder);
+    launch_write(agent, "#!/bin/sh\nshift\nexec sh -c \"$*\"\n");
+    return chmod(agent, 0755);
 }
 
 static int clean(void **state)
@@ -24,22 +29,50 @@ static int clean(void **state)
     return 0;
 }
 
-/* `words`: the program's arguments, up to a NULL; its path is put before them. */
-static void start(const char *tasks, const char *const *words)
+/* `hosts`, `words`: the launcher's and the program's arguments, up to a NULL; the
+ * program's path is put between them. */
+static void start_on(const char *const *hosts, const char *tasks,
+                     const char *const *words)
 {
     const char *arguments[CLI_ARGUMENTS_MAX] = {
-        "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "oob_tcp_if_include",
-        "lo", "--mca", "btl", "self", "-n", tasks, cli_variable("MUSTER_BIN")};
+        "mpirun", "--allow-run-as-root", "--oversubscribe",
+        "--mca",  "oob_tcp_if_include",  "lo"};
     char path[512];
-    size_t count = 12;
+    size_t count = 6;
 
     if (!launch_find("mpirun", path, sizeof path)) {
         print_message("mpirun is not installed\n");
         skip();
     }
+    while (*hosts != NULL)
+        arguments[count++] = *hosts++;
+    arguments[count++] = "-n";
+    arguments[count++] = tasks;
+    arguments[count++] = cli_variable("MUSTER_BIN");
     while (*words != NULL)
         arguments[count++] = *words++;
     launch_start(&mpirun, arguments);
+}
+
+static void start(const char *tasks, const char *const *words)
+{
+    static const char *const nowhere_else[] = {NULL};
+
+    start_on(nowhere_else, tasks, words);
+}
+
+/* Two nodes, of which the second is this machine, too: the program that would reach it
+ * starts the daemon here. Its name is an address, so that nobody looks it up. */
+static void start_on_two(const char *tasks, const char *const *words)
+{
+    static char list[320];
+    const char *const hosts[] = {"--mca", "plm",   "rsh", "--mca", "plm_rsh_agent",
+                                 agent,   "-host", list,  NULL};
+    char name[256];
+
+    assert_int_equal(gethostname(name, sizeof name), 0);
+    (void)snprintf(list, sizeof list, "%s:2,198.51.100.7:2", name);
+    start_on(hosts, tasks, words);
 }
 
 static void expect_all(const char *const *lines)
@@ -101,6 +134,43 @@ static void test_a_cluster_that_meets(void **state)
     expect_all(lines);
 }
 
+/* Nobody tells the hosts of two nodes: the launcher's own address is where rank 0 is. */
+static void test_two_nodes_meet(void **state)
+{
+    const char *const words[] = {"node",  "--resolver", "open_mpi", "--plugin", plugin,
+                                 "--set", "workers=3",  NULL};
+    static const char *const lines[] = {
+        "/job:worker/task:0 says so", "/job:worker/task:1 says so",
+        "/job:worker/task:2 says so", "all have said so: yes", NULL};
+
+    (void)state;
+    start_on_two("4", words);
+    expect_all(lines);
+}
+
+/* With a list of them they are all known; the second one's name is loopback's, too. */
+static void test_two_nodes_that_are_listed(void **state)
+{
+    const char *const words[] = {"node",
+                                 "--resolver-set",
+                                 "open_mpi.hosts=127.0.0.[1-2]",
+                                 "--resolver-set",
+                                 "open_mpi.jobs=chief=1,ps=1,worker=*",
+                                 "--plugin",
+                                 plugin,
+                                 "--set",
+                                 "workers=2",
+                                 NULL};
+    static const char *const lines[] = {"/job:worker/task:0 says so",
+                                        "/job:worker/task:1 says so",
+                                        "all have said so: yes", NULL};
+
+    (void)state;
+    start_on_two("4", words);
+    expect_all(lines);
+    assert_non_null(strstr(mpirun.text, "worker/task:1 node: is up at tcp://127.0.0.2:"));
+}
+
 /* The same by the variables of any PMIx launcher: how many there are is not among
  * them. */
 static void test_pmix(void **state)
@@ -123,6 +193,8 @@ int main(void)
         cmocka_unit_test(test_who_they_are),
         cmocka_unit_test(test_a_cluster_with_all_listed),
         cmocka_unit_test(test_a_cluster_that_meets),
+        cmocka_unit_test(test_two_nodes_meet),
+        cmocka_unit_test(test_two_nodes_that_are_listed),
         cmocka_unit_test(test_pmix),
     };
 

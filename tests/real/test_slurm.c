@@ -16,6 +16,7 @@ static int set_up(void **state)
         print_message("Slurm is not installed\n");
         return 0;
     }
+    (void)cli_variable("MUSTER_SOURCE");
     is_up = slurm_start(&slurm);
     if (is_up)
         launch_compile(slurm.folder, plugin, sizeof plugin);
