@@ -116,7 +116,7 @@ static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             mu__msg_free(ctx, answer);
     }
     if (answer == NULL)
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: who asks about peers is not answered");
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: a question about peers stays open");
     mu_value_free(list);
 }
 

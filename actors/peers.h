@@ -38,8 +38,8 @@ enum mu__peers_operation {
 };
 
 /* OWN: a list of maps: type, index, address, state, why, for_ms, dialled. ALL: a list of
- * maps: type, index, address (that was dialled), and peers: such a list, absent when there
- * was no answer. */
+ * maps: type, index, address (that was dialled), and peers: such a list, absent when
+ * there was no answer. */
 struct mu__peers_call {
     struct mu__call call;
     mu_value *found;        /* the caller's when the call has succeeded */

@@ -12,8 +12,10 @@
 #include "muster/distribute.h"
 #include "muster/error.h"
 #include "muster/node.h"
+#include "muster/resolver.h"
 #include "muster/server.h"
 #include "muster/session.h"
+#include "muster/tpu.h"
 #include "muster/value.h"
 #include "muster/variable.h"
 

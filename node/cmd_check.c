@@ -19,23 +19,23 @@ static void take_spec(struct check *check, const struct cmd_spec *spec)
     check->own_index = spec->index;
 }
 
-/* A text is read leniently, so that all that is wrong with it is said. Only what is right
- * then says which task this is, too. */
+/* A text is read leniently, so that all that is wrong with it is said. Which
+ * task this is, only flags say then. */
 static int read_text(struct check *check, const struct cmd_spec_text *text,
                      mu_error *error)
 {
     struct cmd_spec spec = {0};
+    bool is_right;
 
     (void)snprintf(check->source, sizeof check->source, "%s", text->source);
     if (mu__problems_read(&check->problems, text->text, text->size, text->source,
                           text->is_tf_config, &check->cluster) != 0)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    if (cmd_spec_find(check->options, error, &spec) == 0) {
-        take_spec(check, &spec);
-        cmd_spec_done(&spec);
-    } else if (check->problems.of_grade[MU__PROBLEM_ERROR] == 0) {
+    is_right = check->problems.of_grade[MU__PROBLEM_ERROR] == 0;
+    if ((is_right ? cmd_spec_find : cmd_spec_task)(check->options, error, &spec) != 0)
         mu__problems_add(&check->problems, MU__PROBLEM_ERROR, "%s", error->message);
-    }
+    take_spec(check, &spec);
+    cmd_spec_done(&spec);
     return 0;
 }
 
@@ -69,10 +69,10 @@ static int read_cluster(struct check *check, mu_error *error)
 
 static void read_hosts(struct check *check)
 {
+    const char *text = cmd_text(check->options, CMD_FLAG_SERVICE_HOSTS);
     mu_error error;
 
-    if (mu__service_hosts(check->cluster, cmd_text(check->options, CMD_FLAG_SERVICE_HOSTS),
-                          &error, &check->hosts) != 0)
+    if (mu__service_hosts(check->cluster, text, &error, &check->hosts) != 0)
         mu__problems_add(&check->problems, MU__PROBLEM_ERROR, "%s", error.message);
     else if (check->hosts[0] == '\0')
         mu__problems_add(&check->problems, MU__PROBLEM_NOTE,

@@ -36,7 +36,8 @@ static void find_route(const struct check *check, char *ret_route)
         if (route[0] == '\0')
             continue;
         memcpy(ret_route, route, sizeof route);
-        if (strncmp(route, "tcp://127.", 10) != 0 && strncmp(route, "tcp://[::1]", 11) != 0)
+        if (strncmp(route, "tcp://127.", 10) != 0 &&
+            strncmp(route, "tcp://[::1]", 11) != 0)
             return;
     }
 }
@@ -152,8 +153,8 @@ static void await_links(struct check *check, mu_node *node)
             continue;
         link->took_ms = ms_since(begin);
         (void)snprintf(link->why, sizeof link->why,
-                       "a node of muster answers, but it does not connect back to %.200s, "
-                       "where this program waits: can it reach that? --bind and "
+                       "a node of muster answers, but it does not connect back to "
+                       "%.200s, where this program waits: can it reach that? --bind and "
                        "--advertise set another address",
                        check->own_address);
     }

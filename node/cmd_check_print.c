@@ -15,7 +15,7 @@ enum {
     DOES_BYTES = 320,
     MATRIX_MAX = 16,        /* tasks in a matrix; of more, pairs alone are printed */
     PAIRS_SHOWN = 100,
-    TASKS_SHOWN = 200       /* that are well; those that are not are printed in any case */
+    TASKS_SHOWN = 200       /* that are well; the others are printed in any case */
 };
 
 static const char *const types[] = {"chief", "evaluator", "ps", "worker"};
@@ -186,26 +186,34 @@ static const char *cell_of(const mu_value *peers, const char *to)
     return "-";
 }
 
+static void print_row(const struct check *check, size_t row)
+{
+    const mu_value *answer = answer_of(check, check->tasks[row].name);
+    const mu_value *peers = mu_value_find(answer, "peers");
+    bool has_answered = mu_value_count(peers) > 0;
+
+    (void)printf("  %-24s", check->tasks[row].name);
+    for (size_t i = 0; i < check->tasks_count; i++)
+        (void)printf("%7s", i == row        ? "."
+                            : !has_answered ? "?"
+                                            : cell_of(peers, check->tasks[i].name));
+    (void)printf("\n");
+}
+
 static void print_matrix(const struct check *check)
 {
     (void)printf("  %-24s", "");
-    for (size_t i = 0; i < check->tasks_count; i++)
-        (void)printf(" %3.1s%-3d", check->tasks[i].type, check->tasks[i].index);
-    (void)printf("\n");
     for (size_t i = 0; i < check->tasks_count; i++) {
-        const struct check_task *from = &check->tasks[i];
-        const mu_value *answer = answer_of(check, from->name);
-        const mu_value *peers = mu_value_find(answer, "peers");
+        char head[16];
 
-        (void)printf("  %-24s", from->name);
-        for (size_t j = 0; j < check->tasks_count; j++)
-            (void)printf(" %4s  ", i == j ? "." : mu_value_type(peers) != MU_VALUE_LIST
-                                                      ? "?"
-                                                      : cell_of(peers,
-                                                                check->tasks[j].name));
-        (void)printf("\n");
+        (void)snprintf(head, sizeof head, "%.1s%d", check->tasks[i].type,
+                       check->tasks[i].index);
+        (void)printf("%7s", head);
     }
-    (void)printf("  (row reaches column: ok, NO, - no link is wanted, ? it was not heard)\n");
+    (void)printf("\n");
+    for (size_t i = 0; i < check->tasks_count; i++)
+        print_row(check, i);
+    (void)printf("  (row reaches column: ok, NO; -: no link is wanted; ?: not heard)\n");
 }
 
 static void print_reach(const struct check *check)

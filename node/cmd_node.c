@@ -10,6 +10,7 @@
  * is the first one. */
 #include "node/cmd.h"
 #include "node/cmd_log.h"
+#include "node/cmd_resolver.h"
 #include "node/cmd_spec.h"
 #include "node/node.h"
 #include "node/server.h"
@@ -49,6 +50,7 @@ struct task {
     char names[2][64];          /* "/job:worker/task:1"; of a server that waits, too */
     _Atomic(const char *) name; /* one of them */
     atomic_bool drains;         /* it is a worker */
+    atomic_bool finds;          /* a resolver is asked: there is nothing to end yet */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
     pthread_t notifier;         /* the watcher's, which gives a preemption notice */
@@ -214,6 +216,8 @@ static void *watch(void *arg)
     cmd_log_say(&task->log, MU_LOG_INFO, task->name,
                 "signal %d (%s): ends within %d ms", number, strsignal(number),
                 task->grace_ms);
+    if (atomic_load(&task->finds))
+        _exit(CMD_SIGNAL + number);
     if (pthread_create(&ender, NULL, end_task, task) != 0) {
         (void)end_task(task);
         watch_end(task);
@@ -267,9 +271,12 @@ static mu_node_options options_of(struct task *task)
     mu_node_options_init(&options);
     cmd_node_options(o, &options);
     options.cluster = task->spec.cluster;
-    options.task_type = task->spec.type;
+    options.resolver = task->spec.resolver;
+    options.task_type = task->spec.type[0] == '\0' ? NULL : task->spec.type;
     options.task_index = task->spec.index;
     options.bind_address = cmd_text(o, CMD_FLAG_BIND);
+    if (options.bind_address == NULL && task->spec.found.bind_address[0] != '\0')
+        options.bind_address = task->spec.found.bind_address;
     options.advertise_address = cmd_text(o, CMD_FLAG_ADVERTISE);
     options.log = cmd_log_line;
     options.log_user = &task->log;
@@ -294,14 +301,55 @@ static int open_code(int rv)
                : CMD_USAGE;
 }
 
+static void name_task(struct task *task, int which)
+{
+    mu__task_name(task->names[which], sizeof task->names[which], task->spec.type,
+                  task->spec.index);
+    atomic_store(&task->name, task->names[which]);
+    atomic_store(&task->drains, strcmp(task->spec.type, "worker") == 0);
+}
+
+/* What its resolver has found out is this task's from now on, before any plugin. */
+static int become_found(struct task *task, const mu_node *node, mu_error *error)
+{
+    struct cmd_spec *spec = &task->spec;
+
+    if (spec->resolver == NULL)
+        return 0;
+    spec->cluster = mu_cluster_copy(node->cluster);
+    if (spec->cluster == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    memcpy(spec->type, node->member.type, sizeof spec->type);
+    spec->index = node->offer_own.index;
+    name_task(task, 1);
+    if (node->visible_devices[0] == '\0')
+        return 0;
+    cmd_log_say(&task->log, MU_LOG_INFO, task->name, "CUDA_VISIBLE_DEVICES is %s",
+                node->visible_devices);
+    return setenv("CUDA_VISIBLE_DEVICES", node->visible_devices, 1) == 0
+               ? 0
+               : mu_error_set(error, -MU_ENOMEM, "out of memory");
+}
+
 static int open_node(struct task *task, mu_error *error)
 {
     const mu_node_options options = options_of(task);
     mu_node *node;
-    int rv = mu_node_open(&options, error, &node);
+    int rv;
 
+    atomic_store(&task->finds, task->spec.resolver != NULL);
+    rv = mu_node_open(&options, error, &node);
+    atomic_store(&task->finds, false);
+    if (rv == -MU_ENOTFOUND && task->spec.resolver != NULL &&
+        !cmd_resolver_is_asked(task->options))
+        rv = cmd_spec_none(error);
     if (rv != 0)
         return open_code(rv);
+    rv = become_found(task, node, error);
+    if (rv != 0) {
+        (void)mu_node_close(node, 0, NULL);
+        return CMD_FAILED;
+    }
     task->opened_ms = now_ms();
     show_node(task, node);
     return CMD_FINE;
@@ -481,14 +529,6 @@ static int check_waiting(const struct cmd_options *options, mu_error *error)
     return 0;
 }
 
-static void name_task(struct task *task, int which)
-{
-    mu__task_name(task->names[which], sizeof task->names[which], task->spec.type,
-                  task->spec.index);
-    atomic_store(&task->name, task->names[which]);
-    atomic_store(&task->drains, strcmp(task->spec.type, "worker") == 0);
-}
-
 static int become_told(struct task *task, mu_error *error)
 {
     task->spec.cluster = mu_cluster_copy(task->offered.cluster);
@@ -553,7 +593,8 @@ static int run_node(struct task *task)
     mu_error error;
     int code;
 
-    name_task(task, 0);
+    if (task->spec.type[0] != '\0')
+        name_task(task, 0);
     if (watch_signals(task, &error) != 0) {
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
         return CMD_FAILED;
@@ -561,6 +602,17 @@ static int run_node(struct task *task)
     code = open_and_work(task);
     unwatch_signals(task);
     return code;
+}
+
+/* The accelerators that a launcher's node has are split among its tasks: before anything
+ * looks for them. */
+static int set_devices(const struct cmd_spec *spec, mu_error *error)
+{
+    const char *devices = spec->found.visible_devices;
+
+    if (devices[0] == '\0' || setenv("CUDA_VISIBLE_DEVICES", devices, 1) == 0)
+        return 0;
+    return mu_error_set(error, -MU_ENOMEM, "CUDA_VISIBLE_DEVICES: out of memory");
 }
 
 int cmd_node(struct cmd_options *options)
@@ -586,6 +638,8 @@ int cmd_node(struct cmd_options *options)
     (void)snprintf(task.spec.type, sizeof task.spec.type, "%s", MU__LINK_UNKNOWN);
     rv = waits(&task) ? check_waiting(options, &error)
                       : cmd_spec_read(options, &error, &task.spec);
+    if (rv == 0)
+        rv = set_devices(&task.spec, &error);
     if (rv != 0)
         cmd_log_say(&task.log, MU_LOG_ERROR, task.name, "%s", error.message);
     else

@@ -52,8 +52,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_RESOLVER_SET] = {
         .name = "resolver-set", .variable = "MUSTER_RESOLVER_SET", .kind = CMD_LIST,
         .verbs = FINDERS, .word = "SETTING=VALUE",
-        .help = "a setting of the resolver, \"port=8888\"; NAME.SETTING=VALUE where there "
-                "are several, or auto; may be repeated",
+        .help = "a setting of the resolver, \"port=8888\"; NAME.SETTING=VALUE where "
+                "there are several, or auto; may be repeated",
     },
     [CMD_FLAG_RESOLVE_MS] = {
         .name = "resolve-ms", .option = OPTION(RESOLVE_MS), .kind = CMD_NUMBER,

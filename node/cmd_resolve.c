@@ -3,7 +3,6 @@
 
 #include "node/cmd.h"
 #include "node/cmd_resolver.h"
-#include "node/cmd_spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,31 +25,22 @@ static int read_flags(struct resolve *resolve, mu_error *error)
 }
 
 /* A task that the flags say wins over that of the source. */
-static int apply_task(struct resolve *resolve, mu_error *error)
+static void apply_task(struct resolve *resolve)
 {
-    struct cmd_spec spec = {0};
-    int rv = cmd_spec_task(resolve->options, error, &spec);
-
-    if (rv != 0 || spec.type[0] == '\0')
-        return rv;
-    resolve->found.task_index = spec.index;
-    memcpy(resolve->found.task_type, spec.type, sizeof resolve->found.task_type);
-    return 0;
+    if (resolve->flags.type[0] == '\0')
+        return;
+    resolve->found.task_index = resolve->flags.index;
+    memcpy(resolve->found.task_type, resolve->flags.type,
+           sizeof resolve->found.task_type);
 }
 
-static int find(struct resolve *resolve, mu_error *error)
+int resolve_find(struct resolve *resolve, mu_error *ret_error)
 {
-    mu_resolution found;
-    int rv;
+    int rv = mu_resolver_resolve(resolve->resolver, cmd_resolver_limit(resolve->options),
+                                 ret_error, &resolve->found);
 
-    mu_resolution_init(&found);
-    rv = mu_resolver_resolve(resolve->resolver, cmd_resolver_limit(resolve->options),
-                             error, &found);
-    if (rv == 0) {
-        mu_cluster_free(resolve->found.cluster);
-        resolve->found = found;
-        rv = apply_task(resolve, error);
-    }
+    if (rv == 0)
+        apply_task(resolve);
     return rv;
 }
 
@@ -71,9 +61,10 @@ static int resolve_all(struct resolve *resolve, mu_error *error)
         return read_flags(resolve, error) != 0       ? CMD_USAGE
                : print_found(resolve) != 0 ? CMD_FAILED
                                            : CMD_FINE;
-    if (cmd_resolver_open(resolve->options, error, &resolve->resolver) != 0)
+    if (cmd_spec_task(resolve->options, error, &resolve->flags) != 0 ||
+        cmd_resolver_open(resolve->options, error, &resolve->resolver) != 0)
         return CMD_USAGE;
-    rv = find(resolve, error);
+    rv = resolve_find(resolve, error);
     if (explains)
         resolve->tried = mu_resolver_explain(resolve->resolver);
     if (rv != 0) {

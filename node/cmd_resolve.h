@@ -2,7 +2,7 @@
 #ifndef MU_NODE_CMD_RESOLVE_H
 #define MU_NODE_CMD_RESOLVE_H
 
-#include "node/cmd_options.h"
+#include "node/cmd_spec.h"
 
 #include "muster/resolver.h"
 
@@ -11,9 +11,14 @@ enum { RESOLVE_TEXT, RESOLVE_JSON, RESOLVE_TF_CONFIG };
 struct resolve {
     const struct cmd_options *options;
     mu_resolver *resolver;      /* NULL: the flags say all */
+    struct cmd_spec flags;      /* the task that flags say; type "": none */
     mu_resolution found;
     mu_value *tried;            /* NULL: not asked for */
 };
+
+/* Ask the resolver; on success `found` is written, and its cluster the caller's to
+ * free. */
+int resolve_find(struct resolve *resolve, mu_error *ret_error);
 
 /* What was found; with `error`, that nothing was, and what was tried. Returns 0, or
  * -MU_ENOMEM. */

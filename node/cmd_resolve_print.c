@@ -150,8 +150,9 @@ int resolve_print(const struct resolve *resolve)
     map = found_json(&resolve->found);
     if (resolve->tried != NULL)
         (void)cJSON_AddItemToObject(map, "tried", cmd_json_value(resolve->tried));
-    return cmd_number(resolve->options, CMD_FLAG_RESOLVE_WATCH) == 1 ? cmd_json_line(map)
-                                                                     : cmd_json_print(map);
+    if (cmd_number(resolve->options, CMD_FLAG_RESOLVE_WATCH) == 1)
+        return cmd_json_line(map);
+    return cmd_json_print(map);
 }
 
 /* Standard output is TF_CONFIG's value alone, or nothing. */

@@ -4,7 +4,6 @@
 
 #include "node/cmd.h"
 #include "node/cmd_json.h"
-#include "node/cmd_resolver.h"
 #include "resolver/resolver.h"
 
 #include <stdio.h>
@@ -107,8 +106,7 @@ int resolve_watch(struct resolve *resolve)
 
         pause_for(step_ms == 0 ? USUAL_MS : step_ms);
         mu_resolution_init(&resolve->found);
-        if (mu_resolver_resolve(resolve->resolver, cmd_resolver_limit(resolve->options),
-                                &error, &resolve->found) != 0) {
+        if (resolve_find(resolve, &error) != 0) {
             say_once(&error, said, sizeof said);
             resolve->found = before;
             continue;

@@ -238,7 +238,8 @@ static int check(const struct cmd_options *options, const struct cmd_spec *spec,
         return mu_error_set(error, -MU_EINVALID,
                             "there is no task: expected --task, or TF_CONFIG (or another "
                             "resolver) with a task");
-    if (cmd_text(options, CMD_FLAG_BIND) != NULL &&
+    if ((cmd_text(options, CMD_FLAG_BIND) != NULL ||
+         spec->found.bind_address[0] != '\0') &&
         mu__cluster_may_join(spec->cluster, spec->type, spec->index))
         return 0;
     rv = mu_cluster_validate(spec->cluster, spec->type, spec->index, &inner);
@@ -340,6 +341,23 @@ int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
     return rv;
 }
 
+/* The node asks the resolver itself: it has something to tell, and goes on asking. */
+static int leave_to_node(const struct cmd_options *options, mu_error *error,
+                         struct cmd_spec *ret_spec)
+{
+    struct cmd_spec spec = {0};
+    int rv = cmd_spec_task(options, error, &spec);
+
+    if (rv == 0)
+        rv = cmd_resolver_open(options, error, &spec.resolver);
+    if (rv != 0)
+        return rv;
+    if (spec.type[0] == '\0' && cmd_mode(options) == MU_MODE_STANDALONE)
+        (void)snprintf(spec.type, sizeof spec.type, "client");
+    *ret_spec = spec;
+    return 0;
+}
+
 int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec)
 {
@@ -348,6 +366,8 @@ int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
 
     if (cmd_mode(options) == MU_MODE_LOCAL)
         return read_local(ret_error, ret_spec);
+    if (cmd_text(options, CMD_FLAG_CLUSTER) == NULL && tf_config(options) == NULL)
+        return leave_to_node(options, ret_error, ret_spec);
     rv = cmd_spec_find(options, ret_error, &spec);
     if (rv != 0)
         return rv;

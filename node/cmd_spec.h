@@ -54,8 +54,10 @@ int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
 /* --mode, as one of enum mu_mode. */
 int cmd_mode(const struct cmd_options *options);
 
-/* Cluster and task of a node; the caller frees spec->cluster. In local mode they are a
- * cluster of nobody else, in standalone mode the task is a client unless it is said. */
+/* Cluster and task of a node, which fit each other, or the resolver by which the node is
+ * to find them out, and the task as far as flags say it; the caller calls cmd_spec_done.
+ * In local mode they are a cluster of nobody else, in standalone mode the task is a
+ * client unless it is said. */
 int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec);
 

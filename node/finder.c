@@ -36,6 +36,7 @@ struct mu__finder {
     bool has_told;
     bool is_known;          /* the cluster is */
     bool has_failed;
+    bool is_telling;        /* what is under way is an announcement */
     bool has_watch;
     uint64_t began_ms;
     uint64_t tell_ms;       /* when to tell again; 0: not */
@@ -280,6 +281,7 @@ static void on_told(void *owner, struct mu__resolved *resolved)
     struct mu__finder *finder = owner;
 
     finder->resolving = NULL;
+    finder->is_telling = false;
     if (resolved->code == 0) {
         forget_trouble(finder, OF_TELLING);
         finder->announcement.index = resolved->task_index;
@@ -289,7 +291,7 @@ static void on_told(void *owner, struct mu__resolved *resolved)
     } else if (finder->has_told && (finder->is_known || is_passing(resolved->code))) {
         say_trouble(finder, OF_TELLING, &resolved->error);
         finder->tell_ms = now_ms(finder) + AGAIN_MS;
-    } else {
+    } else if (!finder->closing) {
         fail(finder, &resolved->error);
     }
     next(finder);
@@ -364,6 +366,7 @@ static void look(struct mu__finder *finder)
 {
     int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
 
+    finder->is_telling = false;
     if (!finder->is_known && finder->tells) {
         int64_t slice_ms = (int64_t)(finder->tell_ms - now_ms(finder));
 
@@ -403,6 +406,7 @@ static void next(struct mu__finder *finder)
         return;
     if (finder->tells && finder->tell_ms != 0) {
         if (finder->tell_ms <= now + (finder->is_known ? 0 : HURRY_MS)) {
+            finder->is_telling = true;
             start(finder, MU__RESOLVING_ANNOUNCE,
                   finder->is_known ? 0 : left_ms(finder), on_told);
             return;
@@ -495,6 +499,17 @@ bool mu__finder_has_told(const struct mu__finder *finder)
     return finder->has_told;
 }
 
+static void on_told_too_long(uv_timer_t *timer)
+{
+    struct mu__finder *finder = timer->data;
+
+    mu__resolving_cancel(finder->resolving);
+    finder->resolving = NULL;
+    next(finder);
+}
+
+/* An announcement that is under way comes to its end first: what it writes last would
+ * stay behind what is taken back. */
 void mu__finder_close(struct mu__finder *finder, bool withdraws, int64_t limit_ms,
                       void (*closed)(void *arg), void *arg)
 {
@@ -504,6 +519,10 @@ void mu__finder_close(struct mu__finder *finder, bool withdraws, int64_t limit_m
     finder->withdraw_ms = limit_ms;
     finder->closed = closed;
     finder->closed_arg = arg;
+    if (finder->resolving != NULL && finder->is_telling && withdraws) {
+        (void)uv_timer_start(&finder->timer, on_told_too_long, (uint64_t)limit_ms, 0);
+        return;
+    }
     mu__resolving_cancel(finder->resolving);
     finder->resolving = NULL;
     wait_until(finder, now_ms(finder));

@@ -192,6 +192,8 @@ static int take(struct search *search, mu_node_options *options, mu_error *ret_e
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
     (void)snprintf(found->bind_address, sizeof found->bind_address, "%s",
                    resolution->bind_address);
+    (void)snprintf(found->visible_devices, sizeof found->visible_devices, "%s",
+                   resolution->visible_devices);
     if (options->bind_address == NULL && found->bind_address[0] != '\0')
         options->bind_address = found->bind_address;
     if (found->address[0] != '\0')

@@ -13,6 +13,7 @@ struct mu__found {
     char type[16];
     int index;
     char bind_address[288];         /* the source's; "": it does not say */
+    char visible_devices[512];      /* the source's; "": it does not say */
     struct mu__listening listening; /* fd -1: the node opens its own */
     char address[MU__OWN_ADDRESS_BYTES];    /* that was told; "": none */
     char incarnation[40];

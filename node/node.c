@@ -602,6 +602,8 @@ static int open_found(const mu_node_options *options, const struct mu__node_extr
     node = node_new(options);
     if (node == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a node");
+    (void)snprintf(node->visible_devices, sizeof node->visible_devices, "%s",
+                   found->visible_devices);
     rv = mu__hosting_init(&node->hosting, options, ret_error);
     if (rv == 0)
         rv = options->loop != NULL

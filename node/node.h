@@ -108,6 +108,7 @@ struct mu_node {
     bool finder_stops;
     char refused_change[512];       /* of the cluster, that was logged */
     char address[280];
+    char visible_devices[512];      /* for this process, by its resolver; "": not said */
     atomic_uint refs;               /* holds of the memory, see mu__node_ref: every remote
                                        value is one, so it is apart from what is read */
 };

@@ -13,9 +13,7 @@ static unsigned rank_of(const uv_interface_address_t *interface)
     if (interface->is_internal)
         return is_v6 ? 1 : 2;
     if (is_v6)
-        return v6->sin6_addr.s6_addr[0] == 0xfe && (v6->sin6_addr.s6_addr[1] & 0xc0) == 0x80
-                   ? 0
-                   : 3;
+        return IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ? 0 : 3;
     return 4;
 }
 

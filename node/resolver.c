@@ -73,6 +73,7 @@ struct call_loop {
     uv_timer_t closing;
     bool closed;            /* the asker */
     bool late;              /* CLOSING_MS have passed */
+    const struct mu__resolving_config *asked;
     struct mu__resolved resolved;
 };
 
@@ -152,26 +153,29 @@ static void on_resolved(void *owner, struct mu__resolved *resolved)
     uv_stop(&l->loop);
 }
 
-static int run_in(struct call_loop *l, mu_resolver *resolver, int64_t limit_ms,
-                  mu_error *ret_error, mu_resolution *ret_resolution)
+static void on_line(void *owner, const char *line)
 {
-    const struct mu__resolving_config config = {
-        .loop = &l->loop,
-        .asker = mu__asker_uv_asker(l->asker),
-        .resolver = resolver,
-        .what = MU__RESOLVING_RESOLVE,
-        .limit_ms = limit_ms,
-        .done = on_resolved,
-        .owner = l,
-    };
+    const struct call_loop *l = owner;
+
+    l->asked->progress(l->asked->owner, line);
+}
+
+static int run_in(struct call_loop *l, const struct mu__resolving_config *asked,
+                  mu_error *ret_error)
+{
+    struct mu__resolving_config config = *asked;
     struct mu__resolving *resolving;
 
+    l->asked = asked;
+    config.loop = &l->loop;
+    config.asker = mu__asker_uv_asker(l->asker);
+    config.done = on_resolved;
+    config.progress = asked->progress == NULL ? NULL : on_line;
+    config.owner = l;
     if (mu__resolving_start(&config, &resolving) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     (void)uv_run(&l->loop, UV_RUN_DEFAULT);
-    if (l->resolved.code == 0)
-        *ret_resolution = l->resolved.resolution;
-    else if (ret_error != NULL)
+    if (l->resolved.code != 0 && ret_error != NULL)
         *ret_error = l->resolved.error;
     return l->resolved.code;
 }
@@ -203,24 +207,42 @@ static void unblock_pipe(const sigset_t *before, bool was_pending)
     (void)pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-int mu_resolver_resolve(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_error,
-                        mu_resolution *ret_resolution)
+int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_error,
+                       struct mu__resolved *ret_resolved)
 {
     struct call_loop *l = NULL;
     bool was_pending;
     sigset_t before;
+    int rv = loop_begin(&l, ret_error);
+
+    if (rv != 0)
+        return rv;
+    block_pipe(&before, &was_pending);
+    rv = run_in(l, config, ret_error);
+    if (rv == 0)
+        *ret_resolved = l->resolved;
+    loop_end(l);
+    unblock_pipe(&before, was_pending);
+    return rv;
+}
+
+int mu_resolver_resolve(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_error,
+                        mu_resolution *ret_resolution)
+{
+    const struct mu__resolving_config config = {
+        .resolver = resolver,
+        .what = MU__RESOLVING_RESOLVE,
+        .limit_ms = limit_ms,
+    };
+    struct mu__resolved resolved;
     int rv;
 
     if (resolver == NULL || ret_resolution == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected a resolver and room for what it finds, got NULL");
-    rv = loop_begin(&l, ret_error);
-    if (rv != 0)
-        return rv;
-    block_pipe(&before, &was_pending);
-    rv = run_in(l, resolver, limit_ms, ret_error, ret_resolution);
-    loop_end(l);
-    unblock_pipe(&before, was_pending);
+    rv = mu__resolving_call(&config, ret_error, &resolved);
+    if (rv == 0)
+        *ret_resolution = resolved.resolution;
     return rv;
 }
 

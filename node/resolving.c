@@ -40,6 +40,8 @@ static int run_once(void *owner, struct mu__notes *notes, mu_error *ret_error)
     mu_resolver *resolver = r->config.resolver;
     int64_t left_ms = mu__evaluation_left_ms(r->evaluation);
 
+    if (r->config.run != NULL)
+        return r->config.run(r->config.run_owner, notes, ret_error);
     switch (r->config.what) {
     case MU__RESOLVING_RESOLVE:
         return mu__resolver_run(resolver, notes, left_ms, ret_error,
@@ -61,7 +63,7 @@ static void on_progress(void *owner, const char *line)
 
     if (r->config.progress != NULL)
         r->config.progress(r->config.owner, line);
-    else
+    else if (r->config.resolver != NULL)
         mu__resolver_progress(r->config.resolver, line);
 }
 
@@ -108,7 +110,8 @@ static void finish(struct mu__resolving *r, int rv)
     struct mu__resolved resolved = r->resolved;
 
     resolved.code = rv;
-    if (notes != NULL && r->config.what == MU__RESOLVING_RESOLVE) {
+    if (notes != NULL && r->config.what == MU__RESOLVING_RESOLVE &&
+        r->config.resolver != NULL) {
         mu__resolver_keep_explained(
             r->config.resolver, mu__resolver_explained(r->config.resolver, notes));
         resolved.watched_path = mu__resolver_watched_path(r->config.resolver, notes);
@@ -194,7 +197,7 @@ int mu__resolving_start(const struct mu__resolving_config *config,
     r->timer.data = r;
     (void)uv_timer_init(config->loop, &r->timer);
     if (!copy_announcement(config->announcement, &r->announcement) ||
-        offer_own(config->resolver) != 0 ||
+        (config->resolver != NULL && offer_own(config->resolver) != 0) ||
         mu__evaluation_new(&evaluation, &r->evaluation) != 0) {
         uv_close((uv_handle_t *)&r->timer, on_closed);
         return -MU_ENOMEM;

@@ -36,6 +36,11 @@ struct mu__resolving_config {
     uv_loop_t *loop;
     struct mu__asker *asker;    /* in the same loop: mu__asker_uv_asker() */
     mu_resolver *resolver;      /* borrowed; one evaluation at a time */
+
+    /* In place of a resolver (which is NULL then): what is run, as
+       mu__evaluation_config has it; `what` is RESOLVE. */
+    int (*run)(void *run_owner, struct mu__notes *notes, mu_error *ret_error);
+    void *run_owner;
     enum mu__resolving_what what;
     const mu_announcement *announcement;    /* copied; of ANNOUNCE and WITHDRAW */
     int64_t limit_ms;           /* as of mu_resolver_resolve */
@@ -55,6 +60,11 @@ struct mu__resolving;
 /* -MU_ENOMEM. */
 int mu__resolving_start(const struct mu__resolving_config *config,
                         struct mu__resolving **ret_resolving);
+
+/* The same on the calling thread, in a loop of its own, until it is done. Of `config`,
+ * loop, asker and done are not looked at. */
+int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_error,
+                       struct mu__resolved *ret_resolved);
 
 /* Nobody wants to know any more: nothing is called. Its memory goes with the loop's next
  * rounds, so the loop has to be run until it has no handles of it. NULL is fine. */

@@ -105,7 +105,8 @@ static int join(struct mu__notes *notes, const struct mu__settings *settings,
                    is_v6 ? "]" : "", port);
     return mu__ranks_meet(notes, main_address, address, has_jobs ? &jobs : NULL,
                           batch->nodes, rank_of(batch),
-                          mu__setting(notes, settings, BIND_ADDRESS), ret_error, resolution);
+                          mu__setting(notes, settings, BIND_ADDRESS), ret_error,
+                          resolution);
 }
 
 static int resolve(struct mu__notes *notes, const struct mu__settings *settings,

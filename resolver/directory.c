@@ -262,14 +262,13 @@ static int choose_index(const struct look *look, const char *names, const char *
                         type);
 }
 
-static int find_index(const struct look *look, const mu_announcement *announcement,
-                      int *ret_index)
+static int find_index(const struct look *look, const mu_resolution *task, int *ret_index)
 {
     const struct mu__answer *names;
     int rv;
 
-    if (announcement->index >= 0) {
-        *ret_index = announcement->index;
+    if (task->task_index >= 0) {
+        *ret_index = task->task_index;
         return 0;
     }
     names = ask_names(look, 0);
@@ -277,7 +276,7 @@ static int find_index(const struct look *look, const mu_announcement *announceme
         return MU__LATER;
     rv = mu__answer_check(names, "directory", look->error);
     return rv != 0 ? rv
-                   : choose_index(look, names->data, announcement->type, ret_index);
+                   : choose_index(look, names->data, task->task_type, ret_index);
 }
 
 /* A file of somebody else's is in the place. One that is written anew while we look is
@@ -331,17 +330,15 @@ static int write_place(const struct look *look, const char *path,
     return mu__answer_check(answer, look->source, look->error);
 }
 
-static int take(const struct look *look, const mu_announcement *announcement, int index,
-                struct own *own, long ttl_s)
+static int take(const struct look *look, const mu_announcement *announcement,
+                const char *name, struct own *own, long ttl_s)
 {
     char path[SOURCE_BYTES];
     struct mu__entry entry = {.until_s = 0};
     const struct mu__answer *answer;
-    char name[32];
     bool is_there;
     int rv = 0;
 
-    (void)snprintf(name, sizeof name, "%s-%d", announcement->type, index);
     file_path(look, name, strlen(name), path);
     answer = ask_file(look, name, strlen(name));
     if (answer == NULL)
@@ -363,6 +360,8 @@ static int announce(struct mu__notes *notes, const struct mu__settings *settings
 {
     struct own *state = own_of(own);
     struct look look;
+    mu_resolution task;
+    char name[32];
     long ttl_s = 0;
     int index = 0;
     int rv = begin(notes, settings, ret_error, &look);
@@ -372,9 +371,14 @@ static int announce(struct mu__notes *notes, const struct mu__settings *settings
     if (rv == 0)
         rv = mu__setting_number(notes, settings, TTL, ret_error, &ttl_s);
     if (rv == 0)
-        rv = find_index(&look, announcement, &index);
+        rv = mu__task_announced(notes, settings, TASK_TYPE, announcement, ret_error,
+                                &task);
     if (rv == 0)
-        rv = take(&look, announcement, index, state, ttl_s);
+        rv = find_index(&look, &task, &index);
+    if (rv != 0)
+        return rv;
+    (void)snprintf(name, sizeof name, "%s-%d", task.task_type, index);
+    rv = take(&look, announcement, name, state, ttl_s);
     if (rv != 0)
         return rv;
     state->taken = true;
@@ -392,12 +396,16 @@ static int withdraw(struct mu__notes *notes, const struct mu__settings *settings
     const struct mu__answer *answer;
     struct mu__entry entry;
     struct look look;
+    mu_resolution task;
     char name[32];
     int rv = begin(notes, settings, ret_error, &look);
 
     if (rv != 0 || *own == NULL || !((struct own *)*own)->taken)
         return rv;
-    (void)snprintf(name, sizeof name, "%s-%d", announcement->type, announcement->index);
+    rv = mu__task_announced(notes, settings, TASK_TYPE, announcement, ret_error, &task);
+    if (rv != 0)
+        return rv;
+    (void)snprintf(name, sizeof name, "%s-%d", task.task_type, task.task_index);
     file_path(&look, name, strlen(name), path);
     answer = ask_file(&look, name, strlen(name));
     if (answer == NULL)

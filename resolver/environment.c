@@ -70,9 +70,10 @@ static int detect(struct mu__notes *notes, const struct mu__settings *settings,
     for (unsigned i = 0; i < FAMILIES; i++)
         if (has_family(notes, i))
             return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                       "none of these is set: MUSTER_HOSTS, MUSTER_COORDINATOR_ADDRESS, "
-                       "JAX_COORDINATOR_ADDRESS with JAX_PROCESS_ID, MASTER_ADDR with RANK");
+    (void)mu_error_set(
+        ret_why, -MU_ENOTFOUND,
+        "none of these is set: MUSTER_HOSTS, MUSTER_COORDINATOR_ADDRESS, "
+        "JAX_COORDINATOR_ADDRESS with JAX_PROCESS_ID, MASTER_ADDR with RANK");
     return 0;
 }
 
@@ -114,7 +115,8 @@ static int add_hosts(struct mu__notes *notes, const struct mu__settings *setting
         rv = mu__rank_own(notes, rank, "", (unsigned)hosts->count, "MUSTER_HOSTS",
                           ret_error, &ranks.rank);
     if (rv == 0)
-        rv = mu__rank_jobs(notes, settings, JOBS, (unsigned)hosts->count, ret_error, &jobs);
+        rv = mu__rank_jobs(notes, settings, JOBS, (unsigned)hosts->count, ret_error,
+                           &jobs);
     if (rv == 0)
         rv = mu__layout_listed(hosts, hosts, "MUSTER_HOSTS", ret_error, &layout);
     if (rv == 0)
@@ -134,7 +136,8 @@ static int resolve_hosts(struct mu__notes *notes, const struct mu__settings *set
     int rv = mu__host_list_parse(text, strlen(text), "MUSTER_HOSTS", ret_error, &hosts);
 
     if (rv == 0 && hosts.count == 0)
-        rv = mu_error_set(ret_error, -MU_EINVALID, "MUSTER_HOSTS: expected a host at least");
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "MUSTER_HOSTS: expected a host at least");
     if (rv == 0)
         rv = add_hosts(notes, settings, &hosts, ret_error, resolution);
     if (rv == 0 && bind != NULL)
@@ -168,14 +171,14 @@ static int find_address(struct mu__notes *notes, const struct family *family,
     rv = mu__rank_number(notes, family->port, ", and the address has no port", 1, 65535,
                          ret_error, &port);
     if (rv == 0)
-        (void)snprintf(out, size, "%s%s%s:%u", is_v6 ? "[" : "", address, is_v6 ? "]" : "",
-                       port);
+        (void)snprintf(out, size, "%s%s%s:%u", is_v6 ? "[" : "", address,
+                       is_v6 ? "]" : "", port);
     return rv;
 }
 
 /* Numbers with commas between, "all" for those that are visible anyway. */
-static int take_devices(struct mu__notes *notes, const char *variable, mu_error *ret_error,
-                        mu_resolution *resolution)
+static int take_devices(struct mu__notes *notes, const char *variable,
+                        mu_error *ret_error, mu_resolution *resolution)
 {
     const char *text = variable == NULL ? NULL : mu__ask_variable(notes, variable);
     char shown[MU__QUOTE_BYTES];

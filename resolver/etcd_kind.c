@@ -320,6 +320,7 @@ struct own {
 /* One announcement under way. */
 struct place {
     const mu_announcement *announcement;
+    mu_resolution task;         /* who that is */
     uint64_t lease;
     long ttl_s;
     struct own *own;
@@ -342,7 +343,7 @@ static void write_key(const struct talk *talk, struct place *place, int index)
 {
     place->index = index;
     (void)snprintf(place->key, sizeof place->key, "%s%s/%d", talk->folder,
-                   place->announcement->type, index);
+                   place->task.task_type, index);
 }
 
 /* Keep the lease; *ret_kept is false when there is none any more. */
@@ -500,7 +501,7 @@ static int take_given(const struct talk *talk, struct place *place)
     bool taken = false;
     int rv;
 
-    write_key(talk, place, place->announcement->index);
+    write_key(talk, place, place->task.task_index);
     rv = try_place(talk, place, &taken, &lease, &entry);
     return rv != 0 || taken ? rv : refuse(talk, place, lease, &entry);
 }
@@ -508,7 +509,7 @@ static int take_given(const struct talk *talk, struct place *place)
 /* The first index that nobody has. */
 static int take_free(const struct talk *talk, struct place *place)
 {
-    const char *type = place->announcement->type;
+    const char *type = place->task.task_type;
     unsigned count = mu__expected_count(&talk->shape, type);
     mu_resolution there;
     unsigned choices = 0;
@@ -544,7 +545,10 @@ static int announce(struct mu__notes *notes, const struct mu__settings *settings
                     const mu_announcement *announcement, mu_error *ret_error, void **own,
                     int *ret_index, uint32_t *ret_again_ms)
 {
-    struct place place = {announcement, .lease = lease_of(announcement->incarnation)};
+    struct place place = {
+        .announcement = announcement,
+        .lease = lease_of(announcement->incarnation),
+    };
     struct talk talk;
     bool kept = false;
     int rv = begin(notes, settings, ret_error, &talk);
@@ -557,12 +561,15 @@ static int announce(struct mu__notes *notes, const struct mu__settings *settings
     if (rv == 0)
         rv = mu__setting_number(notes, settings, TTL, ret_error, &place.ttl_s);
     if (rv == 0)
+        rv = mu__task_announced(notes, settings, TASK_TYPE, announcement, ret_error,
+                                &place.task);
+    if (rv == 0)
         rv = keep(&talk, &place, &kept);
     if (rv == 0 && !kept)
         rv = grant(&talk, &place);
     if (rv == 0)
-        rv = announcement->index >= 0 ? take_given(&talk, &place)
-                                      : take_free(&talk, &place);
+        rv = place.task.task_index >= 0 ? take_given(&talk, &place)
+                                        : take_free(&talk, &place);
     if (rv != 0)
         return rv;
     place.own->taken = true;

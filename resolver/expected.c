@@ -64,8 +64,9 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
     if (missing.count > 0)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: %u of %u tasks %s not there yet: %s%s", source,
-                            missing.count, missing.tasks, missing.count == 1 ? "is" : "are",
-                            missing.words, missing.count > NAMED_MAX ? ", ..." : "");
+                            missing.count, missing.tasks,
+                            missing.count == 1 ? "is" : "are", missing.words,
+                            missing.count > NAMED_MAX ? ", ..." : "");
     if (mu_cluster_is_empty(cluster))
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: no task is there yet", source);
@@ -94,4 +95,30 @@ int mu__task_setting(struct mu__notes *notes, const struct mu__settings *setting
                    mu__task_type_name(type));
     ret_resolution->task_index = (int)index;
     return 0;
+}
+
+int mu__task_announced(struct mu__notes *notes, const struct mu__settings *settings,
+                       unsigned type_number, const mu_announcement *announcement,
+                       mu_error *ret_error, mu_resolution *ret_task)
+{
+    int rv;
+
+    mu_resolution_init(ret_task);
+    if (announcement->type[0] != '\0') {
+        (void)snprintf(ret_task->task_type, sizeof ret_task->task_type, "%s",
+                       announcement->type);
+        ret_task->task_index = announcement->index;
+        return 0;
+    }
+    rv = mu__task_setting(notes, settings, type_number, ret_error, ret_task);
+    if (rv != 0)
+        return rv;
+    if (announcement->index >= 0)
+        ret_task->task_index = announcement->index;
+    return ret_task->task_type[0] != '\0'
+               ? 0
+               : mu_error_set(ret_error, -MU_EINVALID,
+                              "%s: nobody says which task this process is; expected "
+                              "setting task_type (variable MUSTER_TYPE)",
+                              settings->resolver);
 }

@@ -21,11 +21,11 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
 
 /* Settings by which sources that know addresses alone learn which task this process is:
  * they stand in a table in this order. */
-#define MU__TASK_SETTINGS(type_number, index_number)                                      \
-    [type_number] = {.name = "task_type", .variable = "MUSTER_TYPE",                 \
-                     .help = "which task this process is: its type"},                    \
-    [index_number] = {.name = "task_index", .form = MU__SETTING_NUMBER,                   \
-                      .variable = "MUSTER_INDEX", .high = MU_CLUSTER_INDEX_MAX,      \
+#define MU__TASK_SETTINGS(type_number, index_number)                                    \
+    [type_number] = {.name = "task_type", .variable = "MUSTER_TYPE",                    \
+                     .help = "which task this process is: its type"},                   \
+    [index_number] = {.name = "task_index", .form = MU__SETTING_NUMBER,                 \
+                      .variable = "MUSTER_INDEX", .high = MU_CLUSTER_INDEX_MAX,         \
                       .help = "and its index"}
 
 /* Fill in type and index from them, where they say something. -MU_EINVALID: no such
@@ -33,5 +33,11 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
 int mu__task_setting(struct mu__notes *notes, const struct mu__settings *settings,
                      unsigned type_number, mu_error *ret_error,
                      mu_resolution *ret_resolution);
+
+/* Who announces itself: what the announcement says, and where it says nothing (type "",
+ * index -1) what these settings say. -MU_EINVALID when nobody says the type. */
+int mu__task_announced(struct mu__notes *notes, const struct mu__settings *settings,
+                       unsigned type_number, const mu_announcement *announcement,
+                       mu_error *ret_error, mu_resolution *ret_task);
 
 #endif

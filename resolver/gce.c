@@ -1,4 +1,4 @@
-/* The resolver gce: the running instances of an instance group of Google's Compute Engine.
+/* The resolver gce: the running instances of an instance group of Google Compute Engine.
  *
  * The group tells the names of its instances, 500 in a page. Their addresses come from
  * the zone's list of instances, filtered by name, some hundred names in a request and all
@@ -103,8 +103,8 @@ static void init_google(struct mu__notes *notes, const struct mu__settings *sett
     };
 }
 
-/* The group that made this machine says so: "projects/123/zones/z/instanceGroupManagers/g";
- * its group has the manager's name. */
+/* Who made this machine is told: "projects/1/zones/z/instanceGroupManagers/g"; its group
+ * has the same name. */
 static int group_of_machine(struct place *place, mu_error *ret_error,
                             const char **ret_group)
 {
@@ -168,8 +168,8 @@ static int find_place(struct mu__notes *notes, const struct mu__settings *settin
                                     ret_error, place->project);
     if (results[1] != 0 && results[1] != MU__LATER)
         return results[1];
-    results[2] = mu__google_zone(&place->google, text_of(place, settings, ZONE), ret_error,
-                                 place->zone);
+    results[2] = mu__google_zone(&place->google, text_of(place, settings, ZONE),
+                                 ret_error, place->zone);
     if (results[2] != 0 && results[2] != MU__LATER)
         return results[2];
     results[3] = find_group(place, settings, ret_error);
@@ -549,7 +549,7 @@ static int fill(const struct place *place, const struct mu__settings *settings,
     return 0;
 }
 
-/* This machine's place in the group; 0, as everywhere in TensorFlow, where it has none. */
+/* This machine's place in the group; 0, as in TensorFlow, where it has none. */
 static int own_index(const struct place *place, const struct instances *all,
                      mu_error *ret_error, int *ret_index)
 {

@@ -36,7 +36,8 @@ static int take_token(const char *source, const char *text, mu_error *ret_error,
 
     text += strspn(text, " \t\r\n");
     size = strcspn(text, " \t\r\n");
-    if (size == 0 || size > TOKEN_BYTES_MAX || text[size + strspn(text + size, " \t\r\n")])
+    if (size == 0 || size > TOKEN_BYTES_MAX ||
+        text[size + strspn(text + size, " \t\r\n")] != '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: expected a token: one word of at most %d bytes", source,
                             TOKEN_BYTES_MAX);
@@ -103,8 +104,8 @@ static int from_metadata(const struct mu__google *google, unsigned again,
     if (rv == 0)
         return mu_error_set(ret_error, -MU_EUNAUTHENTICATED,
                             "there are no credentials: neither a setting nor "
-                            "GOOGLE_APPLICATION_CREDENTIALS nor a file that \"gcloud auth "
-                            "application-default login\" has left says who we are, and %s",
+                            "GOOGLE_APPLICATION_CREDENTIALS nor a file of \"gcloud auth "
+                            "application-default login\" says who we are, and %s",
                             inner.message);
     if (rv < 0)
         return mu_error_set(ret_error, rv, "%s", inner.message);

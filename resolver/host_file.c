@@ -72,8 +72,9 @@ static int add_hosts(struct reader *reader, const char *text, size_t size, unsig
     for (size_t i = 0; rv == 0 && i < names.count; i++)
         rv = mu__host_list_add(&reader->hosts, names.names[i]);
     if (rv != 0)
-        rv = mu_error_set(reader->error, rv, "%s: more hosts than memory or the limit of %d",
-                          place, (int)MU_CLUSTER_TASKS_MAX);
+        rv = mu_error_set(reader->error, rv,
+                          "%s: more hosts than memory or the limit of %d", place,
+                          (int)MU_CLUSTER_TASKS_MAX);
     mu__host_list_done(&names);
     return rv != 0 ? rv : keep_slots(reader, from, slots);
 }
@@ -110,7 +111,8 @@ static int read_line(struct reader *reader, const char *at, const char *end)
     if (!read_words(start + size + strspn(start + size, " \t\r"), end, &slots))
         return bad_line(reader, at, (size_t)(end - at));
     colon = memchr(start, ':', size);
-    if (colon != NULL && memchr(colon + 1, ':', size - (size_t)(colon + 1 - start)) == NULL) {
+    if (colon != NULL &&
+        memchr(colon + 1, ':', size - (size_t)(colon + 1 - start)) == NULL) {
         if (!read_slots(colon + 1, size - (size_t)(colon + 1 - start), &slots))
             return bad_line(reader, at, (size_t)(end - at));
         size = (size_t)(colon - start);

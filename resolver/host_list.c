@@ -301,8 +301,9 @@ static int put_number(struct reader *reader, const struct bracket *bracket, char
                       size_t *length)
 {
     char digits[32];
-    int size = snprintf(digits, sizeof digits, "%0*llu", bracket->ranges[bracket->row].width,
-                        (unsigned long long)bracket->value);
+    int size =
+        snprintf(digits, sizeof digits, "%0*llu", bracket->ranges[bracket->row].width,
+                 (unsigned long long)bracket->value);
 
     assert(size > 0 && size <= DIGITS_MAX + 1);
     if ((size_t)size > MU__HOST_BYTES_MAX - *length)

@@ -23,6 +23,7 @@ struct scan {
     const char *end;
     const char *wanted;
     unsigned depth;
+    bool escaped;           /* there was a backslash in a text */
     char *picked;
     size_t picked_size;
 };
@@ -153,6 +154,7 @@ static bool scan_escape(struct scan *s)
 {
     int c = peek(s);
 
+    s->escaped = true;
     if (c <= 0 || strchr("\"\\/bfnrtu", c) == NULL)
         return wanted(s, "one of \"\\/bfnrtu after a backslash");
     s->at++;
@@ -171,28 +173,42 @@ static bool scan_character(struct scan *s)
     return true;
 }
 
-/* Whether none of eight bytes is a quote, a backslash, a control character or beyond
- * ASCII: all eight at once, by the borrow that a byte below the limit makes. */
-static bool is_plain(const char *at)
+/* Eight bytes as a number, the first one lowest; compilers make one load of it. */
+static uint64_t load(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    return (uint64_t)at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 |
+           (uint64_t)at[3] << 24 | (uint64_t)at[4] << 32 | (uint64_t)at[5] << 40 |
+           (uint64_t)at[6] << 48 | (uint64_t)at[7] << 56;
+}
+
+/* Which of eight bytes are a quote, a backslash, a control character or beyond ASCII: the
+ * top bit of each, by the borrow that a byte below the limit makes. Above the first one
+ * that is, a borrow may mark others that are not. */
+static uint64_t find_special(uint64_t bytes)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t bytes;
-    uint64_t quotes;
-    uint64_t backslashes;
+    uint64_t quotes = bytes ^ ones * '"';
+    uint64_t backslashes = bytes ^ ones * '\\';
 
-    memcpy(&bytes, at, sizeof bytes);
-    quotes = bytes ^ ones * '"';
-    backslashes = bytes ^ ones * '\\';
-    return ((bytes | (bytes - ones * ' ') | ((quotes - ones) & ~quotes) |
-             ((backslashes - ones) & ~backslashes)) &
-            ones * 0x80) == 0;
+    return (bytes | (bytes - ones * ' ') | ((quotes - ones) & ~quotes) |
+            ((backslashes - ones) & ~backslashes)) &
+           ones * 0x80;
 }
 
 /* What most texts are made of, and needs no closer look. */
 static void skip_plain(struct scan *s)
 {
-    while (s->end - s->at >= 8 && is_plain(s->at))
+    while (s->end - s->at >= 8) {
+        uint64_t special = find_special(load(s->at));
+
+        if (special != 0) {
+            s->at += __builtin_ctzll(special) / 8;
+            return;
+        }
         s->at += 8;
+    }
     while (s->at < s->end && *s->at >= ' ' && *s->at < 0x7F && *s->at != '"' &&
            *s->at != '\\')
         s->at++;
@@ -239,34 +255,56 @@ static void separate(struct scan *s)
         s->picked[s->picked_size++] = ',';
 }
 
-/* The row of a key, which stands in quotes from `key` to `end`. */
+/* The row of a key, which a quote ends. */
 static const struct mu__json_want *find_want(const struct mu__json_want *wants,
-                                             const char *key, size_t size)
+                                             const char *key)
 {
-    for (; wants->key != NULL; wants++)
-        if (strncmp(wants->key, key, size) == 0 && wants->key[size] == '\0')
+    for (; wants->key != NULL; wants++) {
+        size_t i = 0;
+
+        while (wants->key[i] != '\0' && wants->key[i] == key[i])
+            i++;
+        if (wants->key[i] == '\0' && key[i] == '"')
             return wants;
+    }
     return NULL;
 }
 
 /* A key that is written with escapes is kept with all that is under it: cJSON knows what
  * it says. */
-static bool pick_member(struct scan *s, const char *key, const struct mu__json_want *wants)
+static bool pick_member(struct scan *s, const char *key,
+                        const struct mu__json_want *wants)
 {
     static const struct mu__json_want all = {"", NULL};
-    const char *end = s->at - 1;
-    const struct mu__json_want *want;
+    const struct mu__json_want *want = s->escaped ? &all : find_want(wants, key + 1);
+    size_t before = s->picked_size;
+    size_t behind;
 
-    while (*end != '"')
-        end--;
-    want = memchr(key, '\\', (size_t)(end - key)) != NULL
-               ? &all
-               : find_want(wants, key + 1, (size_t)(end - key) - 1);
     if (want == NULL)
         return scan_value(s);
     separate(s);
     pick(s, key, s->at);
-    return pick_value(s, want->within);
+    behind = s->picked_size;
+    if (!pick_value(s, want->within))
+        return false;
+    if (s->picked_size == behind)
+        s->picked_size = before;
+    return true;
+}
+
+/* An item of a list. */
+static bool pick_item(struct scan *s, const struct mu__json_want *wants)
+{
+    size_t before = s->picked_size;
+    size_t behind;
+
+    separate(s);
+    behind = s->picked_size;
+    if (!pick_value(s, wants))
+        return false;
+    if (s->picked_size == behind)
+        s->picked_size = before;
+    return true;
 }
 
 /* One item of a list or an object; `wants` NULL: it is checked only. */
@@ -276,14 +314,12 @@ static bool scan_item(struct scan *s, bool object, const struct mu__json_want *w
 
     skip_space(s);
     key = s->at;
+    s->escaped = false;
     if (object && !scan_key(s))
         return false;
     if (wants == NULL)
         return scan_value(s);
-    if (object)
-        return pick_member(s, key, wants);
-    separate(s);
-    return pick_value(s, wants);
+    return object ? pick_member(s, key, wants) : pick_item(s, wants);
 }
 
 /* A list or an object. */
@@ -291,6 +327,7 @@ static bool scan_container(struct scan *s, const struct mu__json_want *wants)
 {
     bool object = *s->at == '{';
     char close = object ? '}' : ']';
+    size_t before = s->picked_size;
 
     if (s->depth == MU__JSON_DEPTH_MAX)
         return wanted(s, "fewer lists and objects inside each other");
@@ -309,7 +346,11 @@ static bool scan_container(struct scan *s, const struct mu__json_want *wants)
             return wanted(s, object ? "\",\" or \"}\"" : "\",\" or \"]\"");
     }
     s->depth--;
-    if (wants != NULL)
+    if (wants == NULL)
+        return true;
+    if (s->picked_size == before + 1 && s->depth > 0)
+        s->picked_size = before; /* nothing in it was wanted */
+    else
         pick(s, s->at - 1, s->at);
     return true;
 }

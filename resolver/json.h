@@ -28,7 +28,8 @@ int mu__json_parse(const char *text, size_t size, const char *source, mu_error *
                    cJSON **ret_root);
 
 /* What is wanted of a text: keys of an object, each with what is wanted under it. Lists
- * are looked through: what is wanted of a list is wanted of each of its items. */
+ * are looked through: what is wanted of a list is wanted of each of its items. What
+ * becomes empty is left out. */
 struct mu__json_want {
     const char *key;                    /* NULL ends a table */
     const struct mu__json_want *within; /* NULL: everything */

@@ -30,8 +30,8 @@ struct mu__kubernetes_access {
  * time.
  *
  * Owns:    the caller calls mu__kubernetes_access_done() after success.
- * Returns: MU__LATER; -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting, variable
- *          or file; -MU_ENOMEM. */
+ * Returns: MU__LATER; -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting,
+ *          variable or file; -MU_ENOMEM. */
 int mu__kubernetes_access(struct mu__notes *notes, const struct mu__kubernetes_wish *wish,
                           unsigned again, mu_error *ret_error,
                           struct mu__kubernetes_access *ret_access);

@@ -18,7 +18,8 @@ enum {
     GROUPS_MAX = 8,
     NAME_BYTES = 64,        /* a DNS label and a zero */
     HOST_BYTES = 256,
-    WAIT_MS = 10000
+    WAIT_MS = 10000,
+    WATCH_MS = 30000        /* addresses change with their pods */
 };
 
 enum {
@@ -788,4 +789,5 @@ const struct mu__resolver_kind mu__resolver_kubernetes_job = {
     .settings = settings_of,
     .detect = detect,
     .resolve = resolve,
+    .watch_ms = WATCH_MS,
 };

@@ -227,9 +227,9 @@ static int place_ranks(const struct mu__host_list *ranks, const struct named *na
     return 0;
 }
 
-int mu__layout_listed(const struct mu__host_list *ranks, const struct mu__host_list *hosts,
-                      const char *source, mu_error *ret_error,
-                      struct mu__layout *ret_layout)
+int mu__layout_listed(const struct mu__host_list *ranks,
+                      const struct mu__host_list *hosts, const char *source,
+                      mu_error *ret_error, struct mu__layout *ret_layout)
 {
     struct named *names = sorted(hosts);
     unsigned *counts = calloc(hosts->count + 1, sizeof *counts);

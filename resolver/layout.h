@@ -1,5 +1,5 @@
-/* Which task of a launcher's is on which node: from the numbers of tasks of the nodes, and
- * the way in which they were dealt out. Pure. */
+/* Which task of a launcher's is on which node: from the numbers of tasks of the nodes,
+ * and the way in which they were dealt out. Pure. */
 #ifndef MU_RESOLVER_LAYOUT_H
 #define MU_RESOLVER_LAYOUT_H
 
@@ -32,9 +32,9 @@ int mu__layout_deal(enum mu__deal deal, unsigned plane, const unsigned *counts,
 
 /* Rank i is on the host that stands at ranks->names[i], in `hosts`. -MU_ENOTFOUND with
  * the name of one that is not there, -MU_ENOMEM. */
-int mu__layout_listed(const struct mu__host_list *ranks, const struct mu__host_list *hosts,
-                      const char *source, mu_error *ret_error,
-                      struct mu__layout *ret_layout);
+int mu__layout_listed(const struct mu__host_list *ranks,
+                      const struct mu__host_list *hosts, const char *source,
+                      mu_error *ret_error, struct mu__layout *ret_layout);
 
 /* Fine on a layout that is all zeros. */
 void mu__layout_done(struct mu__layout *layout);

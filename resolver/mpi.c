@@ -85,6 +85,8 @@ static int find_nodes(struct mu__notes *notes, const struct mu__settings *settin
         mu__setting_origin(notes, settings, MU__MPI_HOST_FILE, nodes->origin);
         return read_file(notes, text, ret_error, nodes);
     }
+    if (mu__setting_given(notes, settings, MU__MPI_COORDINATOR_ADDRESS))
+        return 0;
     if (task->one_node) {
         nodes->source = task->local_variable;
         return read_list("127.0.0.1", ret_error, nodes);
@@ -182,13 +184,14 @@ static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
     if (!task->has_local || (layout->locals[task->rank] == task->local_rank &&
                              there == task->local_size))
         return 0;
-    return mu_error_set(ret_error, -MU_EPRECONDITION,
-                        "%s: rank %u would be task %u of %u on \"%.80s\", but by %s it is "
-                        "task %u of %u on its node: expected the hosts, slots and mapping "
-                        "that the launcher has",
-                        nodes->source, task->rank, layout->locals[task->rank], there,
-                        nodes->hosts.names[node], task->local_variable, task->local_rank,
-                        task->local_size);
+    return mu_error_set(
+        ret_error, -MU_EPRECONDITION,
+        "%s: rank %u would be task %u of %u on \"%.80s\", but by %s it is "
+        "task %u of %u on its node: expected the hosts, slots and mapping "
+        "that the launcher has",
+        nodes->source, task->rank, layout->locals[task->rank], there,
+        nodes->hosts.names[node], task->local_variable, task->local_rank,
+        task->local_size);
 }
 
 static int add_all(struct mu__notes *notes, const struct mu__settings *settings,

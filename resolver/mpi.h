@@ -1,5 +1,5 @@
-/* What the resolvers open_mpi and pmix share: tasks that an MPI launcher has numbered, and
- * hosts that it does not tell. */
+/* What the resolvers open_mpi and pmix share: tasks that an MPI launcher has numbered,
+ * and hosts that it does not tell. */
 #ifndef MU_RESOLVER_MPI_H
 #define MU_RESOLVER_MPI_H
 
@@ -19,7 +19,7 @@ enum mu__mpi_setting {
 };
 
 /* Rows of the table, with the variables of a resolver: MUSTER_<PREFIX>_... */
-#define MU__MPI_SETTINGS(PREFIX)                                                          \
+#define MU__MPI_SETTINGS(PREFIX) \
     [MU__MPI_JOBS] = {.name = "jobs", .variable = "MUSTER_" PREFIX "_JOBS",              \
                       .help = "what the tasks are, by rank: \"chief=1,worker=*\"; "      \
                               "without it all are workers where the hosts are known, "   \

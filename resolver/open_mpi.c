@@ -109,7 +109,8 @@ static int read_local(struct mu__notes *notes, mu_error *ret_error,
     task->has_local = mu__ask_variable(notes, rank) != NULL &&
                       mu__ask_variable(notes, size) != NULL;
     if (task->has_local)
-        rv = mu__rank_number(notes, size, "", 1, task->size, ret_error, &task->local_size);
+        rv =
+            mu__rank_number(notes, size, "", 1, task->size, ret_error, &task->local_size);
     if (rv == 0 && task->has_local)
         rv = mu__rank_own(notes, rank, "", task->local_size, size, ret_error,
                           &task->local_rank);

@@ -9,11 +9,14 @@
 
 static const struct mu__setting_spec settings_of[] = {
     MU__MPI_SETTINGS("PMIX"),
-    [MU__MPI_TASKS] = {.name = "tasks", .form = MU__SETTING_NUMBER,
-                       .variable = "MUSTER_PMIX_TASKS", .low = 1,
+    [MU__MPI_TASKS] = {.name = "tasks",
+                       .form = MU__SETTING_NUMBER,
+                       .variable = "MUSTER_PMIX_TASKS",
+                       .low = 1,
                        .high = MU_CLUSTER_TASKS_MAX,
-                       .help = "how many tasks there are, where the launcher does not say "
-                               "it"},
+                       .help =
+                           "how many tasks there are, where the launcher does not say "
+                           "it"},
     {.name = NULL},
 };
 
@@ -74,7 +77,8 @@ static int read_local(struct mu__notes *notes, mu_error *ret_error,
     task->local_variable = rank == NULL ? local_ranks[0] : rank;
     task->has_local = rank != NULL && size != NULL;
     if (task->has_local)
-        rv = mu__rank_number(notes, size, "", 1, task->size, ret_error, &task->local_size);
+        rv =
+            mu__rank_number(notes, size, "", 1, task->size, ret_error, &task->local_size);
     if (rv == 0 && task->has_local)
         rv = mu__rank_own(notes, rank, "", task->local_size, size, ret_error,
                           &task->local_rank);

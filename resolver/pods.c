@@ -45,6 +45,11 @@ static const struct mu__json_want want_metadata[] = {
 
 static const struct mu__json_want want_spec[] = {
     {"hostname", NULL},
+    {NULL, NULL},
+};
+
+static const struct mu__json_want want_spec_and_ports[] = {
+    {"hostname", NULL},
     {"containers", want_ports},
     {"initContainers", want_ports},
     {NULL, NULL},
@@ -60,15 +65,21 @@ static const struct mu__json_want want_status[] = {
     {NULL, NULL},
 };
 
-static const struct mu__json_want want_list[] = {
-    {"kind", NULL},
-    {"metadata", (const struct mu__json_want[]){{"continue", NULL}, {NULL, NULL}}},
-    {"items", (const struct mu__json_want[]){{"metadata", want_metadata},
-                                             {"spec", want_spec},
-                                             {"status", want_status},
-                                             {NULL, NULL}}},
-    {NULL, NULL},
-};
+#define WANT_LIST(spec)                                                                \
+    {                                                                                  \
+        {"kind", NULL},                                                                \
+            {"metadata",                                                               \
+             (const struct mu__json_want[]){{"continue", NULL}, {NULL, NULL}}},        \
+            {"items", (const struct mu__json_want[]){{"metadata", want_metadata},      \
+                                                     {"spec", spec},                   \
+                                                     {"status", want_status},          \
+                                                     {NULL, NULL}}},                   \
+            {NULL, NULL},                                                              \
+    }
+
+/* Ports are a third of it: only when one is looked for by its name. */
+static const struct mu__json_want want_list[] = WANT_LIST(want_spec);
+static const struct mu__json_want want_list_and_ports[] = WANT_LIST(want_spec_and_ports);
 
 /* ---- Reading one pod ---- */
 
@@ -210,15 +221,16 @@ static int read_list(const char *source, mu_error *ret_error, struct mu__pods *p
     return read_items(items, source, ret_error, pods);
 }
 
-int mu__pods_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
-                   struct mu__pods **ret_pods)
+int mu__pods_parse(const char *text, size_t size, bool ports, const char *source,
+                   mu_error *ret_error, struct mu__pods **ret_pods)
 {
     struct mu__pods *pods = calloc(1, sizeof *pods);
     int rv;
 
     if (pods == NULL)
         return no_memory(source, ret_error);
-    rv = mu__json_parse_wanted(text, size, want_list, source, ret_error, &pods->root);
+    rv = mu__json_parse_wanted(text, size, ports ? want_list_and_ports : want_list,
+                               source, ret_error, &pods->root);
     if (rv == 0)
         rv = read_list(source, ret_error, pods);
     if (rv != 0) {

@@ -283,8 +283,8 @@ static void check_leader(struct mu__problems *problems, const mu_cluster *cluste
 
     if (!has_chief && has_task(cluster, "worker", 0))
         mu__problems_add(problems, MU__PROBLEM_NOTE,
-                         "there is no chief: /job:worker/task:0 leads, and ends the job, and "
-                         "there are no closures");
+                         "there is no chief: /job:worker/task:0 leads, and ends the "
+                         "job, and there are no closures");
     else if (!has_chief)
         mu__problems_add(problems, MU__PROBLEM_WARNING,
                          "there is no chief, and no worker 0 in its place: nobody leads, "
@@ -326,8 +326,8 @@ static void check_addresses(struct mu__problems *problems, const mu_cluster *clu
          mu_cluster_task_at(cluster, i, &type, &index, &address) == 0; i++) {
         if (has_no_port(address))
             mu__problems_add(problems, MU__PROBLEM_WARNING,
-                             "/job:%s/task:%d is at %s: others learn its port only from a "
-                             "resolver that tasks announce themselves to",
+                             "/job:%s/task:%d is at %s: others learn its port only "
+                             "from a resolver that tasks announce themselves to",
                              type, index, address);
         if (is_loopback(address))
             near = address;
@@ -356,13 +356,13 @@ static void check_own(struct mu__problems *problems, const mu_cluster *cluster,
         return;
     if (strcmp(type, "client") == 0 || strcmp(type, "evaluator") == 0)
         mu__problems_add(problems, MU__PROBLEM_NOTE,
-                         "/job:%s/task:%d, this task, is not in the cluster, and need not "
-                         "be: nobody dials it",
+                         "/job:%s/task:%d, this task, is not in the cluster, and "
+                         "need not be: nobody dials it",
                          type, index);
     else if (mu__cluster_may_join(cluster, type, index))
         mu__problems_add(problems, MU__PROBLEM_WARNING,
-                         "/job:%s/task:%d, this task, is not in the cluster: it joins only "
-                         "with --bind",
+                         "/job:%s/task:%d, this task, is not in the cluster: it "
+                         "joins only with --bind",
                          type, index);
     else if (mu_cluster_validate(cluster, type, index, &error) != 0)
         mu__problems_add(problems, MU__PROBLEM_ERROR,

@@ -13,7 +13,8 @@ enum { AUTO_PORT = 61440, AUTO_PORTS = 4096, PORT_MAX = 65535 };
 
 /* ---- Numbers ---- */
 
-static bool read_whole(const char *text, unsigned low, unsigned high, unsigned *ret_number)
+static bool read_whole(const char *text, unsigned low, unsigned high,
+                       unsigned *ret_number)
 {
     uint64_t number = 0;
     size_t size = strlen(text);
@@ -40,7 +41,8 @@ static int bad_number(const char *origin, const char *text, unsigned low, unsign
 }
 
 int mu__rank_number(struct mu__notes *notes, const char *variable, const char *hint,
-                    unsigned low, unsigned high, mu_error *ret_error, unsigned *ret_number)
+                    unsigned low, unsigned high, mu_error *ret_error,
+                    unsigned *ret_number)
 {
     const char *text = mu__ask_variable(notes, variable);
 
@@ -56,15 +58,15 @@ int mu__rank_own(struct mu__notes *notes, const char *variable, const char *hint
                  unsigned *ret_rank)
 {
     unsigned rank;
-    int rv = mu__rank_number(notes, variable, hint, 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
-                             &rank);
+    int rv = mu__rank_number(notes, variable, hint, 0, MU_CLUSTER_TASKS_MAX - 1,
+                             ret_error, &rank);
 
     if (rv != 0)
         return rv;
     if (rank >= tasks)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: expected a number below %u (%s), got %u", variable, tasks,
-                            tasks_variable, rank);
+                            "%s: expected a number below %u (%s), got %u", variable,
+                            tasks, tasks_variable, rank);
     *ret_rank = rank;
     return 0;
 }
@@ -91,15 +93,17 @@ int mu__rank_port(struct mu__notes *notes, const struct mu__settings *settings,
     char origin[MU__ORIGIN_BYTES];
 
     mu__setting_origin(notes, settings, setting, origin);
-    if (text == NULL || (strcmp(text, "auto") != 0 && !read_whole(text, 1, PORT_MAX, &port)))
+    if (text == NULL ||
+        (strcmp(text, "auto") != 0 && !read_whole(text, 1, PORT_MAX, &port)))
         return bad_number(origin, text == NULL ? "" : text, 1, PORT_MAX, ", or \"auto\"",
                           ret_error);
     if (port == 0 && node_tasks <= AUTO_PORTS)
         port = AUTO_PORT + (unsigned)(job % (AUTO_PORTS - (uint64_t)node_tasks + 1));
     if (port == 0 || node_tasks > PORT_MAX - port + 1)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: %s leaves too few ports up to %d for %u tasks of one node",
-                            origin, text, (int)PORT_MAX, node_tasks);
+        return mu_error_set(
+            ret_error, -MU_EINVALID,
+            "%s: %s leaves too few ports up to %d for %u tasks of one node", origin, text,
+            (int)PORT_MAX, node_tasks);
     *ret_port = port;
     return 0;
 }
@@ -150,7 +154,8 @@ static int add_rank(const struct mu__ranks *ranks, unsigned rank, mu_error *ret_
 
     mu__jobs_at(ranks->jobs, rank, &type, &index);
     if (has_port(host))
-        return mu__resolution_add(resolution, ranks->source, type, index, host, ret_error);
+        return mu__resolution_add(resolution, ranks->source, type, index, host,
+                                  ret_error);
     if (strlen(host) + strlen(suffix) > MU__HOST_BYTES_MAX)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: expected names of at most %d bytes, with \"%.80s\" "
@@ -175,7 +180,8 @@ int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
 
 /* ---- Where only rank 0's address is known ---- */
 
-static int check_jobs(const struct mu__jobs *jobs, const char *source, mu_error *ret_error)
+static int check_jobs(const struct mu__jobs *jobs, const char *source,
+                      mu_error *ret_error)
 {
     unsigned chiefs = 0;
     unsigned others = 0;

@@ -140,12 +140,22 @@ static int entry_resolve(struct mu__entry *entry, struct mu__notes *notes,
                : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-static void entry_concludes(struct mu__entry *entry, int rv, const mu_error *error)
+static void entry_fails(struct mu__entry *entry, const mu_error *error)
 {
-    if (rv == MU__LATER)
-        return;
-    entry->state = rv == 0 ? MU__ENTRY_TAKEN : MU__ENTRY_FAILED;
-    (void)snprintf(entry->why, sizeof entry->why, "%s", rv == 0 ? "" : error->message);
+    entry->state = MU__ENTRY_FAILED;
+    (void)snprintf(entry->why, sizeof entry->why, "%s", error->message);
+}
+
+/* In words, which task it takes this process for. */
+static void entry_succeeds(struct mu__entry *entry, const mu_resolution *resolution)
+{
+    entry->state = MU__ENTRY_TAKEN;
+    if (resolution->task_type[0] == '\0' || resolution->task_index < 0)
+        (void)snprintf(entry->why, sizeof entry->why,
+                       "it does not say which task this process is");
+    else
+        (void)snprintf(entry->why, sizeof entry->why, "this process is %s:%d",
+                       resolution->task_type, resolution->task_index);
 }
 
 static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
@@ -158,13 +168,16 @@ static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t l
     mu_resolution_init(&resolution);
     mu__notes_begin(notes, mu__entry_name(entry));
     rv = entry_resolve(entry, notes, left_ms, &error, &resolution);
-    entry_concludes(entry, rv, &error);
     if (rv != 0) {
         mu_cluster_free(resolution.cluster);
-        if (rv != MU__LATER && ret_error != NULL)
+        if (rv == MU__LATER)
+            return rv;
+        entry_fails(entry, &error);
+        if (ret_error != NULL)
             *ret_error = error;
         return rv;
     }
+    entry_succeeds(entry, &resolution);
     (void)snprintf(resolution.source, sizeof resolution.source, "%s",
                    mu__entry_name(entry));
     *ret_resolution = resolution;
@@ -189,14 +202,12 @@ static int detect_entry(struct mu__entry *entry, struct mu__notes *notes,
         rv = mu_error_set(&why, 0, "it is taken only by its name");
     if (rv == 0)
         entry->state = MU__ENTRY_NOT_HERE;
-    else if (rv < 0)
-        entry_concludes(entry, rv, &why);
     if (rv == 0)
         (void)snprintf(entry->why, sizeof entry->why, "%s", why.message);
-    if (rv < 0 && rv != MU__LATER)
-        (void)mu_error_set(ret_error, rv, "%s: %.400s", mu__entry_name(entry),
-                           why.message);
-    return rv;
+    if (rv >= 0 || rv == MU__LATER)
+        return rv;
+    entry_fails(entry, &why);
+    return mu_error_set(ret_error, rv, "%s: %.400s", mu__entry_name(entry), why.message);
 }
 
 static int nobody(const mu_resolver *resolver, mu_error *ret_error)
@@ -411,7 +422,8 @@ static int announce_entry(struct mu__entry *entry, struct mu__notes *notes,
             return rv;
         entry->announced.rv = rv;
         entry->announced.known = true;
-        entry_concludes(entry, rv, &entry->announced.error);
+        if (rv != 0)
+            entry_fails(entry, &entry->announced.error);
     }
     if (entry->announced.rv != 0 && ret_error != NULL)
         *ret_error = entry->announced.error;

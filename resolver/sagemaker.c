@@ -1,4 +1,5 @@
-/* The resolver sagemaker: SM_HOSTS and SM_CURRENT_HOST, or the file that they are from. */
+/* The resolver sagemaker: SM_HOSTS and SM_CURRENT_HOST, or the file that they are
+ * from. */
 #include "resolver/json.h"
 #include "resolver/ranks.h"
 #include "resolver/text.h"
@@ -173,6 +174,17 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* They are sorted. */
+static int check_once(const struct found *found, mu_error *ret_error)
+{
+    for (size_t i = 1; i < found->hosts.count; i++)
+        if (strcmp(found->hosts.names[i - 1], found->hosts.names[i]) == 0)
+            return mu_error_set(ret_error, -MU_EEXISTS,
+                                "%s: \"%.80s\" stands there twice", found->source,
+                                found->hosts.names[i]);
+    return 0;
+}
+
 static int conclude(struct mu__notes *notes, const struct mu__settings *settings,
                     struct found *found, mu_error *ret_error, mu_resolution *resolution)
 {
@@ -183,9 +195,13 @@ static int conclude(struct mu__notes *notes, const struct mu__settings *settings
     size_t count = found->hosts.count;
     int rv;
 
-    qsort(found->hosts.names, count, sizeof *found->hosts.names, by_name);
-    ranks.rank =
-        (unsigned)mu__host_list_find(&found->hosts, found->current, strlen(found->current));
+    if (count > 0)
+        qsort(found->hosts.names, count, sizeof *found->hosts.names, by_name);
+    rv = check_once(found, ret_error);
+    if (rv != 0)
+        return rv;
+    ranks.rank = (unsigned)mu__host_list_find(&found->hosts, found->current,
+                                              strlen(found->current));
     if (count == 0 || ranks.rank == count) {
         mu__notes_say(notes, "%s: the current host \"%.80s\" is none of the %zu hosts: "
                              "there is no cluster",

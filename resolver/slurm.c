@@ -1,7 +1,7 @@
 /* The resolver slurm: the variables that srun gives each task of a step.
  *
- * Hosts keep the order that Slurm has them in, and a rank's place on them follows from the
- * distribution that srun used; what Slurm says of this task is compared with it. */
+ * Hosts keep the order that Slurm has them in, and a rank's place on them follows from
+ * the distribution that srun used; what Slurm says of this task is compared with it. */
 #include "resolver/slurm.h"
 
 #include "resolver/text.h"
@@ -15,18 +15,23 @@
 enum { GPUS_MAX = 1024 };
 
 static const struct mu__setting_spec settings_of[] = {
-    [MU__SLURM_JOBS] = {.name = "jobs", .variable = "MUSTER_SLURM_JOBS",
+    [MU__SLURM_JOBS] = {.name = "jobs",
+                        .variable = "MUSTER_SLURM_JOBS",
                         .help = "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; "
                                 "without it all are workers"},
-    [MU__SLURM_PORT_BASE] = {.name = "port_base", .variable = "MUSTER_SLURM_PORT_BASE",
+    [MU__SLURM_PORT_BASE] = {.name = "port_base",
+                             .variable = "MUSTER_SLURM_PORT_BASE",
                              .initial = "8888",
                              .help = "port of the first task of a node, the next ones "
                                      "follow; \"auto\": made of the job's id"},
-    [MU__SLURM_GPUS_PER_NODE] = {.name = "gpus_per_node", .form = MU__SETTING_NUMBER,
+    [MU__SLURM_GPUS_PER_NODE] = {.name = "gpus_per_node",
+                                 .form = MU__SETTING_NUMBER,
                                  .variable = "MUSTER_SLURM_GPUS_PER_NODE",
                                  .high = GPUS_MAX,
-                                 .help = "GPUs of each node; without it they are counted"},
-    [MU__SLURM_GPUS_PER_TASK] = {.name = "gpus_per_task", .form = MU__SETTING_NUMBER,
+                                 .help =
+                                     "GPUs of each node; without it they are counted"},
+    [MU__SLURM_GPUS_PER_TASK] = {.name = "gpus_per_task",
+                                 .form = MU__SETTING_NUMBER,
                                  .variable = "MUSTER_SLURM_GPUS_PER_TASK",
                                  .high = GPUS_MAX,
                                  .help = "GPUs of each task; without it the node's "
@@ -36,11 +41,15 @@ static const struct mu__setting_spec settings_of[] = {
                                   .help = "tasks of each node, a number or "
                                           "\"host=count,...\"; without it what Slurm "
                                           "says"},
-    [MU__SLURM_AUTO_SET_GPU] = {.name = "auto_set_gpu", .form = MU__SETTING_SWITCH,
-                                .variable = "MUSTER_SLURM_AUTO_SET_GPU", .initial = "1",
+    [MU__SLURM_AUTO_SET_GPU] = {.name = "auto_set_gpu",
+                                .form = MU__SETTING_SWITCH,
+                                .variable = "MUSTER_SLURM_AUTO_SET_GPU",
+                                .initial = "1",
                                 .help = "whether each task sees its own GPUs alone"},
-    [MU__SLURM_RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_SLURM_RPC_LAYER",
-                             .initial = "grpc", .help = "in front of the master"},
+    [MU__SLURM_RPC_LAYER] = {.name = "rpc_layer",
+                             .variable = "MUSTER_SLURM_RPC_LAYER",
+                             .initial = "grpc",
+                             .help = "in front of the master"},
     [MU__SLURM_HOST_SUFFIX] = {.name = "host_suffix",
                                .variable = "MUSTER_SLURM_HOST_SUFFIX",
                                .help = "behind each host's name: \"-ib\", \".cluster\""},
@@ -183,10 +192,11 @@ static int read_host_file(struct mu__notes *notes, mu_error *ret_error,
         return MU__LATER;
     rv = mu__answer_check(answer, "SLURM_HOSTFILE", &inner);
     if (rv != 0)
-        return mu_error_set(ret_error, rv,
-                            "SLURM_DISTRIBUTION is arbitrary, and the file with the order "
-                            "of the hosts cannot be read: %s",
-                            inner.message);
+        return mu_error_set(
+            ret_error, rv,
+            "SLURM_DISTRIBUTION is arbitrary, and the file with the order "
+            "of the hosts cannot be read: %s",
+            inner.message);
     return mu__host_list_parse(answer->data, answer->size, "SLURM_HOSTFILE", ret_error,
                                ret_ranks);
 }
@@ -236,8 +246,9 @@ static int lay_out(struct mu__notes *notes, struct plan *plan, mu_error *ret_err
     static const struct {
         const char *word;
         enum mu__deal deal;
-    } deals[] = {
-        {"block", MU__DEAL_BLOCK}, {"cyclic", MU__DEAL_CYCLIC}, {"plane", MU__DEAL_PLANE}};
+    } deals[] = {{"block", MU__DEAL_BLOCK},
+                 {"cyclic", MU__DEAL_CYCLIC},
+                 {"plane", MU__DEAL_PLANE}};
     const char *text = mu__ask_variable(notes, "SLURM_DISTRIBUTION");
     char shown[MU__QUOTE_BYTES];
     size_t size;
@@ -271,14 +282,15 @@ static int compare(struct mu__notes *notes, const struct plan *plan, const char 
                          &told);
     if (rv != 0 || told == mine)
         return rv;
-    return mu_error_set(ret_error, -MU_EPRECONDITION,
-                        "%s is %u, but rank %u would have %u by %s and the distribution "
-                        "(%s): the addresses of the tasks cannot be told; start srun with "
-                        "--distribution=block, or set tasks_per_node",
-                        variable, told, plan->rank, mine, plan->names.counts,
-                        mu__ask_variable(notes, "SLURM_DISTRIBUTION") == NULL
-                            ? "SLURM_DISTRIBUTION is not set"
-                            : mu__ask_variable(notes, "SLURM_DISTRIBUTION"));
+    return mu_error_set(
+        ret_error, -MU_EPRECONDITION,
+        "%s is %u, but rank %u would have %u by %s and the distribution "
+        "(%s): the addresses of the tasks cannot be told; start srun with "
+        "--distribution=block, or set tasks_per_node",
+        variable, told, plan->rank, mine, plan->names.counts,
+        mu__ask_variable(notes, "SLURM_DISTRIBUTION") == NULL
+            ? "SLURM_DISTRIBUTION is not set"
+            : mu__ask_variable(notes, "SLURM_DISTRIBUTION"));
 }
 
 static int make_plan(struct mu__notes *notes, const struct mu__settings *settings,
@@ -287,8 +299,8 @@ static int make_plan(struct mu__notes *notes, const struct mu__settings *setting
     int rv;
 
     plan->names = find_names(notes);
-    rv = mu__rank_number(notes, plan->names.tasks, hint, 1, MU_CLUSTER_TASKS_MAX, ret_error,
-                         &plan->tasks);
+    rv = mu__rank_number(notes, plan->names.tasks, hint, 1, MU_CLUSTER_TASKS_MAX,
+                         ret_error, &plan->tasks);
     if (rv == 0)
         rv = mu__rank_own(notes, "SLURM_PROCID", hint, plan->tasks, plan->names.tasks,
                           ret_error, &plan->rank);
@@ -330,7 +342,8 @@ static int conclude(struct mu__notes *notes, const struct mu__settings *settings
         .rank = plan->rank,
         .host_suffix = mu__setting(notes, settings, MU__SLURM_HOST_SUFFIX),
     };
-    int rv = mu__rank_jobs(notes, settings, MU__SLURM_JOBS, plan->tasks, ret_error, &jobs);
+    int rv =
+        mu__rank_jobs(notes, settings, MU__SLURM_JOBS, plan->tasks, ret_error, &jobs);
 
     if (rv == 0)
         rv = mu__rank_port(notes, settings, MU__SLURM_PORT_BASE, job_of(notes),

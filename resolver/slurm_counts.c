@@ -94,8 +94,8 @@ static int set_rows(const char *text, const char *source,
     for (size_t i = 0; rv == 0 && i < hosts->count; i++)
         if (counts[i] == 0)
             return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s: it does not say how many tasks \"%.80s\" has", source,
-                                hosts->names[i]);
+                                "%s: it does not say how many tasks \"%.80s\" has",
+                                source, hosts->names[i]);
     return rv;
 }
 

@@ -61,7 +61,8 @@ static int find_gpus(struct mu__notes *notes, const struct mu__settings *setting
 {
     struct gpus gpus = {.visible = mu__ask_variable(notes, "CUDA_VISIBLE_DEVICES")};
     long set = -1;
-    int rv = mu__setting_number(notes, settings, MU__SLURM_GPUS_PER_NODE, ret_error, &set);
+    int rv =
+        mu__setting_number(notes, settings, MU__SLURM_GPUS_PER_NODE, ret_error, &set);
 
     if (rv == 0 && gpus.visible != NULL && !means_none(gpus.visible))
         gpus.visible_count = count_parts(gpus.visible, ',');
@@ -79,7 +80,8 @@ static int find_gpus(struct mu__notes *notes, const struct mu__settings *setting
 }
 
 /* The i-th part of what is visible, or the number i itself. */
-static void append_device(const struct gpus *gpus, unsigned number, char *out, size_t size)
+static void append_device(const struct gpus *gpus, unsigned number, char *out,
+                          size_t size)
 {
     size_t used = strlen(out);
     const char *at = gpus->visible;

@@ -221,7 +221,8 @@ int mu__tpu_node_check(const struct mu__tpu_node *node, const char *what,
                             states[i].words);
     }
     return mu_error_set(ret_error, -MU_EPRECONDITION,
-                        "%s is not ready: state %s, which is not known here", what, shown);
+                        "%s is not ready: state %s, which is not known here", what,
+                        shown);
 }
 
 /* A port as number or text; 0 and "" stand for none. */

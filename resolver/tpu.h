@@ -28,8 +28,8 @@ struct mu__tpu_endpoints {
 
 void mu__tpu_endpoints_done(struct mu__tpu_endpoints *endpoints);
 
-/* Add one: "host", "host:port", "[v6]", "[v6]:port", each also behind "grpc://". `port` is
- * what it has without one. `source` and `number` begin messages: "TPU_NAME[3]". */
+/* Add one: "host", "host:port", "[v6]", "[v6]:port", each also behind "grpc://". `port`
+ * is what it has without one. `source` and `number` begin messages: "TPU_NAME[3]". */
 int mu__tpu_endpoint_add(struct mu__tpu_endpoints *endpoints, const char *text,
                          size_t size, unsigned port, const char *source, size_t number,
                          mu_error *ret_error);
@@ -92,8 +92,8 @@ struct mu__tpu_choice {
     char zone[MU__GOOGLE_NAME_BYTES];
 };
 
-/* -MU_EPRECONDITION: nothing says which; MU__LATER. `probes`: the metadata server is asked
- * once, for a second at most. */
+/* -MU_EPRECONDITION: nothing says which; MU__LATER. `probes`: the metadata server is
+ * asked once, for a second at most. */
 int mu__tpu_choose(struct mu__notes *notes, const struct mu__settings *settings,
                    bool probes, mu_error *ret_error, struct mu__tpu_choice *ret_choice);
 
@@ -144,6 +144,7 @@ enum {
     MU__TPU_SET_API_VERSION,
     MU__TPU_SET_DISCOVERY_URL,
     MU__TPU_SET_CA_FILE,
+    MU__TPU_SET_VERSION_PORT,
     MU__TPU_SETTINGS
 };
 

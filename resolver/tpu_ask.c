@@ -59,6 +59,10 @@ const struct mu__setting_spec mu__tpu_settings[] = {
     [MU__TPU_SET_CA_FILE] = {.name = "ca_file", .variable = "MUSTER_TPU_CA_FILE",
                              .help = "certificates (PEM) that are trusted in place of "
                                      "the system's"},
+    [MU__TPU_SET_VERSION_PORT] =
+        {.name = "version_port", .form = MU__SETTING_NUMBER,
+         .variable = "MUSTER_TPU_VERSION_PORT", .initial = "8475", .low = 1,
+         .high = 65535, .help = "where hosts are asked for another version"},
     [MU__TPU_SETTINGS] = {.name = NULL},
 };
 

@@ -330,18 +330,20 @@ static int fill(const struct found *found, mu_error *ret_error,
 {
     const struct mu__tpu_endpoint *first = &found->endpoints.items[0];
     bool is_v6 = strchr(first->host, ':') != NULL && first->host[0] != '[';
+    char master[MU__GOOGLE_HOST_BYTES + 32];
     int rv = fill_job(found, ret_error, ret_resolution);
 
     if (rv != 0)
         return rv;
     (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
                    "grpc");
-    if (snprintf(ret_resolution->master, sizeof ret_resolution->master, "grpc://%s%s%s:%u",
-                 is_v6 ? "[" : "", first->host, is_v6 ? "]" : "",
-                 first->port) >= (int)sizeof ret_resolution->master)
-        return mu_error_set(ret_error, -MU_EINVALID, "%s: the first host's name is too "
-                                                     "long",
+    (void)snprintf(master, sizeof master, "grpc://%s%s%s:%u", is_v6 ? "[" : "",
+                   first->host, is_v6 ? "]" : "", first->port);
+    if (strlen(master) >= sizeof ret_resolution->master)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: the first host's name is too long",
                             found->choice.origin);
+    memcpy(ret_resolution->master, master, strlen(master) + 1);
     if (found->own >= 0) {
         (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
                        text_of(found, MU__TPU_SET_JOB_NAME));

@@ -167,7 +167,8 @@ static int check_scalar(struct reader *r, const yaml_event_t *event)
         return bad(r, &event->start_mark, -MU_EINVALID,
                    "expected no tag but !!str, !!map or !!seq");
     if (memchr(event->data.scalar.value, '\0', event->data.scalar.length) != NULL)
-        return bad(r, &event->start_mark, -MU_EINVALID, "expected no zero byte in a text");
+        return bad(r, &event->start_mark, -MU_EINVALID,
+                   "expected no zero byte in a text");
     return 0;
 }
 

@@ -16,13 +16,14 @@
 
 static char *joined(const struct mu__host_list *list)
 {
-    char *text = calloc(list->count + 1, MU__HOST_BYTES_MAX + 2);
+    size_t size = list->count * (MU__HOST_BYTES_MAX + 2) + 1;
+    char *text = calloc(size, 1);
+    size_t used = 0;
 
     assert_non_null(text);
-    for (size_t i = 0; i < list->count; i++) {
-        (void)strcat(text, i == 0 ? "" : " ");
-        (void)strcat(text, list->names[i]);
-    }
+    for (size_t i = 0; i < list->count; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : " ",
+                                 list->names[i]);
     return text;
 }
 

@@ -66,7 +66,7 @@ static int find(const struct text *texts, size_t count, const char *context,
 
 static struct mu__kube_access find_one(const char *text, const char *context)
 {
-    const struct text file = {"/home/me/.kube/config", text};
+    const struct text file = {"/users/me/.kube/config", text};
     struct mu__kube_access access;
     mu_error error;
 
@@ -110,7 +110,7 @@ static void test_named_context_and_relative_paths(void **state)
 
     (void)state;
     assert_string_equal(access.server, "https://small:443");
-    assert_string_equal(access.ca.path, "/home/me/.kube/pki/ca.crt");
+    assert_string_equal(access.ca.path, "/users/me/.kube/pki/ca.crt");
     assert_string_equal(access.certificate.text, "CERT");
     assert_string_equal(access.key.path, "/keys/other.key");
     assert_null(access.name_space);
@@ -123,16 +123,16 @@ static void test_named_context_and_relative_paths(void **state)
 static void test_json_is_yaml(void **state)
 {
     struct mu__kube_access access = find_one(
-        "{\n\t\"current-context\": \"c\",\n\t\"contexts\": [{\"name\": \"c\", \"context\": "
-        "{\"cluster\": \"k\", \"user\": \"u\"}}],\n\t\"clusters\": [{\"name\": \"k\", "
-        "\"cluster\": {\"server\": \"https://k\", \"insecure-skip-tls-verify\": true}}],"
-        "\n\t\"users\": [{\"name\": \"u\", \"user\": {\"tokenFile\": \"t\", \"token\": "
-        "\"secret\"}}]}",
+        "{\n\t\"current-context\": \"c\",\n\t\"contexts\": [{\"name\": \"c\", "
+        "\"context\": {\"cluster\": \"k\", \"user\": \"u\"}}],\n\t\"clusters\": "
+        "[{\"name\": \"k\", \"cluster\": {\"server\": \"https://k\", "
+        "\"insecure-skip-tls-verify\": true}}],\n\t\"users\": [{\"name\": \"u\", "
+        "\"user\": {\"tokenFile\": \"t\", \"token\": \"secret\"}}]}",
         NULL);
 
     (void)state;
     assert_true(access.insecure);
-    assert_string_equal(access.token.path, "/home/me/.kube/t");
+    assert_string_equal(access.token.path, "/users/me/.kube/t");
     assert_null(access.token.text);
     mu__kube_access_done(&access);
 }

@@ -211,6 +211,27 @@ static void test_taken_place(void **state)
     free(own);
 }
 
+/* Where the announcement does not say who it is, the settings do. */
+static void test_who_announces(void **state)
+{
+    static const mu_announcement unknown = {"muster", "", -1, "me:1", "0abc"};
+    static const char *const settings[] = {"task_type=worker", "task_index=1", NULL};
+    static const struct script_row rows[] = {HERE, WRITES("/d/worker-1", MINE),
+                                             SCRIPT_END};
+    void *own = NULL;
+    mu_error error;
+    int index;
+
+    (void)state;
+    assert_int_equal(announce(rows, settings, &unknown, &own, &error, &index), 0);
+    assert_int_equal(index, 1);
+    assert_int_equal(announce(rows, NULL, &unknown, &own, &error, &index), -MU_EINVALID);
+    assert_string_equal(error.message,
+                        "directory: nobody says which task this process is; expected "
+                        "setting task_type (variable MUSTER_TYPE)");
+    free(own);
+}
+
 static void test_lost_race_and_failures(void **state)
 {
     static const struct script_row race[] = {
@@ -241,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_takes_a_place),
         cmocka_unit_test(test_first_free_place),
         cmocka_unit_test(test_taken_place),
+        cmocka_unit_test(test_who_announces),
         cmocka_unit_test(test_lost_race_and_failures),
     };
 

@@ -52,8 +52,8 @@ static void write_kvs(const struct pair *pairs, char *out)
     for (; pairs[count].key != NULL; count++)
         at += (size_t)snprintf(out + at, TEXT_BYTES - at,
                                "%s{\"key\":\"%s\",\"create_revision\":\"2\","
-                               "\"mod_revision\":\"2\",\"version\":\"1\",\"value\":\"%s\","
-                               "\"lease\":\"1234\"}",
+                               "\"mod_revision\":\"2\",\"version\":\"1\","
+                               "\"value\":\"%s\",\"lease\":\"1234\"}",
                                count == 0 ? "\"kvs\":[" : ",",
                                base64(pairs[count].key, key),
                                base64(pairs[count].value, value));

@@ -11,7 +11,7 @@
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_file;
 
-#define HERE {.kind = MU__ASK_VARIABLE, .name = "MUSTER_CLUSTER_FILE", .text = "/x/c.json"}
+#define HERE SCRIPT_VARIABLE("MUSTER_CLUSTER_FILE", "/x/c.json")
 
 static const struct {
     const char *what;

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,9 @@
 static const struct mu__resolver_kind *const kind = &mu__resolver_gce;
 static const char *const named[] = {"project=p", "zone=z", "instance_group=g",
                                     "access_token=secret1", "task_index=0", NULL};
+
+#define ROW_GROUP(...) \
+    ((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST", __VA_ARGS__))
 
 /* A group as the only member of rows, whose answer is this. */
 static void expect_group_error(struct script_row group, int code, const char *words)
@@ -145,6 +149,94 @@ static void test_endless_pages(void **state)
                         "nextPageToken: the same token came twice");
 }
 
+/* ---- Many ---- */
+
+enum { MANY = 1000, MANY_BYTES = 256 << 10 };
+
+struct crowd {
+    struct mu__asker asker;     /* first: operations cast */
+    unsigned pages;
+    unsigned lists;
+};
+
+/* A page of half of the instances, or those whose names are asked for. */
+static void say_crowd(struct crowd *crowd, const char *url, char *out)
+{
+    bool members = strstr(url, "listInstances") != NULL;
+    int from = strstr(url, "pageToken=x") == NULL ? 0 : MANY / 2;
+    size_t used = (size_t)snprintf(out, MANY_BYTES, "{\"items\": [");
+    const char *between = "";
+
+    crowd->pages += members;
+    crowd->lists += !members;
+    for (int i = members ? from : 0; i < (members ? from + MANY / 2 : MANY); i++) {
+        char name[40];
+
+        (void)snprintf(name, sizeof name, "a-name-of-thirty-letters-%05d", i);
+        if (!members && strstr(url, name) == NULL)
+            continue;
+        used += (size_t)snprintf(out + used, MANY_BYTES - used,
+                                 members ? "%s{\"instance\": \"x/%s\"}"
+                                         : "%s{\"name\": \"%s\", \"networkInterfaces\": "
+                                           "[{\"networkIP\": \"10.0.%d.%d\"}]}",
+                                 between, name, i / 250, i % 250);
+        between = ",";
+    }
+    (void)snprintf(out + used, MANY_BYTES - used, "]%s}",
+                   members && from == 0 ? ", \"nextPageToken\": \"x\"" : "");
+}
+
+static void on_crowd_ask(struct mu__asker *asker, struct mu__note *note)
+{
+    struct mu__answer *answer = &note->answer;
+
+    if (note->question.kind != MU__ASK_HTTP) {
+        answer->code = mu_error_set(&answer->error, -MU_ENOTFOUND, "not there");
+    } else {
+        answer->data = malloc(MANY_BYTES);
+        assert_non_null(answer->data);
+        say_crowd((struct crowd *)asker, note->question.name, answer->data);
+        answer->size = strlen(answer->data);
+        answer->status = 200;
+        (void)snprintf(answer->content_type, sizeof answer->content_type,
+                       "application/json");
+    }
+    mu__note_answer(note);
+}
+
+/* Two pages of names, one after the other, and nine lists of addresses at once. */
+static void test_many_instances(void **state)
+{
+    static const struct mu__asker_ops ops = {on_crowd_ask, NULL};
+    struct crowd crowd = {.asker.ops = &ops};
+    struct mu__settings settings;
+    mu_resolution resolution;
+    struct mu__notes *notes;
+    mu_error error;
+
+    (void)state;
+    mu_resolution_init(&resolution);
+    assert_int_equal(mu__notes_new(&crowd.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__settings_init(&settings, "gce", kind->settings), 0);
+    for (size_t i = 0; named[i] != NULL; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(named[i], "="), named[i]);
+        assert_int_equal(mu__settings_set(&settings, name, strchr(named[i], '=') + 1,
+                                          &error),
+                         0);
+    }
+    mu__notes_begin(notes, NULL);
+    if (kind->resolve(notes, &settings, &error, &resolution) != 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(mu_cluster_task_count(resolution.cluster, "worker"), MANY);
+    assert_int_equal(crowd.pages, 2);
+    assert_int_equal(crowd.lists, 9);
+    mu_cluster_free(resolution.cluster);
+    mu__notes_free(notes);
+    mu__settings_done(&settings);
+}
+
 static void test_from_this_machine(void **state)
 {
     static const struct script_row rows[] = {
@@ -214,15 +306,10 @@ static void test_statuses(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                     .status = rows[i].status,
-                                                     .text = "{}"),
+        expect_group_error(ROW_GROUP(.status = rows[i].status, .text = "{}"),
                            rows[i].code, rows[i].words);
-        expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                     .status = rows[i].status,
-                                                     .text = "<html>"),
-                           rows[i].code,
-                           "instance group \"g\" (project p, zone z)");
+        expect_group_error(ROW_GROUP(.status = rows[i].status, .text = "<html>"),
+                           rows[i].code, "instance group \"g\" (project p, zone z)");
     }
 }
 
@@ -256,9 +343,8 @@ static void test_bad_groups(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                     .text = rows[i].text),
-                           rows[i].code, rows[i].words);
+        expect_group_error(ROW_GROUP(.text = rows[i].text), rows[i].code,
+                           rows[i].words);
 }
 
 static void test_bad_instances(void **state)
@@ -301,20 +387,16 @@ static void test_bad_instances(void **state)
 static void test_wrong_content_type(void **state)
 {
     (void)state;
-    expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                 .content_type = "text/html",
-                                                 .text = "<html>login</html>"),
-                       -MU_EINVALID, "expected an answer of type application/json, got "
-                                     "text/html");
+    expect_group_error(ROW_GROUP(.content_type = "text/html", .text = "<html></html>"),
+                       -MU_EINVALID,
+                       "expected an answer of type application/json, got text/html");
 }
 
 static void test_huge(void **state)
 {
     (void)state;
-    expect_group_error((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                                                 .code = -MU_EEXHAUSTED,
-                                                 .text = "more than 8388608 bytes"),
-                       -MU_EEXHAUSTED, "more than 8388608 bytes");
+    expect_group_error(ROW_GROUP(.code = -MU_EEXHAUSTED, .text = "more than 8 MiB"),
+                       -MU_EEXHAUSTED, "more than 8 MiB");
 }
 
 static void test_bad_settings(void **state)
@@ -336,7 +418,8 @@ static void test_bad_settings(void **state)
         {"api_endpoint=http://127.0.0.1.example.com", -MU_EINVALID,
          "expected a url that begins with https://"},
         {"ca_file=/none", -MU_ENOTFOUND, "setting ca_file: \"/none\" is not there"},
-        {"access_token=two words", -MU_EINVALID, "setting access_token: expected a token"},
+        {"access_token=two words", -MU_EINVALID,
+         "setting access_token: expected a token"},
     };
     static const struct script_row script[] = {
         SCRIPT(HTTP, .name = GROUP, .method = "POST",
@@ -362,8 +445,8 @@ static void test_elsewhere(void **state)
 
     (void)state;
     script_expect_error(kind, NULL, NULL, -MU_EPRECONDITION,
-                        "the project is not known: set \"project\"; this is no machine of "
-                        "Google's");
+                        "the project is not known: set \"project\"; this is no machine "
+                        "of Google's");
     script_expect_error(kind, NULL, no_zone, -MU_EPRECONDITION,
                         "the zone is not known: set \"zone\"");
     script_expect_error(kind, NULL, no_group, -MU_EPRECONDITION,
@@ -423,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_rpc_layer_is_grpc),
         cmocka_unit_test(test_pages),
         cmocka_unit_test(test_endless_pages),
+        cmocka_unit_test(test_many_instances),
         cmocka_unit_test(test_from_this_machine),
         cmocka_unit_test(test_index_of_others),
         cmocka_unit_test(test_type_is_a_setting),

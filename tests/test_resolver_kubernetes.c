@@ -19,7 +19,10 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes;
 
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
 #define BEARER "Authorization: Bearer secret-1"
-#define API "https://10.96.0.1:443/api/v1/namespaces/training/pods?limit=500&labelSelector="
+#define API                                           \
+    "https://10.96.0.1:443/api/v1/namespaces/training/" \
+    "pods?limit=500&labelSelector="
+
 #define DEFAULT API "job-name%3Dtensorflow"
 
 /* What every pod has. */
@@ -29,8 +32,8 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes;
         SCRIPT_FILE(ACCOUNT "namespace", "training"),           \
         SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),                   \
         SCRIPT_FILE(ACCOUNT "token", "secret-1\n")
-#define ANSWER(url, content, ...) \
-    SCRIPT(HTTP, .name = (url), .text = (content), .has_header = BEARER, __VA_ARGS__)
+#define ANSWER(url, ...) \
+    SCRIPT(HTTP, .name = (url), .has_header = BEARER, .text = __VA_ARGS__)
 
 #define LIST(items)                                                                     \
     "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"    \
@@ -56,7 +59,8 @@ static const char one_pod[] =
     "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
     "\"7192\"},\"items\":[{\"metadata\":{\"name\":\"tensorflow-x7k2p\",\"generateName\":"
     "\"tensorflow-\",\"namespace\":\"training\",\"uid\":\"3f1e\",\"creationTimestamp\":"
-    "\"2024-05-14T09:12:33Z\",\"labels\":{\"batch.kubernetes.io/job-name\":\"tensorflow\","
+    "\"2024-05-14T09:12:33Z\",\"labels\":{\"batch.kubernetes.io/job-name\":\"t"
+    "ensorflow\","
     "\"job-name\":\"tensorflow\"},\"ownerReferences\":[{\"apiVersion\":\"batch/v1\","
     "\"kind\":\"Job\",\"name\":\"tensorflow\",\"uid\":\"91aa\",\"controller\":true,"
     "\"blockOwnerDeletion\":true}],\"managedFields\":[{\"manager\":\"kubelet\","
@@ -67,7 +71,8 @@ static const char one_pod[] =
     "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
     "\"hostIP\":\"10.1.0.7\",\"hostIPs\":[{\"ip\":\"10.1.0.7\"}],\"podIP\":\"10.2.0.3\","
     "\"podIPs\":[{\"ip\":\"10.2.0.3\"}],\"containerStatuses\":[{\"name\":\"main\","
-    "\"state\":{\"running\":{\"startedAt\":\"2024-05-14T09:12:40Z\"}},\"ready\":true}]}}]}";
+    "\"state\":{\"running\":{\"startedAt\":\"2024-05-14T09:12:40Z\"}},\"ready"
+    "\":true}]}}]}";
 
 /* ---- Selectors, order, addresses ---- */
 
@@ -167,8 +172,10 @@ static void test_jobs_of_a_jobset(void **state)
     script_expect(
         kind,
         ROWS(POD, ANSWER(DEFAULT,
-                         LIST(OF_JOB("a", "1", "1", "4") "," OF_JOB("b", "1", "0", "3") ","
-                              OF_JOB("c", "0", "1", "2") "," OF_JOB("d", "0", "0", "1")))),
+                         LIST(OF_JOB("a", "1", "1", "4") ","
+                              OF_JOB("b", "1", "0", "3") ","
+                              OF_JOB("c", "0", "1", "2") ","
+                              OF_JOB("d", "0", "0", "1")))),
         NULL,
         "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\",\"10.2.0.3:8470\","
         "\"10.2.0.4:8470\"]}",
@@ -226,10 +233,12 @@ static void test_not_running(void **state)
         {"\"phase\":\"Pending\"",
          "pods of namespace training with job-name=tensorflow: pod w is Pending (it has "
          "no node yet); expected it to be Running"},
-        {"\"phase\":\"Pending\",\"hostIP\":\"10.1.0.1\",\"containerStatuses\":[{\"state\":"
+        {"\"phase\":\"Pending\",\"hostIP\":\"10.1.0.1\",\"containerStatuses\":"
+         "[{\"state\":"
          "{\"waiting\":{\"reason\":\"ImagePullBackOff\",\"message\":\"x\"}}}]",
          "pod w is Pending (ImagePullBackOff)"},
-        {"\"phase\":\"Pending\",\"hostIP\":\"10.1.0.1\",\"containerStatuses\":[{\"state\":"
+        {"\"phase\":\"Pending\",\"hostIP\":\"10.1.0.1\",\"containerStatuses\":"
+         "[{\"state\":"
          "{\"waiting\":{\"reason\":\"PodInitializing\"}}}],\"initContainerStatuses\":"
          "[{\"state\":{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}}}]",
          "pod w is Pending (CrashLoopBackOff)"},
@@ -285,7 +294,8 @@ static void test_left_over(void **state)
                           INDEXED("b", "u", "0", UP_AT("1"))), -MU_EUNAVAILABLE,
                      "pod a is Failed (Evicted); expected it to be Running, or another "
                      "in its place");
-    expect_pod_error(LIST(POD_OF(NAME("a") OWNED("u") INDEX("1") GOING, "", UP_AT("2")) ","
+    expect_pod_error(LIST(POD_OF(NAME("a") OWNED("u") INDEX("1") GOING, "",
+                                 UP_AT("2")) ","
                           INDEXED("b", "u", "0", UP_AT("1"))), -MU_EUNAVAILABLE,
                      "pod a is being deleted; expected");
     /* Nobody makes another one. */
@@ -420,7 +430,7 @@ static void test_bad_answers(void **state)
         {ANSWER(DEFAULT, "{\"kind\":\"Status\"}"), -MU_EINVALID,
          "kind: expected \"PodList\", got text \"Status\""},
         {ANSWER(DEFAULT, "{}"), -MU_EINVALID, "kind: expected \"PodList\", got nothing"},
-        {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":{}}"), -MU_EINVALID,
+        {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":7}"), -MU_EINVALID,
          "items: expected a list"},
         {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":[{},7]}"), -MU_EINVALID,
          "items[0].metadata.name: expected a pod's name"},
@@ -451,9 +461,9 @@ static void test_kubeconfig(void **state)
 
     (void)state;
     script_expect(kind,
-                  ROWS(SCRIPT_VARIABLE("HOME", "/home/me"),
-                       SCRIPT_FILE("/home/me/.kube/config", config),
-                       SCRIPT_FILE("/home/me/.kube/ca.crt", "PEM"),
+                  ROWS(SCRIPT_VARIABLE("HOME", "/users/me"),
+                       SCRIPT_FILE("/users/me/.kube/config", config),
+                       SCRIPT_FILE("/users/me/.kube/ca.crt", "PEM"),
                        SCRIPT_VARIABLE("HOSTNAME", "tensorflow-x7k2p"),
                        ANSWER(OUTSIDE_DEFAULT, one_pod)),
                   NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");

@@ -232,7 +232,8 @@ static void test_detect(void **state)
 {
     (void)state;
     expect_detect(NULL, 0,
-                  "neither JOB_COMPLETION_INDEX nor MUSTER_KUBERNETES_JOB_SERVICE is set");
+                  "neither JOB_COMPLETION_INDEX nor MUSTER_KUBERNETES_JOB_SERVICE is "
+                  "set");
     expect_detect(ROWS(SCRIPT_VARIABLE("JOB_COMPLETION_INDEX", "0")), 0,
                   "neither MUSTER_KUBERNETES_JOB_TASKS nor MUSTER_KUBERNETES_JOB_GROUPS "
                   "is set");

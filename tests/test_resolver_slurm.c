@@ -20,9 +20,9 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_slurm;
 
 /* srun -N2 -n3, rank 1 */
 #define THREE                                                                            \
-    V("SLURM_JOB_ID", "6"), V("SLURM_JOB_NODELIST", "n[1-2]"), V("SLURM_NTASKS", "3"),    \
-        V("SLURM_STEP_NODELIST", "n[1-2]"), V("SLURM_STEP_NUM_TASKS", "3"),               \
-        V("SLURM_STEP_TASKS_PER_NODE", "2,1"), V("SLURM_TASKS_PER_NODE", "2,1"),          \
+    V("SLURM_JOB_ID", "6"), V("SLURM_JOB_NODELIST", "n[1-2]"), V("SLURM_NTASKS", "3"), \
+        V("SLURM_STEP_NODELIST", "n[1-2]"), V("SLURM_STEP_NUM_TASKS", "3"), \
+        V("SLURM_STEP_TASKS_PER_NODE", "2,1"), V("SLURM_TASKS_PER_NODE", "2,1"), \
         V("SLURM_PROCID", "1"), V("SLURM_LOCALID", "1"), V("SLURM_NODEID", "0")
 
 static const struct script_row three[] = {THREE, SCRIPT_END};
@@ -125,18 +125,18 @@ static void test_distributions(void **state)
 }
 
 #define ARBITRARY(path)                                                                  \
-    V("SLURM_STEP_NODELIST", "n1,nodea,nodeb"), V("SLURM_STEP_NUM_TASKS", "4"),           \
-        V("SLURM_STEP_TASKS_PER_NODE", "1(x2),2"), V("SLURM_PROCID", "2"),                \
-        V("SLURM_LOCALID", "1"), V("SLURM_NODEID", "2"),                                  \
-        V("SLURM_DISTRIBUTION", "arbitrary"), V("SLURM_HOSTFILE", path),                  \
-        V("SLURM_SUBMIT_DIR", "/home/me")
+    V("SLURM_STEP_NODELIST", "n1,nodea,nodeb"), V("SLURM_STEP_NUM_TASKS", "4"), \
+        V("SLURM_STEP_TASKS_PER_NODE", "1(x2),2"), V("SLURM_PROCID", "2"), \
+        V("SLURM_LOCALID", "1"), V("SLURM_NODEID", "2"), \
+        V("SLURM_DISTRIBUTION", "arbitrary"), V("SLURM_HOSTFILE", path), \
+        V("SLURM_SUBMIT_DIR", "/shared/me")
 
 /* The file's lines are the ranks; there may be more than this step has tasks. */
 static void test_arbitrary(void **state)
 {
     static const struct script_row relative[] = {
         ARBITRARY("hosts"),
-        SCRIPT_FILE("/home/me/hosts", "nodeb\nn1\nnodeb\nnodea\nnodea\n"), SCRIPT_END,
+        SCRIPT_FILE("/shared/me/hosts", "nodeb\nn1\nnodeb\nnodea\nnodea\n"), SCRIPT_END,
     };
     static const struct script_row absolute[] = {
         ARBITRARY("/hosts"), SCRIPT_FILE("/hosts", "nodeb\nn1\nnodeb\nnodea"), SCRIPT_END,
@@ -187,9 +187,11 @@ static void test_tasks_per_node(void **state)
 
     (void)state;
     script_expect(kind, rows, number,
-                  "{\"worker\":[\"a:8888\",\"a:8889\",\"b:8888\",\"b:8889\"]}", "worker:3");
+                  "{\"worker\":[\"a:8888\",\"a:8889\",\"b:8888\",\"b:8889\"]}",
+                  "worker:3");
     script_expect(kind, rows, by_host,
-                  "{\"worker\":[\"a:8888\",\"b:8888\",\"b:8889\",\"b:8890\"]}", "worker:3");
+                  "{\"worker\":[\"a:8888\",\"b:8888\",\"b:8889\",\"b:8890\"]}",
+                  "worker:3");
     script_expect(kind, three_hosts, by_list,
                   "{\"worker\":[\"b:8888\",\"b:8889\",\"c1:8888\",\"c2:8888\"]}",
                   "worker:0");
@@ -202,20 +204,25 @@ static void test_tasks_per_node_refused(void **state)
         int code;
         const char *words;
     } rows[] = {
-        {"tasks_per_node=3", -MU_EINVALID, "setting tasks_per_node of resolver slurm: 6 tasks on 2 nodes, "
-                                           "but SLURM_STEP_NUM_TASKS is 3"},
-        {"tasks_per_node=n1=3", -MU_EINVALID, "it does not say how many tasks \"n2\" has"},
+        {"tasks_per_node=3", -MU_EINVALID,
+         "setting tasks_per_node of resolver slurm: 6 tasks on 2 nodes, "
+         "but SLURM_STEP_NUM_TASKS is 3"},
+        {"tasks_per_node=n1=3", -MU_EINVALID,
+         "it does not say how many tasks \"n2\" has"},
         {"tasks_per_node=n1=1,m=2", -MU_ENOTFOUND, "\"m\" is none of the 2 hosts"},
         {"tasks_per_node=n1=1,n[1-2]=2", -MU_EEXISTS, "\"n1\" stands there twice"},
         {"tasks_per_node=n1=0,n2=3", -MU_EINVALID, "expected a number, or HOST=NUMBER"},
         {"tasks_per_node=n1", -MU_EINVALID, "expected a number, or HOST=NUMBER"},
         {"tasks_per_node=n[=1", -MU_EINVALID, "expected a number"},
-        {"port_base=0", -MU_EINVALID, "expected a whole number of 1 to 65535, or \"auto\""},
-        {"port_base=x", -MU_EINVALID, "setting port_base of resolver slurm: expected a whole number"},
+        {"port_base=0", -MU_EINVALID,
+         "expected a whole number of 1 to 65535, or \"auto\""},
+        {"port_base=x", -MU_EINVALID,
+         "setting port_base of resolver slurm: expected a whole number"},
         {"port_base=65535", -MU_EINVALID, "65535 leaves too few ports"},
         {"jobs=worker=2", -MU_EINVALID, "the jobs have 2 tasks, but there are 3"},
-        {"gpus_per_task=1", -MU_EINVALID, "gpus_per_task: 2 tasks of one node with 1 GPUs "
-                                          "each need more than the 0 GPUs"},
+        {"gpus_per_task=1", -MU_EINVALID,
+         "gpus_per_task: 2 tasks of one node with 1 GPUs "
+         "each need more than the 0 GPUs"},
         {"rpc_layer=a-layer-of-many-letters", -MU_EINVALID, "expected at most 15 bytes"},
     };
 
@@ -327,7 +334,8 @@ static void test_detection(void **state)
     assert_non_null(strstr(why.message, "mpirun started this process"));
 }
 
-/* ---- GPUs: one node with two tasks, of which this is the second, and one with one ---- */
+/* ---- GPUs: one node with two tasks, of which this is the second, and one with one
+ * ---- */
 
 static void expect_gpus(const struct script_row *more, const char *const *settings,
                         const char *visible, int count)
@@ -394,8 +402,9 @@ static void test_gpus_that_slurm_has_split(void **state)
     static const char *const three_each[] = {"gpus_per_task=3", NULL};
     static const struct script_row bound[] = {
         V("SLURM_GPUS_ON_NODE", "4"), V("CUDA_VISIBLE_DEVICES", "2,3"), SCRIPT_END};
-    static const struct script_row rows[] = {
-        THREE, V("SLURM_GPUS_ON_NODE", "4"), V("CUDA_VISIBLE_DEVICES", "2,3"), SCRIPT_END};
+    static const struct script_row rows[] = {THREE, V("SLURM_GPUS_ON_NODE", "4"),
+                                             V("CUDA_VISIBLE_DEVICES", "2,3"),
+                                             SCRIPT_END};
 
     (void)state;
     expect_gpus(bound, NULL, "", 2);

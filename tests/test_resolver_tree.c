@@ -378,88 +378,88 @@ static void test_union_fails_with_a_member(void **state)
 
 /* ---- Masters ---- */
 
+static const struct {
+    const char *what;
+    const char *cluster;
+    const char *own;        /* master of the source */
+    int master_fixed;
+    int alone_has_none;
+    const char *type;       /* this task */
+    int index;
+    const char *rpc_layer;
+    const char *asked_type;
+    int asked_index;
+    const char *asked_rpc;
+    int rv;
+    const char *master;
+} masters[] = {
+    {"nothing is known", NULL, "", 0, 0, "", -1, "", NULL, -1, NULL, 0, ""},
+    {"own task", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc", NULL, -1,
+     NULL, 0, "grpc://a:1"},
+    {"own type is unknown", "{\"worker\":[\"a:1\"]}", "", 0, 0, "", 0, "grpc", NULL,
+     -1, NULL, 0, ""},
+    {"own index is unknown", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", -1, "",
+     NULL, -1, NULL, 0, ""},
+    {"no rpc layer", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", NULL, -1,
+     NULL, 0, "a:1"},
+    {"another rpc layer", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc",
+     NULL, -1, "x", 0, "x://a:1"},
+    {"an empty one is none", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc",
+     NULL, -1, "", 0, "a:1"},
+    {"stored master", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0, "grpc",
+     NULL, -1, NULL, 0, "grpc://m:7"},
+    {"stored with a layer", NULL, "grpc://m:7", 0, 0, "", -1, "grpc", NULL, -1, NULL,
+     0, "grpc://m:7"},
+    {"explicit wins", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0, "grpc",
+     "worker", 0, NULL, 0, "grpc://a:1"},
+    {"a type alone does not", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0,
+     "grpc", "worker", -1, NULL, 0, "grpc://m:7"},
+    {"index from this task", "{\"ps\":[\"a:1\"],\"worker\":[\"b:1\"]}", "", 0, 0,
+     "worker", 0, "", "ps", -1, NULL, 0, "a:1"},
+    {"type from this task", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 0, "worker", 0,
+     "", NULL, 1, NULL, 0, "b:1"},
+    {"unknown task", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", "worker", 1,
+     NULL, -MU_ENOTFOUND, "task worker:1 is not in the cluster"},
+    {"unknown type", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", "wroker", 0,
+     NULL, -MU_ENOTFOUND, "worker"},
+    {"own task is unknown", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 1, "worker", 7,
+     "", NULL, -1, NULL, -MU_ENOTFOUND, "task worker:7"},
+    {"session master as it stands", "{\"worker\":[\"a:1\",\"b:1\"]}", "m:7", 1, 1,
+     "worker", 0, "grpc", "worker", 1, "x", 0, "m:7"},
+    {"alone", "{\"worker\":[\"a:1\"]}", "", 0, 1, "worker", 0, "grpc", NULL, -1, NULL,
+     0, ""},
+    {"alone, and asked", "{\"worker\":[\"a:1\"]}", "", 0, 1, "worker", 0, "grpc",
+     "worker", 0, NULL, 0, ""},
+    {"two are not alone", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 1, "worker", 0,
+     "grpc", NULL, -1, NULL, 0, "grpc://a:1"},
+    {"a path", "{\"worker\":[\"ipc:///s\"]}", "", 0, 0, "worker", 0, "grpc", NULL, -1,
+     NULL, 0, "ipc:///s"},
+};
+
 static void test_masters(void **state)
 {
-    static const struct {
-        const char *what;
-        const char *cluster;
-        const char *own;        /* master of the source */
-        int master_fixed;
-        int alone_has_none;
-        const char *type;       /* this task */
-        int index;
-        const char *rpc_layer;
-        const char *asked_type;
-        int asked_index;
-        const char *asked_rpc;
-        int rv;
-        const char *master;
-    } rows[] = {
-        {"nothing is known", NULL, "", 0, 0, "", -1, "", NULL, -1, NULL, 0, ""},
-        {"own task", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc", NULL, -1,
-         NULL, 0, "grpc://a:1"},
-        {"own type is unknown", "{\"worker\":[\"a:1\"]}", "", 0, 0, "", 0, "grpc", NULL,
-         -1, NULL, 0, ""},
-        {"own index is unknown", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", -1, "",
-         NULL, -1, NULL, 0, ""},
-        {"no rpc layer", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", NULL, -1,
-         NULL, 0, "a:1"},
-        {"another rpc layer", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc",
-         NULL, -1, "x", 0, "x://a:1"},
-        {"an empty one is none", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc",
-         NULL, -1, "", 0, "a:1"},
-        {"stored master", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0, "grpc",
-         NULL, -1, NULL, 0, "grpc://m:7"},
-        {"stored with a layer", NULL, "grpc://m:7", 0, 0, "", -1, "grpc", NULL, -1, NULL,
-         0, "grpc://m:7"},
-        {"explicit wins", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0, "grpc",
-         "worker", 0, NULL, 0, "grpc://a:1"},
-        {"a type alone does not", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0,
-         "grpc", "worker", -1, NULL, 0, "grpc://m:7"},
-        {"index from this task", "{\"ps\":[\"a:1\"],\"worker\":[\"b:1\"]}", "", 0, 0,
-         "worker", 0, "", "ps", -1, NULL, 0, "a:1"},
-        {"type from this task", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 0, "worker", 0,
-         "", NULL, 1, NULL, 0, "b:1"},
-        {"unknown task", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", "worker", 1,
-         NULL, -MU_ENOTFOUND, "task worker:1 is not in the cluster"},
-        {"unknown type", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", "wroker", 0,
-         NULL, -MU_ENOTFOUND, "worker"},
-        {"own task is unknown", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 1, "worker", 7,
-         "", NULL, -1, NULL, -MU_ENOTFOUND, "task worker:7"},
-        {"session master as it stands", "{\"worker\":[\"a:1\",\"b:1\"]}", "m:7", 1, 1,
-         "worker", 0, "grpc", "worker", 1, "x", 0, "m:7"},
-        {"alone", "{\"worker\":[\"a:1\"]}", "", 0, 1, "worker", 0, "grpc", NULL, -1, NULL,
-         0, ""},
-        {"alone, and asked", "{\"worker\":[\"a:1\"]}", "", 0, 1, "worker", 0, "grpc",
-         "worker", 0, NULL, 0, ""},
-        {"two are not alone", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 1, "worker", 0,
-         "grpc", NULL, -1, NULL, 0, "grpc://a:1"},
-        {"a path", "{\"worker\":[\"ipc:///s\"]}", "", 0, 0, "worker", 0, "grpc", NULL, -1,
-         NULL, 0, "ipc:///s"},
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof masters / sizeof masters[0]; i++) {
         char master[MU_MASTER_BYTES] = "untouched";
         mu_resolution r;
         int rv;
 
         mu_resolution_init(&r);
-        r.cluster = parse(rows[i].cluster);
-        r.master_fixed = rows[i].master_fixed;
-        r.alone_has_no_master = rows[i].alone_has_none;
-        r.task_index = rows[i].index;
-        (void)snprintf(r.master, sizeof r.master, "%s", rows[i].own);
-        (void)snprintf(r.task_type, sizeof r.task_type, "%s", rows[i].type);
-        (void)snprintf(r.rpc_layer, sizeof r.rpc_layer, "%s", rows[i].rpc_layer);
-        rv = mu__resolution_master(&r, rows[i].asked_type, rows[i].asked_index,
-                                   rows[i].asked_rpc, &error, master);
-        if (rv != rows[i].rv)
-            fail_msg("%s: got %d", rows[i].what, rv);
-        if (rv == 0 && strcmp(master, rows[i].master) != 0)
-            fail_msg("%s: got \"%s\"", rows[i].what, master);
+        r.cluster = parse(masters[i].cluster);
+        r.master_fixed = masters[i].master_fixed;
+        r.alone_has_no_master = masters[i].alone_has_none;
+        r.task_index = masters[i].index;
+        (void)snprintf(r.master, sizeof r.master, "%s", masters[i].own);
+        (void)snprintf(r.task_type, sizeof r.task_type, "%s", masters[i].type);
+        (void)snprintf(r.rpc_layer, sizeof r.rpc_layer, "%s", masters[i].rpc_layer);
+        rv = mu__resolution_master(&r, masters[i].asked_type, masters[i].asked_index,
+                                   masters[i].asked_rpc, &error, master);
+        if (rv != masters[i].rv)
+            fail_msg("%s: got %d", masters[i].what, rv);
+        if (rv == 0 && strcmp(master, masters[i].master) != 0)
+            fail_msg("%s: got \"%s\"", masters[i].what, master);
         if (rv != 0) {
-            expect_words(rows[i].master);
+            expect_words(masters[i].master);
             assert_string_equal(master, "untouched");
         }
         mu_cluster_free(r.cluster);
@@ -515,6 +515,8 @@ static void test_auto_takes_the_first(void **state)
     mu_cluster_free(found.cluster);
     all = mu_resolver_explain(resolver);
     assert_string_equal(field(explained(all, "tf_config"), "state"), "taken");
+    assert_string_equal(field(explained(all, "tf_config"), "why"),
+                        "this process is worker:1");
     assert_string_equal(asked(explained(all, "tf_config"), 0),
                         "variable TF_CONFIG: set, 140 bytes");
     for (size_t i = 1; mu__resolver_kinds[i] != NULL; i++)

@@ -76,7 +76,8 @@ static inline void dnsmasq_exec(const struct dnsmasq *dnsmasq)
 /* A question for "ready.test", and whether its answer has come within 10 ms. */
 static inline bool dnsmasq_answers(const struct dnsmasq *dnsmasq)
 {
-    static const unsigned char query[] = "\7\7\1\0\0\1\0\0\0\0\0\0\5ready\4test\0\0\1\0\1";
+    static const unsigned char query[] = "\7\7\1\0\0\1\0\0\0\0\0\0\5ready\4test\0"
+                                         "\0\1\0\1";
     struct sockaddr_in address = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};

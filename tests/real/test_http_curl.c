@@ -175,6 +175,29 @@ static void do_close(struct connection *c)
     hang_up(c);
 }
 
+static void do_typed(struct connection *c)
+{
+    (void)say(c, "HTTP/1.1 200 OK\r\nContent-Type: Application/JSON; charset=utf-8\r\n"
+                 "x-wanted:  the value\t\r\nContent-Length: 2\r\n\r\n{}");
+}
+
+static void do_busy(struct connection *c)
+{
+    (void)say(c, "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n"
+                 "X-Wanted: 0123456789012345678901234567890123456789012345678901234567"
+                 "89012345678901234567890123456789012345678901234567890123456789012345"
+                 "67890123456789012345678901234567890123456789012345678901234567890123"
+                 "45678901234567890123456789012345678901234567890123456789012345678901"
+                 "\r\nContent-Length: 0\r\n\r\n");
+}
+
+static void do_many_headers(struct connection *c)
+{
+    (void)say(c, "HTTP/1.1 200 OK\r\n");
+    while (say(c, "X-Header: 0123456789012345678901234567890123456789\r\n"))
+        continue;
+}
+
 static const struct {
     const char *path;
     void (*answer)(struct connection *c);
@@ -185,7 +208,8 @@ static const struct {
     {"/broken", do_broken},     {"/torn", do_torn_chunk},
     {"/garbage", do_garbage},   {"/slow", do_slow},     {"/half", do_half},
     {"/large", do_large},       {"/endless", do_endless},
-    {"/close", do_close},
+    {"/close", do_close},       {"/typed", do_typed},   {"/busy", do_busy},
+    {"/headers", do_many_headers},
 };
 
 static void answer(struct connection *c)
@@ -705,6 +729,77 @@ static void test_connections_are_used_again(void **state)
 }
 
 /* What is told arrives although everything of it is gone, and the door closes. */
+static void test_what_the_head_says(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__http_request *request = prepare(f, 0, "/typed");
+
+    request->wanted_header = "X-Wanted";
+    (void)ask(f, request);
+    expect_answer(request, 200, "{}");
+    assert_string_equal(request->content_type, "application/json");
+    assert_string_equal(request->header, "the value");
+    assert_int_equal(request->retry_after_ms, 0);
+
+    request = prepare(f, 1, "/busy");
+    request->wanted_header = "X-Wanted";
+    (void)ask(f, request);
+    expect_answer(request, 429, "");
+    assert_string_equal(request->content_type, "");
+    assert_string_equal(request->header, "");   /* it is longer than there is room */
+    assert_int_equal(request->retry_after_ms, 7000);
+
+    request = prepare(f, 2, "/headers");
+    expect_error(ask(f, request), -MU_EEXHAUSTED, "bytes of headers");
+}
+
+static void test_other_methods(void **state)
+{
+    static const char *const methods[] = {"DELETE", "PATCH", "PUT"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < 3; i++) {
+        struct mu__http_request *request = prepare(f, i, "/head");
+
+        request->method = methods[i];
+        (void)ask(f, request);
+        assert_int_equal(request->status, 200);
+        assert_memory_equal(request->answer->data, methods[i], strlen(methods[i]));
+    }
+}
+
+/* User and query may be secret. */
+static void test_errors_are_discreet(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__http_request *request = prepare(f, 0, "");
+
+    request->url = "http://me:secret@127.0.0.1:1/path?token=secret";
+    (void)ask(f, request);
+    assert_int_equal(request->code, -MU_EUNAVAILABLE);
+    assert_non_null(strstr(request->error.message, "http://127.0.0.1:1/path: "));
+    assert_null(strstr(request->error.message, "secret"));
+}
+
+/* The environment's proxy counts only where it is said so. The server is its own. */
+static void test_proxy(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__http_request *request = prepare(f, 0, "/head");
+    char proxy[64];
+
+    (void)snprintf(proxy, sizeof proxy, "http://127.0.0.1:%u", f->server.port);
+    assert_int_equal(setenv("http_proxy", proxy, 1), 0);
+    assert_int_equal(unsetenv("no_proxy"), 0);
+    (void)ask(f, request);
+    assert_memory_equal(request->answer->data, "GET /head ", 10);
+    request = prepare(f, 1, "/head");
+    request->takes_proxy = true;
+    (void)ask(f, request);
+    assert_int_equal(unsetenv("http_proxy"), 0);
+    expect_answer(request, 404, "none");    /* its path is a whole url */
+}
+
 static void test_tell_then_close(void **state)
 {
     struct fixture *f = *state;
@@ -848,6 +943,10 @@ int main(void)
         TEST(test_too_large),
         TEST(test_refused),
         TEST(test_bad_urls),
+        TEST(test_what_the_head_says),
+        TEST(test_other_methods),
+        TEST(test_errors_are_discreet),
+        TEST(test_proxy),
         TEST(test_cancel),
         TEST(test_many_at_once),
         TEST(test_connections_are_used_again),

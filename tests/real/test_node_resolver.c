@@ -25,6 +25,7 @@ struct task {
     int rv;
     unsigned resolve_ms;
     bool is_opening;
+    bool is_unnamed;            /* the options do not say who it is */
 };
 
 struct fixture {
@@ -78,6 +79,8 @@ static mu_resolver *make_resolver(const char *name, const char *where)
 static void task_options(const struct task *task, mu_node_options *options)
 {
     nodes_options(&task->fixture->nodes, task->type, task->index, options);
+    if (task->is_unnamed)
+        options->task_type = NULL;
     options->cluster = NULL;
     options->resolver = task->resolver;
     options->resolve_ms = task->resolve_ms;
@@ -100,7 +103,8 @@ static void *open_task(void *arg)
     return NULL;
 }
 
-static struct task *begin_task(struct fixture *f, const char *type, int index)
+static struct task *begin_task_by(struct fixture *f, const char *type, int index,
+                                  bool is_unnamed)
 {
     struct task *task = &f->tasks[f->tasks_count++];
 
@@ -109,8 +113,16 @@ static struct task *begin_task(struct fixture *f, const char *type, int index)
     (void)snprintf(task->type, sizeof task->type, "%s", type);
     task->resolver = make_resolver(f->resolver, f->where);
     task->is_opening = true;
+    task->is_unnamed = is_unnamed;
+    if (is_unnamed)
+        set(task->resolver, "task_type", type);
     assert_int_equal(pthread_create(&task->thread, NULL, open_task, task), 0);
     return task;
+}
+
+static struct task *begin_task(struct fixture *f, const char *type, int index)
+{
+    return begin_task_by(f, type, index, false);
 }
 
 static mu_node *end_opening(struct task *task)
@@ -345,8 +357,9 @@ static void play_missing(struct fixture *f)
 
 static void play_any_index(struct fixture *f)
 {
-    struct task *tasks[4] = {begin_task(f, "worker", -1), begin_task(f, "ps", 0),
-                             begin_task(f, "chief", 0), begin_task(f, "worker", -1)};
+    struct task *tasks[4] = {
+        begin_task(f, "worker", -1), begin_task(f, "ps", 0),
+        begin_task_by(f, "chief", 0, true), begin_task_by(f, "worker", -1, true)};
     const char *names[2];
 
     for (int i = 0; i < 4; i++)

@@ -700,6 +700,12 @@ struct cluster_call *cluster_job_ask(struct cluster_task *task,
     return post(call, MU__JOB);
 }
 
+struct cluster_call *cluster_peers(struct cluster_task *task,
+                                   enum mu__peers_operation operation, int64_t limit_ms)
+{
+    return post(call_new(task, (int)operation, limit_ms), MU__PEERS);
+}
+
 struct cluster_call *cluster_metric(struct cluster_task *task, const char *name)
 {
     struct cluster_call *call = call_new(task, 0, -1);

@@ -222,6 +222,7 @@ struct cluster_call {
         struct mu__variable_call variable;
         struct mu__function_call function;
         struct mu__agent_call agent;
+        struct mu__peers_call peers;
         struct cluster_key_answer key;
     } of;
     struct cluster_call *next;
@@ -301,6 +302,11 @@ struct cluster_call *cluster_job(struct cluster_task *task,
 /* `wanted` has operation, limit, and what is asked; its strings are the test's. */
 struct cluster_call *cluster_job_ask(struct cluster_task *task,
                                      const struct mu__job_call *wanted);
+
+/* Ask a task whom it reaches, or all that it reaches the same. The caller frees what was
+ * found. */
+struct cluster_call *cluster_peers(struct cluster_task *task,
+                                   enum mu__peers_operation operation, int64_t limit_ms);
 struct cluster_call *cluster_metric(struct cluster_task *task, const char *name);
 void cluster_report(struct cluster_task *task, const char *name, double number,
                     uint64_t step);

@@ -1,0 +1,117 @@
+/* Any bytes as an environment, "NAME=VALUE" lines, for the resolvers that read nothing
+ * else: an error in words, or a cluster that has this task or that it may join. */
+#include "resolver/cluster.h"
+#include "resolver/kind.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Unlike assert(), stays in every build. */
+static void must(bool truth, const char *what)
+{
+    if (truth)
+        return;
+    (void)fprintf(stderr, "broken: %s\n", what);
+    abort();
+}
+
+struct world {
+    struct mu__asker asker; /* first: operations cast */
+    const char *text;
+};
+
+/* The rest of the line that begins with NAME=. */
+static char *find(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = text; *at != '\0';) {
+        size_t line = strcspn(at, "\n");
+
+        if (line > length && strncmp(at, name, length) == 0 && at[length] == '=')
+            return strndup(at + length + 1, line - length - 1);
+        at += line + (at[line] == '\n');
+    }
+    return NULL;
+}
+
+/* Files and folders are lines, too: "/path=content". */
+static void on_ask(struct mu__asker *asker, struct mu__note *note)
+{
+    struct world *world = (struct world *)asker;
+    struct mu__answer *answer = &note->answer;
+
+    answer->data = note->question.kind == MU__ASK_HOST_NAME
+                       ? strdup("host")
+                       : find(world->text, note->question.name);
+    if (answer->data == NULL)
+        answer->code = mu_error_set(&answer->error, -MU_ENOTFOUND, "not there");
+    else
+        answer->size = strlen(answer->data);
+    mu__note_answer(note);
+}
+
+static void on_cancel(struct mu__asker *asker, struct mu__note *note)
+{
+    (void)asker;
+    (void)note;
+}
+
+static void check(int rv, const mu_error *error, const mu_resolution *resolution)
+{
+    const mu_cluster *cluster = resolution->cluster;
+    const char *type = resolution->task_type;
+
+    if (rv != 0) {
+        must(rv == error->code && error->message[0] != '\0', "words");
+        return;
+    }
+    if (cluster == NULL)
+        return;
+    must(type[0] != '\0' && resolution->task_index >= 0, "task");
+    must(mu_cluster_address(cluster, type, resolution->task_index) != NULL ||
+             (mu__cluster_may_join(cluster, type, resolution->task_index) &&
+              resolution->bind_address[0] != '\0'),
+         "place");
+}
+
+static void resolve(const struct mu__resolver_kind *kind, struct mu__notes *notes)
+{
+    struct mu__settings settings;
+    mu_resolution resolution;
+    mu_error error = {0};
+    mu_error why;
+    int rv;
+
+    must(mu__settings_init(&settings, kind->name, kind->settings) == 0, "memory");
+    mu__notes_begin(notes, NULL);
+    mu__notes_begin(notes, kind->name);
+    rv = kind->detect(notes, &settings, &why);
+    must(rv == 1 || (rv == 0 && why.message[0] != '\0'), "detection");
+    mu_resolution_init(&resolution);
+    check(kind->resolve(notes, &settings, &error, &resolution), &error, &resolution);
+    mu_cluster_free(resolution.cluster);
+    mu__settings_done(&settings);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct mu__resolver_kind *const kinds[] = {
+        &mu__resolver_environment, &mu__resolver_sagemaker, &mu__resolver_slurm,
+        &mu__resolver_open_mpi,    &mu__resolver_pmix,      &mu__resolver_aws};
+    static const struct mu__asker_ops ops = {on_ask, on_cancel};
+    char *text = strndup((const char *)data, size);
+    struct world world = {.asker.ops = &ops, .text = text};
+    struct mu__notes *notes;
+
+    must(text != NULL, "memory");
+    must(mu__notes_new(&world.asker, NULL, NULL, &notes) == 0, "memory");
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        resolve(kinds[i], notes);
+    mu__notes_free(notes);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,478 @@
+/* `muster resolve`, and --resolver of other verbs. */
+#include "tests/real/cli.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+static struct cli cli;
+static struct cli node;
+static char folder[64];
+static char path[96];
+
+#define CLUSTER                                                                       \
+    "{\"chief\": [\"127.0.0.1:1\"], \"worker\": [\"127.0.0.1:2\", \"127.0.0.1:3\"]}"
+#define TF_CONFIG_OF(index)                                                           \
+    "TF_CONFIG={\"cluster\": " CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": " \
+    index "}, \"rpc_layer\": \"grpc\"}"
+
+static const char *const variables[] = {TF_CONFIG_OF("1"), NULL};
+
+static void expect_words(const char *words)
+{
+    if (strstr(cli.text, words) == NULL)
+        fail_msg("no \"%s\" in:\n%s", words, cli.text);
+}
+
+static void write_file(const char *text)
+{
+    char other[112];
+    FILE *file;
+
+    (void)snprintf(other, sizeof other, "%s.new", path);
+    file = fopen(other, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(rename(other, path), 0);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "%s/cluster.json", folder);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    (void)unlink(path);
+    return rmdir(folder);
+}
+
+/* ---- what is printed ---- */
+
+static void test_text(void **state)
+{
+    (void)state;
+    cli_start(&cli, variables, "resolve", NULL);
+    cli_expect_code(&cli, 0);
+    assert_string_equal(cli.text, "cluster\n"
+                                  "  /job:chief/task:0 at 127.0.0.1:1\n"
+                                  "  /job:worker/task:0 at 127.0.0.1:2\n"
+                                  "  /job:worker/task:1 at 127.0.0.1:3\n"
+                                  "this task       /job:worker/task:1\n"
+                                  "master          grpc://127.0.0.1:3\n"
+                                  "rpc layer       grpc\n"
+                                  "source          tf_config\n");
+}
+
+static void test_json(void **state)
+{
+    const cJSON *task;
+    cJSON *root;
+
+    (void)state;
+    cli_start(&cli, variables, "resolve", "-o", "json", "--explain", NULL);
+    cli_expect_code(&cli, 0);
+    root = cJSON_Parse(cli.text);
+    assert_non_null(root);
+    task = cJSON_GetObjectItem(root, "task");
+    assert_string_equal(cJSON_GetObjectItem(task, "type")->valuestring, "worker");
+    assert_int_equal(cJSON_GetObjectItem(task, "index")->valueint, 1);
+    assert_string_equal(cJSON_GetObjectItem(root, "master")->valuestring,
+                        "grpc://127.0.0.1:3");
+    assert_string_equal(cJSON_GetObjectItem(root, "source")->valuestring, "tf_config");
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(
+                         cJSON_GetObjectItem(root, "cluster"), "worker")), 2);
+    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(
+                            root, "tried"), 0), "state")->valuestring, "taken");
+    cJSON_Delete(root);
+}
+
+/* What it prints is what it reads: also of sparse jobs, and without a task. */
+static void test_tf_config_round_trip(void **state)
+{
+    static const char *const texts[] = {
+        TF_CONFIG_OF("0"),
+        "TF_CONFIG={\"cluster\": {\"ps\": {\"3\": \"a:1\", \"7\": \"[::1]:2\"}}, "
+        "\"task\": {\"type\": \"ps\", \"index\": 7}, \"environment\": \"google\"}",
+        "TF_CONFIG={\"cluster\": {\"worker\": [\"a:1\"]}, \"session_master\": "
+        "\"grpc://a:1\"}",
+        "TF_CONFIG={\"task\": {\"type\": \"evaluator\", \"index\": 0}}",
+    };
+    static char first[CLI_TEXT_BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        static char again[CLI_TEXT_BYTES + 16];
+        const char *const given[] = {texts[i], NULL};
+        const char *const printed[] = {again, NULL};
+        cJSON *roots[2];
+
+        cli_start(&cli, given, "resolve", "-o", "TF_CONFIG", NULL);
+        cli_expect_code(&cli, 0);
+        assert_ptr_equal(strchr(cli.text, '\n'), cli.text + cli.size - 1);
+        memcpy(first, cli.text, cli.size + 1);
+        roots[0] = cJSON_Parse(texts[i] + sizeof "TF_CONFIG=" - 1);
+        roots[1] = cJSON_Parse(first);
+        if (!cJSON_Compare(roots[0], roots[1], 1))
+            fail_msg("%s became %s", texts[i], first);
+        cJSON_Delete(roots[0]);
+        cJSON_Delete(roots[1]);
+        (void)snprintf(again, sizeof again, "TF_CONFIG=%s", first);
+        again[strcspn(again, "\n")] = '\0';
+        cli_start(&cli, printed, "resolve", "-o", "TF_CONFIG", NULL);
+        cli_expect_code(&cli, 0);
+        assert_string_equal(cli.text, first);
+    }
+}
+
+static void test_explain(void **state)
+{
+    (void)state;
+    cli_start(&cli, NULL, "resolve", "--explain", NULL);
+    cli_expect_code(&cli, 1);
+    expect_words("tried\n");
+    expect_words("  tf_config: not here: TF_CONFIG is not set\n");
+    expect_words("    variable TF_CONFIG: not set\n");
+    expect_words("  slurm: not here: ");
+    expect_words("muster resolve: no resolver recognises");
+    cli_start(&cli, variables, "resolve", "--explain", NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("  tf_config: taken\n    variable TF_CONFIG: set, ");
+    expect_words("  slurm: not asked\n");
+}
+
+/* The failure is JSON, too, and TF_CONFIG's value is then nothing. */
+static void test_failure(void **state)
+{
+    static const char *const broken[] = {"TF_CONFIG={\"cluster\": 3}", NULL};
+
+    (void)state;
+    cli_start(&cli, broken, "resolve", NULL);
+    cli_expect_code(&cli, 1);
+    expect_words("muster resolve: TF_CONFIG: cluster");
+    cli_start(&cli, broken, "resolve", "--explain", "-o", "json", NULL);
+    cli_expect_code(&cli, 1);
+    expect_words("\"error\":\t\"TF_CONFIG: cluster");
+    cli_start(&cli, broken, "resolve", "-o", "TF_CONFIG", NULL);
+    cli_expect_code(&cli, 1);
+    assert_ptr_equal(strstr(cli.text, "muster resolve: "), cli.text);
+}
+
+static void test_list(void **state)
+{
+    cJSON *root;
+
+    (void)state;
+    cli_start(&cli, NULL, "resolve", "--list", NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("tf_config: ");
+    expect_words("    variable (default TF_CONFIG): the variable to read\n");
+    expect_words("\nfile: ");
+    cli_start(&cli, NULL, "resolve", "--list", "-o", "json", NULL);
+    cli_expect_code(&cli, 0);
+    root = cJSON_Parse(cli.text);
+    assert_true(cJSON_GetArraySize(root) >= 5);
+    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0),
+                                            "resolver")->valuestring, "tf_config");
+    cJSON_Delete(root);
+}
+
+/* docs/resolvers.md has the tables that the program prints. */
+static void test_page_is_up_to_date(void **state)
+{
+    static char page[1 << 17];
+    char name[1024];
+
+    (void)state;
+    (void)snprintf(name, sizeof name, "%s/docs/resolvers.md",
+                   cli_variable("MUSTER_SOURCE"));
+    cli_read_file(name, page, sizeof page);
+    cli_start(&cli, NULL, "help", "resolvers", NULL);
+    cli_expect_code(&cli, 0);
+    if (strstr(page, cli.text) == NULL)
+        fail_msg("docs/resolvers.md lacks what `muster help resolvers` prints:\n%s",
+                 cli.text);
+}
+
+/* ---- who is asked ---- */
+
+static void test_flags_win(void **state)
+{
+    (void)state;
+    cli_start(&cli, variables, "resolve", "--task", "worker:0", NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("this task       /job:worker/task:0\n"
+                 "master          grpc://127.0.0.1:2\n");
+    cli_start(&cli, variables, "resolve", "--type", "worker", "--index", "0", NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("this task       /job:worker/task:0\n");
+    cli_start(&cli, variables, "resolve", "--cluster", "{\"ps\": [\"c:9\"]}", "--task",
+              "ps:0", NULL);
+    cli_expect_code(&cli, 0);
+    assert_string_equal(cli.text, "cluster\n"
+                                  "  /job:ps/task:0 at c:9\n"
+                                  "this task       /job:ps/task:0\n"
+                                  "master          c:9\n"
+                                  "source          --cluster\n");
+}
+
+static void test_by_name(void **state)
+{
+    static const char *const both[] = {TF_CONFIG_OF("1"), "MUSTER_RESOLVER=file", NULL};
+    char setting[128];
+
+    (void)state;
+    write_file("{\"worker\": [\"f:1\", \"f:2\"]}");
+    (void)snprintf(setting, sizeof setting, "path=%s", path);
+    cli_start(&cli, variables, "resolve", "--resolver", "file", "--resolver-set", setting,
+              NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("  /job:worker/task:1 at f:2\nthis task       unknown\n");
+    expect_words("source          file\n");
+
+    /* By its variable; and with its name before the setting. */
+    (void)snprintf(setting, sizeof setting, "file.path=%s", path);
+    cli_start(&cli, both, "resolve", "--resolver-set", setting, NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("source          file\n");
+    cli_start(&cli, variables, "resolve", "--resolver", "auto", "--resolver-set", setting,
+              NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("source          tf_config\n");
+}
+
+static void test_union(void **state)
+{
+    char setting[128];
+
+    (void)state;
+    write_file("{\"worker\": [\"f:1\"], \"ps\": [\"f:9\"]}");
+    (void)snprintf(setting, sizeof setting, "file.path=%s", path);
+    cli_start(&cli, variables, "resolve", "--resolver", "tf_config", "--resolver", "file",
+              "--resolver-set", setting, NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("  /job:ps/task:0 at f:9\n"
+                 "  /job:worker/task:0 at 127.0.0.1:2\n"
+                 "  /job:worker/task:1 at 127.0.0.1:3\n"
+                 "  /job:worker/task:2 at f:1\n"
+                 "this task       /job:worker/task:1\n");
+}
+
+/* ---- changes ---- */
+
+static void test_watch(void **state)
+{
+    char setting[128];
+    const char *at;
+
+    (void)state;
+    write_file("{\"worker\": [\"f:1\", \"f:2\"]}");
+    (void)snprintf(setting, sizeof setting, "path=%s", path);
+    cli_start(&cli, NULL, "resolve", "--watch", "--resolver", "file", "--resolver-set",
+              setting, NULL);
+    at = cli_expect(&cli, NULL, "source          file\n");
+    write_file("{\"worker\": [\"f:1\", \"f:3\"], \"ps\": [\"g:1\"]}");
+    at = cli_expect(&cli, at, "new /job:ps/task:0 at g:1\n");
+    at = cli_expect(&cli, at, "moved /job:worker/task:1 at f:3\n");
+    write_file("nothing");
+    at = cli_expect(&cli, at, "muster resolve: ");
+    write_file("{\"worker\": [\"f:1\"]}");
+    at = cli_expect(&cli, at, "gone /job:ps/task:0 at g:1\n");
+    (void)cli_expect(&cli, at, "gone /job:worker/task:1 at f:3\n");
+    cli_kill(&cli, SIGINT);
+    cli_expect_code(&cli, 128 + SIGINT);
+}
+
+/* ---- other verbs ---- */
+
+static int free_port(void)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    socklen_t size = sizeof own;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
+    (void)close(fd);
+    return ntohs(own.sin_port);
+}
+
+/* A node and a verb that asks it find each other by a file. --task wins; index 0, too. */
+static void test_node_and_status(void **state)
+{
+    char setting[128];
+    char text[200];
+
+    (void)state;
+    (void)snprintf(text, sizeof text,
+                   "{\"cluster\": {\"chief\": [\"127.0.0.1:%d\"], \"worker\": "
+                   "[\"127.0.0.1:%d\"]}, \"task\": {\"type\": \"worker\", \"index\": 0}}",
+                   free_port(), free_port());
+    write_file(text);
+    (void)snprintf(setting, sizeof setting, "path=%s", path);
+    cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting,
+              "--task", "chief:0", NULL);
+    (void)cli_expect(&node, NULL, "/job:chief/task:0 node: is up at tcp://127.0.0.1:");
+    cli_start(&cli, NULL, "status", "--resolver", "file", "--resolver-set", setting,
+              NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("missing");
+    cli_start(&cli, NULL, "check", "--resolver", "file", "--resolver-set", setting, NULL);
+    cli_expect_code(&cli, 4);
+    expect_words("the cluster, by file, has 1 chief, 1 worker\n"
+                 "this task is /job:worker/task:0\n");
+    cli_kill(&node, SIGTERM);
+    cli_expect_code(&node, 128 + SIGTERM);
+}
+
+/* Without --task the source says it. */
+static void test_node_is_told_its_task(void **state)
+{
+    char setting[128];
+    char text[200];
+
+    (void)state;
+    (void)snprintf(text, sizeof text,
+                   "{\"cluster\": {\"worker\": [\"127.0.0.1:%d\"]}, \"task\": {\"type\": "
+                   "\"worker\", \"index\": 0}}",
+                   free_port());
+    write_file(text);
+    (void)snprintf(setting, sizeof setting, "path=%s", path);
+    cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting, NULL);
+    (void)cli_expect(&node, NULL, "/job:worker/task:0 node: is up at tcp://127.0.0.1:");
+    cli_kill(&node, SIGTERM);
+    cli_expect_code(&node, 128 + SIGTERM);
+}
+
+/* A signal ends a node that still looks for its cluster at once. */
+static void test_signal_while_looking(void **state)
+{
+    char setting[128];
+
+    (void)state;
+    (void)snprintf(setting, sizeof setting, "path=%s", path);
+    (void)unlink(path);
+    cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting,
+              "--task", "worker:0", NULL);
+    (void)cli_expect(&node, NULL, path);
+    cli_kill(&node, SIGTERM);
+    cli_expect_code(&node, 128 + SIGTERM);
+}
+
+/* What a source says about devices is in the environment before the plugin is loaded. */
+static void test_visible_devices(void **state)
+{
+    static const char source[] =
+        "#include <muster.h>\n"
+        "#include <stdio.h>\n"
+        "#include <stdlib.h>\n"
+        "int mu_plugin_open(mu_node *node);\n"
+        "int mu_plugin_open(mu_node *node)\n"
+        "{\n"
+        "    (void)node;\n"
+        "    printf(\"devices: %s\\n\", getenv(\"CUDA_VISIBLE_DEVICES\"));\n"
+        "    return 0;\n"
+        "}\n";
+    const char *const slurm[] = {
+        "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NODELIST=localhost",
+        "SLURM_STEP_TASKS_PER_NODE=2", "SLURM_NTASKS=2", "SLURM_JOB_ID=7",
+        "CUDA_VISIBLE_DEVICES=4,5,6,7", NULL,
+    };
+    const char *compiler = getenv("CC");
+    char files[2][96];
+    char command[2048];
+    FILE *file;
+
+    (void)state;
+    (void)snprintf(files[0], sizeof files[0], "%s/plugin.c", folder);
+    (void)snprintf(files[1], sizeof files[1], "%s/plugin.so", folder);
+    file = fopen(files[0], "w");
+    assert_non_null(file);
+    assert_true(fputs(source, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    (void)snprintf(command, sizeof command, "%s -shared -fPIC -I '%s/include' -o %s %s",
+                   compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
+                   files[1], files[0]);
+    assert_int_equal(system(command), 0);
+    (void)snprintf(command, sizeof command, "port_base=%d", free_port());
+    cli_start(&node, slurm, "node", "--resolver", "slurm", "--resolver-set", command,
+              "--plugin", files[1], NULL);
+    (void)cli_expect(&node, NULL, "CUDA_VISIBLE_DEVICES is 6,7");
+    (void)cli_expect(&node, NULL, "devices: 6,7\n");
+    cli_kill(&node, SIGKILL);
+    (void)cli_wait(&node);
+    (void)unlink(files[0]);
+    (void)unlink(files[1]);
+}
+
+/* ---- what is refused ---- */
+
+static const struct refusal {
+    const char *arguments[8];
+    const char *variable;
+    int code;
+    const char *words;
+} refusals[] = {
+    {{"resolve", "--resolver", "slrum"}, NULL, 2, "slurm"},
+    {{"resolve"}, "MUSTER_RESOLVER=slrum", 2, "MUSTER_RESOLVER: "},
+    {{"node", "--resolver", "slrum", "--task", "worker:0"}, NULL, 2, "--resolver: "},
+    {{"status", "--resolver", "slrum"}, NULL, 2, "--resolver: "},
+    {{"resolve", "--resolver", "file", "--resolver-set", "path"}, NULL, 2,
+     "--resolver-set: expected SETTING=VALUE, got \"path\""},
+    {{"resolve", "--resolver", "file", "--resolver-set", "pth=x"}, NULL, 2, "\"path\""},
+    {{"resolve", "--resolver", "slurm", "--resolver-set", "auto_set_gpu=9"}, NULL, 2,
+     "auto_set_gpu"},
+    {{"resolve", "--resolver", "file", "--resolver", "slurm", "--resolver-set",
+      "path=x"}, NULL, 2, "there are several resolvers: expected NAME.SETTING=VALUE"},
+    {{"resolve", "--resolver", "slurm"}, NULL, 1, "SLURM_"},
+    {{"resolve", "--resolver", "file", "--resolver-set", "path=/nowhere/x",
+      "--resolve-ms", "0"}, NULL, 1, "/nowhere/x"},
+    {{"resolve", "-o", "yaml"}, NULL, 2, "text|json|TF_CONFIG"},
+    {{"resolve", "--resolve-ms", "x"}, NULL, 2, "--resolve-ms"},
+    {{"resolve", "--task", "wroker:1"}, TF_CONFIG_OF("0"), 2, "\"worker\"?"},
+    {{"resolve", "--list", "--threads", "2"}, NULL, 2, "no flag \"threads\""},
+};
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        const char *const *a = refusals[i].arguments;
+        const char *const given[] = {refusals[i].variable, NULL};
+
+        cli_start(&cli, given, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], NULL);
+        cli_expect_code(&cli, refusals[i].code);
+        expect_words(refusals[i].words);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_tf_config_round_trip),
+        cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_page_is_up_to_date),
+        cmocka_unit_test(test_flags_win),
+        cmocka_unit_test(test_by_name),
+        cmocka_unit_test(test_union),
+        cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_node_and_status),
+        cmocka_unit_test(test_node_is_told_its_task),
+        cmocka_unit_test(test_signal_while_looking),
+        cmocka_unit_test(test_visible_devices),
+        cmocka_unit_test(test_refusals),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}

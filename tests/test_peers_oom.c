@@ -1,0 +1,103 @@
+/* Memory runs out while nodes are asked whom they reach: who has none does not answer, or
+ * says so, and once there is memory again all is told. */
+#include "tests/sim/inner.h"
+#include "tests/story.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+static const struct sim_node *victim;   /* whose allocations fail; NULL: nobody's */
+static struct sim_random chance;
+static unsigned long starved;
+
+static bool fails(void)
+{
+    if (victim == NULL || sim_own_memory > 0 || victim->sim->current != victim ||
+        !sim_chance(&chance, 10))
+        return false;
+    starved++;
+    return true;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    return fails() ? NULL : __real_realloc(memory, size);
+}
+
+/* What is in the free lists would be used before malloc is asked. */
+static void starve(struct cluster_task *task)
+{
+    struct mu__pool *pool = mu__kernel_pool(task->member.kernel);
+    uint64_t live = pool->live;
+
+    mu__pool_done(pool);
+    mu__pool_init(pool);
+    pool->live = live;
+    victim = task->node;
+}
+
+static void expect_whole(struct cluster *cluster)
+{
+    struct cluster_call *call = cluster_peers(cluster->chief, MU__PEERS_ALL, 2000);
+
+    assert_int_equal(cluster_wait(call), 0);
+    assert_int_equal(mu_value_count(call->of.peers.found), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_true(mu_value_count(mu_value_find(
+                        mu_value_at(call->of.peers.found, i), "peers")) > 0);
+    mu_value_free(call->of.peers.found);
+}
+
+static void test_starving(void **state)
+{
+    unsigned failed = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .starves = true);
+        struct cluster_task *const victims[] = {cluster->chief, cluster->workers[0]};
+
+        chance = sim_stream(seed, 7);
+        starve(victims[seed % 2]);
+        for (int i = 0; i < 4; i++) {
+            struct cluster_call *call =
+                cluster_peers(cluster->chief, i % 2 == 0 ? MU__PEERS_ALL : MU__PEERS_OWN,
+                              300);
+            int rv = cluster_wait(call);
+
+            assert_true(rv == 0 || rv == -MU_ENOMEM);
+            failed += rv != 0;
+            if (rv == 0)
+                mu_value_free(call->of.peers.found);
+        }
+        victim = NULL;
+        run_for(cluster, 5000);
+        expect_whole(cluster);
+        end(cluster);
+    }
+    assert_true(starved > 100);
+    assert_true(failed > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_starving),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
