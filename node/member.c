@@ -421,14 +421,21 @@ static bool wants_link(const struct mu__member *member, const char *type, uint32
             (member->is_stranger && strcmp(type, "chief") == 0));
 }
 
-static int dial_task(struct mu__member *member, const char *type, uint32_t index,
-                     const char *url, mu_error *ret_error)
+static int say_dialled(int rv, const char *type, uint32_t index, const char *url,
+                       mu_error *ret_error)
 {
-    int rv = mu__links_dial(member->links, type, index, url);
-
     return rv == 0 ? 0
                    : mu_error_set(ret_error, rv, "/job:%s/task:%" PRIu32
                                   " at %s cannot be dialled", type, index, url);
+}
+
+static int dial_task(struct mu__member *member, const char *type, int index,
+                     mu_error *ret_error)
+{
+    const char *url = mu__cluster_url(member->cluster, type, index);
+
+    return say_dialled(mu__links_dial(member->links, type, (uint32_t)index, url), type,
+                       (uint32_t)index, url, ret_error);
 }
 
 static int dial_tasks(struct mu__member *member, const struct mu__member_config *config,
@@ -442,8 +449,7 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
     for (size_t i = 0; rv == 0 && mu_cluster_task_at(member->cluster, i, &type, &index,
                                                      &address) == 0; i++)
         if (wants_link(member, type, (uint32_t)index))
-            rv = dial_task(member, type, (uint32_t)index,
-                           mu__cluster_url(member->cluster, type, index), ret_error);
+            rv = dial_task(member, type, index, ret_error);
     return rv == 0 ? dial_strangers(member, config, ret_error) : rv;
 }
 
@@ -661,7 +667,9 @@ static int change_links(struct mu__member *member, const struct mu__change *chan
     if (change->kind == MU__CHANGE_REMOVED)
         mu__links_hangup(member->links, change->type, index, NOT_IN_CLUSTER);
     else if (wants_link(member, change->type, index))
-        return dial_task(member, change->type, index, change->url, ret_error);
+        return say_dialled(mu__links_adopt(member->links, change->type, index,
+                                           change->url),
+                           change->type, index, change->url, ret_error);
     else if (change->kind == MU__CHANGE_MOVED)
         return mu__links_move(member->links, change->type, index, change->url);
     else

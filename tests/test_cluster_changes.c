@@ -400,7 +400,8 @@ static void test_removed_while_writing(void **state)
     learn(cluster->chief, "worker", 1, NULL);
     run_for(cluster, 10000);
     expect_squares(closures, 2);
-    assert_int_equal(cluster->runs[closures[0]->key] + cluster->runs[closures[1]->key], 3);
+    assert_int_equal(cluster->runs[closures[0]->key] + cluster->runs[closures[1]->key],
+                     3);
     assert_int_equal(cluster_wait(cluster_counter_read(cluster->chief, -1)), 0);
     cluster_check_writes(cluster, true);
 

@@ -1026,7 +1026,7 @@ static void test_dial_what_is_up(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    assert_int_equal(mu__links_adopt(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     run_for(f, 100);
     expect_trace(f, "");
     sim_crash(f->peer.node);
@@ -1045,7 +1045,7 @@ static void test_move(void **state)
     struct fixture *f = *state;
     struct hello_words here = good;
 
-    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    assert_int_equal(mu__links_adopt(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     assert_int_equal(mu__links_move(f->us.links, "chief", 0, "tcp://new:1"), 0);
     mu__links_flush(f->us.links);
     run_for(f, 20);

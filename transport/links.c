@@ -1041,6 +1041,12 @@ static struct link *next_of(const struct mu__links *links, const struct link *li
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url)
 {
+    return keep_link(links, type, index, url, false);
+}
+
+int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
+                    const char *url)
+{
     struct link *link = next_of(links, NULL, type, index);
 
     mu__barred_remove(&links->barred, type, index);

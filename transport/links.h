@@ -81,19 +81,24 @@ void mu__links_writable(struct mu__links *links, uint32_t out);
 void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
 void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
 
-/* Keep a link to this task from now on. One that the peer began, with a worker that
- * nobody had listed, say, is kept then. The task is not barred any more. */
+/* Keep a link to this task from now on. No link of it is there yet. */
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url);
 
-/* The same to whoever is there. Until it has answered it is called MU__LINK_UNKNOWN, task
- * 0. */
+/* The same of a task that may have a link: one that the peer began, a worker that nobody
+ * had listed, say, is kept then, and moved if need be. The task is not barred any more.
+ * Looks at all links, as do hangup and move. */
+int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
+                    const char *url);
+
+/* mu__links_dial, to whoever is there. Until it has answered it is called
+ * MU__LINK_UNKNOWN, task 0. */
 #define MU__LINK_UNKNOWN "server"
 int mu__links_dial_any(struct mu__links *links, const char *url);
 
 /* The task is not in the cluster any more: no link to it is kept, those that are up say
  * goodbye with `reason`, and whoever says to be that task is refused with the same words,
- * until it is dialled, moved or allowed. Not for clients, who share indices. */
+ * until it is adopted, moved or allowed. Not for clients, who share indices. */
 void mu__links_hangup(struct mu__links *links, const char *type, uint32_t index,
                       const char *reason);
 void mu__links_allow(struct mu__links *links, const char *type, uint32_t index);
