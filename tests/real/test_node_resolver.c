@@ -506,6 +506,88 @@ static void test_etcd_down_for_a_while(void **state)
     mu_coordinator_close(coordinator);
 }
 
+/* ---- A slow source ---- */
+
+/* Of the tasks that a second look at etcd, by the address that answers, finds. */
+static size_t count_there(struct fixture *f)
+{
+    char url[64];
+    mu_resolver *resolver = make_resolver("etcd", f->where);
+    mu_cluster *cluster = NULL;
+    mu_error error = {0};
+    size_t count = 0;
+
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%d", f->etcd.port);
+    set(resolver, "endpoints", url);
+    set(resolver, "tasks", NULL);
+    if (mu_resolver_cluster(resolver, SOON_MS, &error, &cluster) != 0)
+        fail_msg("%s", error.message);
+    count = mu_cluster_task_count(cluster, "worker") + mu_cluster_task_count(cluster, "ps") +
+            mu_cluster_task_count(cluster, "chief");
+    mu_cluster_free(cluster);
+    mu_resolver_free(resolver);
+    return count;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* The first endpoint takes connections and says nothing, so that each look takes as long
+ * as a lease: telling goes on beside it, and nobody's lease ends. */
+static void test_etcd_hanging_endpoint(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t end_ms;
+    int fd;
+    int port;
+
+    if (!needs_etcd(f))
+        return;
+    port = nodes_free_port(&fd);
+    assert_int_equal(listen(fd, 64), 0);
+    (void)snprintf(f->where, sizeof f->where,
+                   "http://127.0.0.1:%d,http://127.0.0.1:%d", port, f->etcd.port);
+    (void)open_all(f);
+    end_ms = now_ms() + 4 * TTL_S * 1000;
+    while (now_ms() < end_ms) {
+        if (count_there(f) != 4)
+            fail_msg("a lease has ended; the log:\n%s", f->nodes.log.text);
+        for (int i = 0; i < 100; i++)
+            nodes_pause();
+    }
+    assert_int_equal(nodes_has_logged(&f->nodes, "cannot be told"), 0);
+    (void)close(fd);
+}
+
+/* All of etcd stands still for as long as a lease lasts: when it goes on, so does
+ * everything else. */
+static void test_etcd_stopped(void **state)
+{
+    struct fixture *f = *state;
+    mu_coordinator *coordinator;
+
+    if (!needs_etcd(f))
+        return;
+    coordinator = nodes_coordinator(open_all(f));
+    assert_int_equal(kill(f->etcd.pid, SIGSTOP), 0);
+    nodes_wait_log(&f->nodes, "cannot be told where this task is");
+    nodes_wait_log(&f->nodes, "the last one known stands");
+    assert_int_equal(run_on(coordinator, 0), getpid());
+    assert_int_equal(kill(f->etcd.pid, SIGCONT), 0);
+    nodes_wait_log(&f->nodes, "the others can be told again");
+    for (int i = 0; i < SOON_MS / 100 && count_there(f) != 4; i++)
+        for (int k = 0; k < 100; k++)
+            nodes_pause();
+    assert_int_equal(count_there(f), 4);
+    assert_int_equal(run_on(coordinator, 1), f->worker);
+    mu_coordinator_close(coordinator);
+}
+
 /* ---- A file that changes ---- */
 
 static void write_file(const char *path, const char *text)
@@ -583,6 +665,8 @@ int main(int argc, char **argv)
         ETCD(test_etcd_missing),
         ETCD(test_etcd_any_index),
         ETCD(test_etcd_down_for_a_while),
+        ETCD(test_etcd_hanging_endpoint),
+        ETCD(test_etcd_stopped),
         FOLDER(test_file_changes),
     };
 
