@@ -116,7 +116,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     char source[SOURCE_BYTES];
     int rv;
 
-    if (path == NULL)
+    if (path == NULL || path[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "file: setting path (variable MUSTER_CLUSTER_FILE) is not "
                             "set, expected the path of a file");
