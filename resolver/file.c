@@ -124,7 +124,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(source, sizeof source, "%.270s", path);
-    rv = mu__answer_check(answer, "cluster file", ret_error);
+    rv = mu__answer_check(answer, "resolver file", ret_error);
     if (rv == 0)
         rv = read_text(answer->data, answer->size, source, ret_error, ret_resolution);
     return rv != 0 ? rv : mu__task_setting(notes, settings, TASK_TYPE, ret_error,

@@ -384,6 +384,28 @@ static void test_signal_while_looking(void **state)
     cli_expect_code(&node, 128 + SIGTERM);
 }
 
+/* So does one that asks: with a word, and once is enough. */
+static void test_signal_while_asking(void **state)
+{
+    static const char *const verbs[] = {"resolve", "check", "status"};
+    static const int signals[] = {SIGINT, SIGTERM, SIGINT};
+    char setting[128];
+    char words[64];
+
+    (void)state;
+    (void)snprintf(setting, sizeof setting, "path=%s", path);
+    (void)unlink(path);
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        cli_start(&cli, NULL, verbs[i], "--resolver", "file", "--resolver-set", setting,
+                  NULL);
+        (void)cli_expect(&cli, NULL, "again in");
+        cli_kill(&cli, signals[i]);
+        cli_expect_code(&cli, 128 + signals[i]);
+        (void)snprintf(words, sizeof words, "muster %s: ended by a signal\n", verbs[i]);
+        expect_words(words);
+    }
+}
+
 /* What a source says about devices is in the environment before the plugin is loaded. */
 static void test_visible_devices(void **state)
 {
@@ -497,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_node_and_status),
         cmocka_unit_test(test_node_is_told_its_task),
         cmocka_unit_test(test_signal_while_looking),
+        cmocka_unit_test(test_signal_while_asking),
         cmocka_unit_test(test_visible_devices),
         cmocka_unit_test(test_refusals),
     };
