@@ -24,6 +24,8 @@
 #include <muster/error.h>
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* A resolver's "I cannot know yet"; no other error of a resolver has this code. */
 #define MU__LATER (-MU_EAGAIN)
@@ -124,8 +126,9 @@ const char *mu__ask_variable(struct mu__notes *notes, const char *name);
 const struct mu__answer *mu__ask_file(struct mu__notes *notes, const char *path);
 
 /* Keep what was parsed of an answer, so that the next call of the resolver finds it in
- * answer->parsed; `done` frees it with the notes. Takes `parsed`; once for each
- * answer. */
+ * answer->parsed; `done` frees it with the notes. Takes `parsed`; once for each answer.
+ * The bytes go then: answer->data is "", and answer->size still says how many there
+ * were. When there is no memory to keep it, `parsed` is freed and the bytes stay. */
 void mu__answer_keep(const struct mu__answer *answer, void *parsed,
                      void (*done)(void *parsed));
 
@@ -157,8 +160,10 @@ struct mu__note {
     bool asked;                 /* it is with the asker */
     unsigned tries;             /* how often it was answered */
     uint64_t due_ms;            /* the evaluation's: when it is asked again; 0: not */
+    uint64_t answered_ms;       /* the evaluation's: when it was answered last */
     char reason[160];           /* why the last try failed that was not the final one */
     const char *who;            /* the resolver that asked first, static */
+    struct mu__note *next;      /* in its bucket */
     void *own;                  /* the asker's */
     struct mu__notes *notes;
 };
@@ -185,6 +190,10 @@ void mu__note_ask(struct mu__note *note);
 /* No more time: what is under way is cancelled, and the note settled with the answer that
  * it has, else with -MU_EDEADLINE and the reason of the last failure. */
 void mu__note_give_up(struct mu__note *note);
+
+/* The same of all, and of each that is asked from now on: it reaches no asker. Who then
+ * asks on and on hears that the answer is not known yet. */
+void mu__notes_end(struct mu__notes *notes);
 
 /* Why a try failed, without the name of what was asked: "Connection refused",
  * "status 503". */

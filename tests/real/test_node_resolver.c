@@ -5,6 +5,7 @@
 
 #include "tests/real/cli.h"
 
+#include <uv.h>
 
 #define TASKS "chief=1,worker=2,ps=1"
 
@@ -506,6 +507,109 @@ static void test_etcd_down_for_a_while(void **state)
     mu_coordinator_close(coordinator);
 }
 
+/* ---- A loop of the program's own ---- */
+
+struct embedded {
+    struct fixture *f;
+    uv_loop_t *loop;
+    uv_timer_t timer;
+    mu_resolver *resolver;
+    mu_node *node;
+    unsigned ticks;
+    char first[128];            /* what the node has told at first */
+    bool has_told_again;
+    bool is_closed;
+};
+
+/* False: there is no such file. */
+static bool read_entry(const struct fixture *f, const char *name, char *out, int size)
+{
+    char path[128];
+    size_t length;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/%s", f->folder, name);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    length = fread(out, 1, (size_t)size - 1, file);
+    out[length] = '\0';
+    (void)fclose(file);
+    return true;
+}
+
+static int open_embedded(struct embedded *e, const char *tasks, unsigned resolve_ms,
+                         mu_error *ret_error)
+{
+    mu_node_options options;
+
+    set(e->resolver, "tasks", tasks);
+    nodes_options(&e->f->nodes, "chief", 0, &options);
+    options.cluster = NULL;
+    options.resolver = e->resolver;
+    options.resolve_ms = resolve_ms;
+    options.bind_address = "tcp://127.0.0.1:0";
+    options.loop = e->loop;
+    return mu_node_open(&options, ret_error, &e->node);
+}
+
+static void on_embedded_closed(void *user)
+{
+    ((struct embedded *)user)->is_closed = true;
+}
+
+/* Opening waits on the loop's thread, and runs nothing else of it. What was told is taken
+ * back when the time is over. */
+static void open_within_the_loop(struct embedded *e)
+{
+    char text[128];
+    mu_error error = {0};
+
+    assert_int_equal(open_embedded(e, "chief=1,worker=1", 500, &error), -MU_EDEADLINE);
+    assert_int_equal(e->ticks, 1);
+    assert_false(read_entry(e->f, "chief-0", text, sizeof text));
+    if (open_embedded(e, "chief=1", SOON_MS, &error) != 0)
+        fail_msg("%s", error.message);
+    assert_true(read_entry(e->f, "chief-0", e->first, sizeof e->first));
+}
+
+/* Until the node, which runs on this loop, has told again where it is. */
+static void on_embedded_tick(uv_timer_t *timer)
+{
+    struct embedded *e = timer->data;
+    char text[128];
+
+    if (++e->ticks == 1)
+        open_within_the_loop(e);
+    assert_true(read_entry(e->f, "chief-0", text, sizeof text));
+    e->has_told_again = strcmp(text, e->first) != 0;
+    if (!e->has_told_again && e->ticks < SOON_MS / 10)
+        return;
+    uv_close((uv_handle_t *)timer, NULL);
+    mu_node_close_async(e->node, on_embedded_closed, e);
+}
+
+static void test_folder_programs_loop(void **state)
+{
+    struct fixture *f = *state;
+    struct embedded e = {.f = f};
+    char text[128];
+    uv_loop_t loop;
+
+    assert_int_equal(uv_loop_init(&loop), 0);
+    e.loop = &loop;
+    e.resolver = make_resolver("directory", f->where);
+    (void)uv_timer_init(&loop, &e.timer);
+    e.timer.data = &e;
+    (void)uv_timer_start(&e.timer, on_embedded_tick, 0, 10);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(e.is_closed);
+    assert_true(e.has_told_again);
+    assert_false(read_entry(f, "chief-0", text, sizeof text));
+    assert_int_equal(uv_loop_close(&loop), 0);
+    mu_resolver_free(e.resolver);
+}
+
 /* ---- A slow source ---- */
 
 /* Of the tasks that a second look at etcd, by the address that answers, finds. */
@@ -659,6 +763,7 @@ int main(int argc, char **argv)
         FOLDER(test_folder_any_index),
         FOLDER(test_folder_leaves_nothing),
         FOLDER(test_folder_advertised),
+        FOLDER(test_folder_programs_loop),
         ETCD(test_etcd_find_and_run),
         ETCD(test_etcd_killed_worker),
         ETCD(test_etcd_taken_name),
