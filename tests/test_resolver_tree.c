@@ -141,6 +141,15 @@ static void test_static_misuse(void **state)
     assert_int_equal(mu_resolver_new_static(NULL, master, NULL, -1, &error, &resolver),
                      -MU_EINVALID);
     expect_words("master: expected at most 300 bytes, got 399");
+    assert_int_equal(mu_resolver_new_static(NULL, "m\n:1", NULL, -1, &error, &resolver),
+                     -MU_EINVALID);
+    expect_words("master: expected no control characters");
+    assert_int_equal(mu_resolver_new_static(NULL, NULL, NULL, -2, &error, &resolver),
+                     -MU_EINVALID);
+    expect_words("task index: expected 0 to 999999, or -1 for none, got -2");
+    assert_int_equal(mu_resolver_new_static(NULL, NULL, NULL, -1, &error, NULL),
+                     -MU_EINVALID);
+    expect_words("expected room for the resolver, got NULL");
 }
 
 /* ---- What is set ---- */
@@ -359,6 +368,7 @@ static void test_union_misuse(void **state)
     members[1] = one;
     assert_int_equal(mu_resolver_new_union(members, 2, &error, &whole), -MU_EINVALID);
     expect_words("members 0 and 1 are the same");
+    assert_int_equal(mu_resolver_new_union(members, 1, &error, NULL), -MU_EINVALID);
     assert_int_equal(mu_resolver_new_union(members, 1, &error, &whole), 0);
     assert_int_equal(mu_resolver_set(whole, "a", "b", &error), -MU_EINVALID);
     expect_words("its members have");
