@@ -425,6 +425,25 @@ int mu_resolver_set_environment(mu_resolver *resolver, const char *environment,
                           &resolver->has_environment, resolver->environment);
 }
 
+int mu_resolver_set_accelerators(mu_resolver *resolver, const char *kind, int count,
+                                 mu_error *ret_error)
+{
+    int rv;
+
+    if (resolver == NULL)
+        return no_resolver(ret_error);
+    if (kind != NULL && (count < 0 || kind[0] == '\0'))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "accelerators: expected a kind, and a number of 0 or more, "
+                            "got %d",
+                            count);
+    rv = set_word("accelerator", kind, ret_error, &resolver->has_accelerators,
+                  resolver->accelerator);
+    if (rv == 0)
+        resolver->accelerators = count;
+    return rv;
+}
+
 void mu_resolver_on_progress(mu_resolver *resolver, mu_resolver_progress_fn progress,
                              void *user)
 {
