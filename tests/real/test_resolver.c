@@ -335,6 +335,8 @@ static void test_misuse(void **state)
     expect_words("there is no resolver \"slrum\"");
     assert_int_equal(mu_resolver_new("tf_confg", &error, &resolver), -MU_ENOTFOUND);
     expect_words("did you mean \"tf_config\"?");
+    assert_int_equal(mu_resolver_new("tf_config", &error, NULL), -MU_EINVALID);
+    assert_int_equal(mu_resolver_new(NULL, NULL, NULL), -MU_EINVALID);
     assert_int_equal(mu_resolver_resolve(NULL, 0, &error, &found), -MU_EINVALID);
     assert_int_equal(mu_resolver_cluster(NULL, 0, NULL, NULL), -MU_EINVALID);
     assert_int_equal(mu_resolver_master(NULL, NULL, -1, NULL, 0, NULL, NULL),
