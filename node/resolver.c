@@ -24,7 +24,7 @@ static void suggest(const char *name, const char *candidate, unsigned *best,
 {
     unsigned distance = mu__text_distance(name, candidate);
 
-    if (distance >= *best)
+    if (distance >= *best || distance >= strlen(name))
         return;
     *best = distance;
     *ret_near = candidate;

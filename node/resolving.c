@@ -3,6 +3,7 @@
 #include "node/resolver_kinds.h"
 #include "resolver/evaluation.h"
 #include "resolver/resolver.h"
+#include "resolver/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,7 @@ static void finish(struct mu__resolving *r, int rv)
     struct mu__resolved resolved = r->resolved;
 
     resolved.code = rv;
+    mu__hide_control(resolved.error.message);
     if (notes != NULL && r->config.resolver != NULL &&
         (r->config.what == MU__RESOLVING_RESOLVE ||
          r->config.what == MU__RESOLVING_DETECT))

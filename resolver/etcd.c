@@ -395,6 +395,15 @@ int mu__etcd_revision(const struct mu__etcd_answer *answer, mu_error *ret_error,
     return rv != 0 ? rv : read_number(header, "revision", ret_error, ret_revision);
 }
 
+int mu__etcd_term(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                  uint64_t *ret_term)
+{
+    cJSON *header = NULL;
+    int rv = read_object(root_of(answer), "header", ret_error, &header);
+
+    return rv != 0 ? rv : read_number(header, "raft_term", ret_error, ret_term);
+}
+
 int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
                      uint64_t *ret_lease, uint64_t *ret_ttl_s)
 {

@@ -81,6 +81,11 @@ void mu__etcd_answer_free(struct mu__etcd_answer *answer);
 int mu__etcd_revision(const struct mu__etcd_answer *answer, mu_error *ret_error,
                       uint64_t *ret_revision);
 
+/* Which reign of a leader this answer is from: another one whenever etcd began anew, and
+ * with each reign all leases have their whole time again. 0: it does not say. */
+int mu__etcd_term(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                  uint64_t *ret_term);
+
 int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
                      uint64_t *ret_lease, uint64_t *ret_ttl_s);
 

@@ -313,6 +313,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
 struct own {
     bool taken;                 /* the place was ours */
     uint64_t holder_lease;      /* of another one in the place, */
+    uint64_t holder_term;       /* and the reign of etcd's leader that this is from: */
     uint64_t holder_ttl_s;      /* how long it had to live when it was last seen, */
     uint64_t holder_end_s;      /* and when it would have ended when it was first seen */
 };
@@ -396,7 +397,7 @@ static int read_holder(const struct talk *talk, const struct place *place,
 }
 
 /* How long a lease has to live; 0 when it is gone. */
-static int ask_ttl(const struct talk *talk, uint64_t lease, unsigned again,
+static int ask_ttl(const struct talk *talk, uint64_t lease, uint64_t *ret_term,
                    uint64_t *ret_ttl_s)
 {
     struct mu__etcd_answer *answer = NULL;
@@ -406,7 +407,9 @@ static int ask_ttl(const struct talk *talk, uint64_t lease, unsigned again,
 
     *ret_ttl_s = 0;
     mu__etcd_keep(&body, lease);
-    rv = post(talk, TIME_TO_LIVE, &body, again, &answer);
+    rv = post(talk, TIME_TO_LIVE, &body, 0, &answer);
+    if (rv == 0)
+        rv = mu__etcd_term(answer, talk->error, ret_term);
     if (rv == 0)
         (void)mu__etcd_granted(answer, NULL, &id, ret_ttl_s);
     mu__etcd_answer_free(answer);
@@ -422,20 +425,25 @@ static uint64_t now_s(const struct talk *talk)
 }
 
 /* Another process holds the place. One whose lease grows longer while we look lives, and
- * so does one whose lease is still there when it should have ended. */
+ * so does one whose lease is still there when it should have ended. An etcd that began
+ * anew has made all leases longer by itself, and one that stood still has yet to end
+ * them: neither says anything of their owners. */
 static int refuse(const struct talk *talk, struct place *place, uint64_t lease,
                   const struct mu__entry *entry)
 {
     struct own *own = place->own;
-    bool known = own->holder_lease == lease;
     uint64_t now = now_s(talk);
+    uint64_t term = 0;
     uint64_t ttl_s = 0;
+    bool known;
     bool lives;
-    int rv = lease == 0 ? 0 : ask_ttl(talk, lease, 0, &ttl_s);
+    int rv = lease == 0 ? 0 : ask_ttl(talk, lease, &term, &ttl_s);
 
     if (rv != 0)
         return rv;
-    lives = known && (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
+    known = own->holder_lease == lease && own->holder_term == term;
+    lives = known && ttl_s > 0 &&
+            (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
     if (lease == 0 || own->taken || lives)
         return mu_error_set(talk->error, -MU_EEXISTS,
                             "etcd: %s is another process's, at %s%s", place->key,
@@ -446,6 +454,7 @@ static int refuse(const struct talk *talk, struct place *place, uint64_t lease,
     if (!known)
         own->holder_end_s = now + ttl_s;
     own->holder_lease = lease;
+    own->holder_term = term;
     own->holder_ttl_s = ttl_s;
     return mu_error_set(talk->error, -MU_EUNAVAILABLE,
                         "etcd: %s is another process's, at %s: it is not known yet "

@@ -1,6 +1,7 @@
 #include "resolver/evaluation.h"
 
 #include "resolver/retry.h"
+#include "resolver/text.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -74,6 +75,7 @@ static void say(const struct mu__evaluation *e, const struct mu__retry *retry,
     if (e->config.progress == NULL)
         return;
     mu__retry_words(retry, what, reason, tries, now(e), due_ms, line, sizeof line);
+    mu__hide_control(line);
     e->config.progress(e->config.owner, line);
 }
 

@@ -317,7 +317,7 @@ int mu_resolver_set(mu_resolver *resolver, const char *setting, const char *valu
         mu__quote(shown, sizeof shown, setting, strlen(setting));
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected NAME.SETTING with the name of a resolver, as in "
-                            "\"slurm.port\", got %s",
+                            "\"slurm.port_base\", got %s",
                             shown);
     }
     if (entry->own != NULL)
@@ -371,9 +371,10 @@ static int set_word(const char *what, const char *word, mu_error *ret_error, boo
 {
     char shown[MU__QUOTE_BYTES];
 
-    if (word != NULL && strlen(word) > 15) {
+    if (word != NULL && (strlen(word) > 15 || mu__has_control(word))) {
         mu__quote(shown, sizeof shown, word, strlen(word));
-        return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most 15 bytes, "
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected at most 15 bytes, and no control characters, "
                             "got %s", what, shown);
     }
     *has = word != NULL;

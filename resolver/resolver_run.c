@@ -158,16 +158,48 @@ static void entry_succeeds(struct mu__entry *entry, const mu_resolution *resolut
                        resolution->task_type, resolution->task_index);
 }
 
+/* These are printed, and put into the environment of others. */
+static int check_texts(const mu_resolution *resolution, mu_error *ret_error)
+{
+    const struct {
+        const char *name;
+        const char *text;
+    } texts[] = {
+        {"rpc layer", resolution->rpc_layer},
+        {"environment", resolution->environment},
+        {"master", resolution->master},
+        {"address to listen at", resolution->bind_address},
+        {"visible devices", resolution->visible_devices},
+        {"accelerator", resolution->accelerator},
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char shown[MU__QUOTE_BYTES];
+
+        if (!mu__has_control(texts[i].text))
+            continue;
+        mu__quote(shown, sizeof shown, texts[i].text, strlen(texts[i].text));
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected no control characters, got %s", texts[i].name,
+                            shown);
+    }
+    return 0;
+}
+
 static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
                      mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_resolution resolution;
     mu_error error = {0};
+    mu_error inner;
     int rv;
 
     mu_resolution_init(&resolution);
     mu__notes_begin(notes, mu__entry_name(entry));
     rv = entry_resolve(entry, notes, left_ms, &error, &resolution);
+    if (rv == 0 && check_texts(&resolution, &inner) != 0)
+        rv = mu_error_set(&error, -MU_EINVALID, "resolver %s: %s", mu__entry_name(entry),
+                          inner.message);
     if (rv != 0) {
         mu_cluster_free(resolution.cluster);
         if (rv == MU__LATER)

@@ -194,8 +194,12 @@ static void test_setting_misuse(void **state)
     assert_int_equal(mu_resolver_set_task_index(one, -2, &error), -MU_EINVALID);
     assert_int_equal(mu_resolver_set_rpc_layer(one, "0123456789abcdef", &error),
                      -MU_EINVALID);
+    assert_int_equal(mu_resolver_set_environment(one, "a\nb", &error), -MU_EINVALID);
+    expect_words("no control characters, got \"a\\x0ab\"");
     assert_int_equal(mu_resolver_set(one, "varable", "X", &error), -MU_EINVALID);
     expect_words("did you mean \"variable\"?");
+    assert_int_equal(mu_resolver_set(one, "", "X", &error), -MU_EINVALID);
+    expect_words("resolver tf_config has no setting \"\"; expected variable");
     assert_int_equal(mu_resolver_set(one, "tf_config.variable", "X", &error), 0);
     assert_int_equal(mu_resolver_set(any, "variable", "X", &error), -MU_EINVALID);
     expect_words("expected NAME.SETTING");
@@ -695,6 +699,33 @@ static void test_own_returns_nonsense(void **state)
     mu_resolver_free(resolver);
 }
 
+/* Nor what would move the cursor of who reads it, wherever it is from. */
+static void test_control_characters(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *words;
+    } rows[] = {
+        {"{\"rpc_layer\": \"g\\u001b[2J\"}",
+         "resolver tf_config: rpc layer: expected no control characters, got "
+         "\"g\\x1b[2J\""},
+        {"{\"environment\": \"a\\nb\"}", "environment: expected no control"},
+        {"{\"session_master\": \"m\\u009b2J\"}",
+         "master: expected no control characters, got \"m\\xc2\\x9b2J\""},
+    };
+    mu_resolver *resolver = of_kind("tf_config");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {SCRIPT_VARIABLE("TF_CONFIG", rows[i].text),
+                                            SCRIPT_END};
+
+        assert_int_equal(resolve(resolver, script), -MU_EINVALID);
+        expect_words(rows[i].words);
+    }
+    mu_resolver_free(resolver);
+}
+
 static void test_own_come_first(void **state)
 {
     mu_resolver *resolver = first_that_fits();
@@ -754,6 +785,7 @@ int main(void)
         cmocka_unit_test(test_explain_before_a_run),
         cmocka_unit_test(test_own_is_called_once),
         cmocka_unit_test(test_own_returns_nonsense),
+        cmocka_unit_test(test_control_characters),
         cmocka_unit_test(test_own_come_first),
     };
 
