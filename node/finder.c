@@ -13,7 +13,8 @@
 
 enum {
     PROGRESS_MS = 3000,     /* between lines that say what is waited for */
-    SLICE_MS = 3000,        /* of one look, where this task must be told in between */
+    SLICE_FIRST_MS = 3000,  /* of one look, where others come one by one */
+    SLICE_MOST_MS = 30000,
     HURRY_MS = 300,         /* too short for a look that says who is missing */
     AGAIN_MS = 1000,        /* after telling has failed */
     SETTLE_MS = 50,         /* after a change was noticed: more may follow */
@@ -38,10 +39,12 @@ struct mu__finder {
     bool is_known;          /* the cluster is */
     bool has_failed;
     bool has_watch;
+    bool has_changed;       /* what is watched, since the look under way began */
     uint64_t began_ms;
     uint64_t tell_ms;       /* when to tell again; 0: not */
     uint64_t look_ms;       /* when to look again; 0: not */
     uint64_t looked_ms;     /* when it was done last */
+    int64_t slice_ms;       /* of the last look, while the cluster was not known */
     uint64_t said_ms;       /* when a line of progress was written */
     mu_error last;          /* why the cluster was not known at the last look */
     char trouble[2][512];   /* the failures that were logged: of looking, of telling */
@@ -221,6 +224,7 @@ static void on_change(uv_fs_event_t *watch, const char *name, int events, int st
         (finder->watched[0] != '\0' && name != NULL &&
          strcmp(name, finder->watched) != 0))
         return;
+    finder->has_changed = true;
     if (due_ms < finder->looked_ms + BETWEEN_MS)
         due_ms = finder->looked_ms + BETWEEN_MS;
     if (finder->look_ms == 0 || due_ms >= finder->look_ms)
@@ -251,6 +255,15 @@ static void watch(struct mu__finder *finder, const char *path)
         uv_fs_event_start(&finder->watch, on_change, folder, 0) == 0;
 }
 
+/* What has changed while it was looked at may have been read before. */
+static void look_again_soon(struct mu__finder *finder)
+{
+    uint64_t due_ms = finder->looked_ms + BETWEEN_MS;
+
+    if (finder->has_changed && finder->is_known && finder->look_ms > due_ms)
+        finder->look_ms = due_ms;
+}
+
 /* ---- Steps ---- */
 
 static void on_looked(void *owner, struct mu__resolved *resolved)
@@ -276,6 +289,7 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
     } else {
         fail(finder, &resolved->error);
     }
+    look_again_soon(finder);
     next(finder);
 }
 
@@ -364,16 +378,28 @@ static void on_withdrawn(void *owner, struct mu__resolved *resolved)
     close_all(finder);
 }
 
+/* Short at first, so that the pauses within one do not grow; then longer, since a source
+ * may need its time: an endpoint that hangs is before one that answers. */
+static int64_t next_slice(int64_t last_ms)
+{
+    if (last_ms == 0)
+        return SLICE_FIRST_MS;
+    return 2 * last_ms < SLICE_MOST_MS ? 2 * last_ms : SLICE_MOST_MS;
+}
+
 static void look(struct mu__finder *finder)
 {
     int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
 
+    finder->has_changed = false;
     if (!finder->is_known && finder->tells) {
         if (finder->last.code != 0 && limit_ms >= 0 && limit_ms < HURRY_MS) {
             fail_late(finder);
             return;
         }
-        limit_ms = limit_ms < 0 || limit_ms > SLICE_MS ? SLICE_MS : limit_ms;
+        finder->slice_ms = next_slice(finder->slice_ms);
+        if (limit_ms < 0 || limit_ms > finder->slice_ms)
+            limit_ms = finder->slice_ms;
     }
     if (start(finder, MU__RESOLVING_RESOLVE, limit_ms, on_looked, &finder->looking) != 0)
         finder->look_ms = without_memory(finder);

@@ -423,6 +423,7 @@ static void ask_thread(struct mu__asker_uv *asker, struct mu__note *note,
     job->holds = 2;
     job->timer.data = job;
     asker->holds++;
+    uv_update_time(asker->loop);    /* a turn may take long: the limit begins now */
     (void)uv_timer_init(asker->loop, &job->timer);
     (void)uv_timer_start(&job->timer, on_job_timer, limit_of(&note->question), 0);
     (void)uv_queue_work(asker->loop, &job->work, on_thread, on_thread_done);
