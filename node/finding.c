@@ -175,8 +175,11 @@ static int take_task(struct search *search, mu_node_options *options, mu_error *
     }
     if (options->task_index < 0 && found->index >= 0)
         options->task_index = found->index;
-    if (options->task_index < 0)
+    if (options->task_index < 0 &&
+        strcmp(options->task_type, resolution->task_type) == 0)
         options->task_index = resolution->task_index;
+    if (options->task_index < 0 && found->type[0] == '\0')
+        options->task_index = 0;
     return 0;
 }
 

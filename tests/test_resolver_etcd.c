@@ -455,7 +455,7 @@ static void test_first_free_place(void **state)
 }
 
 #define TTL_AT(term, n)                                                                  \
-    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"" term                               \
+    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"" term \
     "\"},\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 #define TTL(n) "{" HEADER ",\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 
