@@ -222,6 +222,32 @@ static void on_change(void *owner)
 
 /* ---- Steps ---- */
 
+/* Whether the others have forgotten this task. */
+static bool is_forgotten(const struct mu__finder *finder, const mu_resolution *found)
+{
+    const char *type = finder->type[0] != '\0' ? finder->type : found->task_type;
+
+    return finder->tells && finder->has_told && type[0] != '\0' &&
+           finder->announcement.index >= 0 && found->cluster != NULL &&
+           mu_cluster_address(found->cluster, type, finder->announcement.index) == NULL;
+}
+
+/* What this task told has ended, since nobody kept it for a while: it stood still, or
+ * what it is told to did. It is told anew, and until then the last cluster stands: a task
+ * that lives is not taken out by its own silence. */
+static void tell_anew(struct mu__finder *finder, mu_resolution *found)
+{
+    mu_cluster_free(found->cluster);
+    (void)mu_error_set(&finder->last, -MU_EUNAVAILABLE,
+                       "this task is not there any more, and is told anew");
+    if (finder->is_known)
+        say_trouble(finder, OF_LOOKING, &finder->last);
+    else
+        on_progress(finder, finder->last.message);
+    finder->tell_ms = now_ms(finder);
+    finder->look_ms = now_ms(finder) + AGAIN_MS;
+}
+
 static void on_looked(void *owner, struct mu__resolved *resolved)
 {
     struct mu__finder *finder = owner;
@@ -229,7 +255,9 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
 
     finder->resolving = NULL;
     finder->looked_ms = now_ms(finder);
-    if (resolved->code == 0) {
+    if (resolved->code == 0 && is_forgotten(finder, &resolved->resolution)) {
+        tell_anew(finder, &resolved->resolution);
+    } else if (resolved->code == 0) {
         finder->is_known = true;
         forget_trouble(finder, OF_LOOKING);
         if (resolved->watched_path != NULL)
@@ -385,7 +413,7 @@ static void next(struct mu__finder *finder)
         }
         due_ms = finder->tell_ms;
     }
-    if (!finder->is_known || (finder->look_ms != 0 && finder->look_ms <= now)) {
+    if ((!finder->is_known || finder->look_ms != 0) && finder->look_ms <= now) {
         look(finder);
         return;
     }
