@@ -176,7 +176,8 @@ static int read_options(const mu_distribute_options *o, const struct mu__found *
     if (rv == 0)
         rv = set_text(spec->environment, sizeof spec->environment, "environment",
                       o->environment, error);
-    if (rv == 0 && spec->environment[0] != '\0' && strcmp(spec->environment, "google") != 0)
+    if (rv == 0 && spec->environment[0] != '\0' &&
+        strcmp(spec->environment, "google") != 0)
         rv = mu_error_set(error, -MU_EINVALID,
                           "environment \"%s\"; expected \"\" or \"google\"",
                           spec->environment);
@@ -208,4 +209,3 @@ void mu__spec_leave(struct mu__spec *spec, bool withdraws)
     if (spec->found != NULL)
         mu__found_done(spec->found, &spec->node_options, withdraws);
 }
-

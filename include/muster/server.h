@@ -50,8 +50,8 @@ MU_EXPORT void mu_server_options_init(mu_server_options *options);
 MU_EXPORT int mu_server_start(const mu_server_options *options, mu_error *ret_error,
                               mu_server **ret_server);
 
-/* The same, with what TF_CONFIG says (cluster, task, rpc_layer, environment), or, where it
- * has no cluster, what the resolver of the options says, and
+/* The same, with what TF_CONFIG says (cluster, task, rpc_layer, environment), or, where
+ * it has no cluster, what the resolver of the options says, and
  * mu_node_options_environment. `options` may be NULL: its other fields are the
  * defaults. */
 MU_EXPORT int mu_server_start_environment(const mu_server_options *options,
