@@ -41,8 +41,9 @@ typedef struct mu_server_options {
 
 MU_EXPORT void mu_server_options_init(mu_server_options *options);
 
-/* Start a server; the options are copied. Without a cluster it listens at the bind
- * address and waits until a client offers one; with -MU_EDEADLINE when none did.
+/* Start a server; the options are copied. Without a cluster and a resolver it
+ * listens at the bind address and waits until a client offers one; with -MU_EDEADLINE
+ * when none did.
  *
  * Errors: those of mu_node_open; -MU_EINVALID, naming what is missing: cluster, task
  * type, task index; the rest as mu_cluster_validate. On success the caller frees the

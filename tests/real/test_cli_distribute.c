@@ -101,9 +101,9 @@ static void test_resolver(void **state)
     (void)snprintf(variable, sizeof variable, "MUSTER_CLUSTER_DIRECTORY=%s", folder);
     for (int i = 0; i < 3; i++)
         cli_start(&nodes[i], variables, "node", "--mode", "independent", "--resolver",
-                  "directory", "--type", types[i], "--bind", "tcp://127.0.0.1:0", "--plugin",
-                  plugin, "--set", "strategy=parameter_server", "--set", "numbers=1000",
-                  NULL);
+                  "directory", "--type", types[i], "--bind", "tcp://127.0.0.1:0",
+                  "--plugin", plugin, "--set", "strategy=parameter_server", "--set",
+                  "numbers=1000", NULL);
     for (int i = 0; i < 3; i++)
         cli_expect_code(&nodes[i], 0);
     if (strstr(nodes[2].text, "/job:chief/task:0: 500500") == NULL ||
