@@ -32,6 +32,7 @@ struct mu__notes {
     struct mu__note **buckets;  /* by what was asked; twice as many as there is room */
     bool has_ended;             /* nothing more is asked */
     unsigned late;              /* how often somebody wanted to */
+    bool is_starved;            /* there was no memory for a question of this run */
     size_t pending;
     unsigned runs;
     const char *who;
@@ -307,7 +308,8 @@ const struct mu__answer *mu__ask(struct mu__notes *notes,
     if (note == NULL && is_late && notes->late++ >= LATE_MAX)
         return NULL;
     if (note == NULL) {
-        note = add(notes, question);
+        note = notes->is_starved ? NULL : add(notes, question);
+        notes->is_starved = note == NULL;
         if (note == NULL)
             return &notes->no_memory;
         if (is_late)
@@ -458,8 +460,14 @@ void mu__notes_begin(struct mu__notes *notes, const char *who)
     if (who == NULL) {
         forget_said(notes);
         notes->runs++;
+        notes->is_starved = false;
     }
     notes->who = who;
+}
+
+bool mu__notes_starved(const struct mu__notes *notes)
+{
+    return notes->is_starved;
 }
 
 unsigned mu__notes_runs(const struct mu__notes *notes)

@@ -89,6 +89,9 @@ struct mu__question {
     size_t body_size;
     const char *secret;
     const struct mu__ask_tls *tls;
+    uint32_t keep_ms;           /* 0. An answer with status 200 may be given again for so
+                                   long, to other evaluations, too; `again` takes a new
+                                   one */
     bool takes_proxy;           /* the environment's https_proxy counts */
     const char *dns_server;     /* ADDRESSES, SERVICES: "127.0.0.1:53" in place of the
                                    system's; NULL */
@@ -114,7 +117,8 @@ struct mu__notes;
 struct mu__note;
 
 /* The answer, owned by the notes and valid as long as they are; NULL: not known yet. When
- * there is no memory it answers with -MU_ENOMEM. */
+ * there is no memory it answers with -MU_ENOMEM, and so it does then for all that is new
+ * in the same run: who has asked before all at once may ask again one by one. */
 const struct mu__answer *mu__ask(struct mu__notes *notes,
                                  const struct mu__question *question);
 
@@ -199,6 +203,10 @@ void mu__note_reason(const struct mu__note *note, char *out, size_t size);
 /* Before each run of a resolver: what was said is forgotten, what is asked from now on is
  * asked by `who` (static). */
 void mu__notes_begin(struct mu__notes *notes, const char *who);
+
+/* Whether there was no memory for a question of this run: then what came of it counts for
+ * nothing, since a variable that could not be asked for looks as if it were not set. */
+bool mu__notes_starved(const struct mu__notes *notes);
 
 /* How often a run has begun with these notes (mu__notes_begin with NULL). */
 unsigned mu__notes_runs(const struct mu__notes *notes);

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -193,6 +194,22 @@ static void test_files_and_folders(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* A limit begins with its question, however long the loop was kept from its rounds. */
+static void test_limit_begins_with_question(void **state)
+{
+    const struct mu__question question = {.kind = MU__ASK_FILE, .name = "/dev/null",
+                                          .limit_ms = 200};
+    const struct timespec pause = {.tv_nsec = 300000000};
+    struct asking a;
+
+    (void)state;
+    asking_begin(&a);
+    uv_update_time(&a.loop);
+    (void)nanosleep(&pause, NULL);
+    assert_int_equal(ask(&a, &question)->code, 0);
+    asking_end(&a);
+}
+
 static void test_what_is_known_at_once(void **state)
 {
     struct asking a;
@@ -335,6 +352,8 @@ static void test_misuse(void **state)
     expect_words("there is no resolver \"slrum\"");
     assert_int_equal(mu_resolver_new("tf_confg", &error, &resolver), -MU_ENOTFOUND);
     expect_words("did you mean \"tf_config\"?");
+    assert_int_equal(mu_resolver_new("tf_config", &error, NULL), -MU_EINVALID);
+    assert_int_equal(mu_resolver_new(NULL, NULL, NULL), -MU_EINVALID);
     assert_int_equal(mu_resolver_resolve(NULL, 0, &error, &found), -MU_EINVALID);
     assert_int_equal(mu_resolver_cluster(NULL, 0, NULL, NULL), -MU_EINVALID);
     assert_int_equal(mu_resolver_master(NULL, NULL, -1, NULL, 0, NULL, NULL),
@@ -582,6 +601,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_and_folders),
+        cmocka_unit_test(test_limit_begins_with_question),
         cmocka_unit_test(test_what_is_known_at_once),
         cmocka_unit_test(test_http),
         cmocka_unit_test(test_cancelled),
