@@ -370,8 +370,12 @@ static void test_client_certificate(void **state)
     if (outcome.rv != 0)
         fail_msg("%s", outcome.error.message);
     assert_string_equal(outcome.cluster, ONE_POD);
+
+    /* The server's alert comes behind the handshake: where it hangs up before the alert
+     * is read, that is all that is seen. */
     ask_with_certificate("other", &outcome);
-    assert_int_equal(outcome.rv, -MU_EUNAUTHENTICATED);
+    if (outcome.rv != -MU_EUNAVAILABLE)
+        assert_int_equal(outcome.rv, -MU_EUNAUTHENTICATED);
 }
 
 /* ---- TPU and GCE ---- */
