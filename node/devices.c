@@ -72,6 +72,7 @@ uint64_t mu__devices_memory(const char *text)
 
 /* ---- GPUs ---- */
 
+/* Also of a TPU. */
 static int add_gpu(mu_value *gpus, const char *name, uint64_t memory_bytes)
 {
     mu_value *gpu = mu_value_map();
@@ -220,34 +221,87 @@ static int add_gpus(const char *root, mu_value *gpus)
                    mu_value_count(gpus) == 0 ? add_card : add_other_card, gpus);
 }
 
+/* ---- TPUs ---- */
+
+/* By Google's numbers of their PCI devices; the older ones are two devices for programs,
+ * a core each. */
+static const struct tpu {
+    const char *device;
+    const char *name;
+    int devices;
+} tpus_known[] = {
+    {"0x0027", "TPU v2 or v3", 2}, {"0x005e", "TPU v4", 1},  {"0x0062", "TPU v5p", 1},
+    {"0x0063", "TPU v5e", 1},      {"0x006f", "TPU v6e", 1},
+};
+
+static int add_tpu(const char *folder, mu_value *tpus)
+{
+    char vendor[32];
+    char device[32];
+
+    read_line(folder, "vendor", vendor, sizeof vendor);
+    read_line(folder, "device", device, sizeof device);
+    if (strcmp(vendor, "0x1ae0") != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof tpus_known / sizeof tpus_known[0]; i++) {
+        const struct tpu *tpu = &tpus_known[i];
+        int rv = 0;
+
+        if (strcmp(device, tpu->device) != 0)
+            continue;
+        for (int k = 0; rv == 0 && k < tpu->devices; k++)
+            rv = add_gpu(tpus, tpu->name, 0);
+        return rv;
+    }
+    return 0;
+}
+
 /* ---- all of it ---- */
+
+/* Takes `list`. */
+static int set_list(mu_value *map, const char *key, mu_value *list, int rv)
+{
+    if (list != NULL && rv == 0)
+        return mu_value_set(map, key, list);
+    mu_value_free(list);
+    return list == NULL ? -MU_ENOMEM : rv;
+}
+
+/* Cards and TPUs. */
+static int fill_accelerators(const char *root, mu_value *map)
+{
+    mu_value *list = mu_value_list();
+    int rv = list == NULL ? -MU_ENOMEM : add_gpus(root, list);
+
+    rv = set_list(map, "gpus", list, rv);
+    if (rv != 0)
+        return rv;
+    list = mu_value_list();
+    if (list != NULL)
+        rv = add_all(root, "/sys/bus/pci/devices", is_shown, add_tpu, list);
+    return set_list(map, "tpus", list, rv);
+}
 
 static int fill(const char *root, mu_value *map)
 {
-    mu_value *gpus = mu_value_list();
     char host[256] = "";
     size_t host_size = sizeof host;
     char path[PATH_MAX_BYTES];
     char text[FILE_BYTES];
-    int rv = gpus == NULL ? -MU_ENOMEM : add_gpus(root, gpus);
+    int rv;
 
     (void)uv_os_gethostname(host, &host_size);
     clean(host);
     (void)snprintf(path, sizeof path, "%s/proc/meminfo", root);
     (void)read_file(path, text, sizeof text);
-    if (rv == 0)
-        rv = mu_value_set(map, "host", mu_value_string(host));
+    rv = mu_value_set(map, "host", mu_value_string(host));
     if (rv == 0)
         rv = mu_value_set(map, "cores",
                           mu_value_int((int64_t)uv_available_parallelism()));
     if (rv == 0)
         rv = mu_value_set(map, "memory_bytes",
                           mu_value_int((int64_t)mu__devices_memory(text)));
-    if (rv != 0) {
-        mu_value_free(gpus);
-        return rv;
-    }
-    return mu_value_set(map, "gpus", gpus);
+    return rv != 0 ? rv : fill_accelerators(root, map);
 }
 
 mu_value *mu__devices_read(const char *root)

@@ -34,22 +34,31 @@ struct tally {
     bool any;
     char task[MU_CLUSTER_TASK_BYTES];
     size_t count;
+    const char *kind;       /* "GPU" or "TPU"; static */
 };
 
 static int tally(struct tally *tally, const char *task, const mu_value *machine,
                  mu_error *ret_error)
 {
-    size_t count = mu_value_count(mu_value_find(machine, "gpus"));
+    size_t tpus = mu_value_count(mu_value_find(machine, "tpus"));
+    size_t count = tpus > 0 ? tpus : mu_value_count(mu_value_find(machine, "gpus"));
+    const char *kind = tpus > 0 ? "TPU" : "GPU";
 
     if (tally->any && tally->count != count)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "expected the same number of accelerators on each task: %s "
                             "has %zu and %s has %zu",
                             tally->task, tally->count, task, count);
+    if (tally->any && strcmp(tally->kind, kind) != 0)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "expected the same accelerators on each task: %s has a %s "
+                            "and %s a %s",
+                            tally->task, tally->kind, task, kind);
     if (!tally->any)
         (void)snprintf(tally->task, sizeof tally->task, "%s", task);
     tally->any = true;
     tally->count = count;
+    tally->kind = kind;
     return 0;
 }
 
@@ -105,9 +114,9 @@ static int count_list(const mu_value *devices, const char *type, struct tally *s
 
 int mu__devices_count(const mu_value *devices, const mu_cluster *cluster,
                       const char *type, int index, mu_error *ret_error,
-                      size_t *ret_count)
+                      size_t *ret_count, const char **ret_kind)
 {
-    struct tally sum = {.any = false};
+    struct tally sum = {.kind = "GPU"};
     int rv;
 
     if (type != NULL && index >= 0)
@@ -116,9 +125,11 @@ int mu__devices_count(const mu_value *devices, const mu_cluster *cluster,
         rv = count_cluster(devices, cluster, type, &sum, ret_error);
     else
         rv = count_list(devices, type, &sum, ret_error);
-    if (rv == 0)
-        *ret_count = sum.count;
-    return rv;
+    if (rv != 0)
+        return rv;
+    *ret_count = sum.count;
+    *ret_kind = sum.kind;
+    return 0;
 }
 
 /* ---- Asking ---- */
@@ -134,7 +145,7 @@ static int64_t left_until(uint64_t end_ms)
 
 static int ask_once(struct mu_node *node, const mu_resolution *resolution,
                     const char *type, int index, uint64_t end_ms, mu_error *ret_error,
-                    size_t *ret_count)
+                    size_t *ret_count, const char **ret_kind)
 {
     mu_value *devices;
     int rv = mu_tasks_devices(node, left_until(end_ms), ret_error, &devices);
@@ -142,7 +153,7 @@ static int ask_once(struct mu_node *node, const mu_resolution *resolution,
     if (rv != 0)
         return rv;
     rv = mu__devices_count(devices, resolution->cluster, type, index, ret_error,
-                           ret_count);
+                           ret_count, ret_kind);
     mu_value_free(devices);
     return rv;
 }
@@ -156,7 +167,8 @@ static uint64_t random_bits(void)
 
 /* Tasks that have not connected yet may in a while. */
 static int ask(struct mu_node *node, const mu_resolution *resolution, const char *type,
-               int index, uint64_t end_ms, mu_error *ret_error, size_t *ret_count)
+               int index, uint64_t end_ms, mu_error *ret_error, size_t *ret_count,
+               const char **ret_kind)
 {
     const struct mu__retry retry = {.tries_max = TRIES_MAX, .end_ms = end_ms};
     mu_error error;
@@ -166,7 +178,8 @@ static int ask(struct mu_node *node, const mu_resolution *resolution, const char
         uint64_t now_ms;
         uint64_t due_ms;
 
-        rv = ask_once(node, resolution, type, index, end_ms, &error, ret_count);
+        rv = ask_once(node, resolution, type, index, end_ms, &error, ret_count,
+                      ret_kind);
         if (rv != -MU_EDEADLINE && rv != -MU_EUNAVAILABLE)
             break;
         now_ms = uv_hrtime() / 1000000;
@@ -213,6 +226,7 @@ static int of_tasks(struct mu_node *node, const mu_resolution *resolution,
                     const char *type, int index, uint64_t end_ms, mu_error *ret_error,
                     mu_value **ret_counts)
 {
+    const char *told;
     size_t count;
     int rv;
 
@@ -220,10 +234,10 @@ static int of_tasks(struct mu_node *node, const mu_resolution *resolution,
         type = resolution->task_type;
         index = resolution->task_index;
     }
-    rv = ask(node, resolution, type, index, end_ms, ret_error, &count);
+    rv = ask(node, resolution, type, index, end_ms, ret_error, &count, &told);
     if (rv != 0)
         return rv;
-    return counts_of(count > 0 ? "GPU" : resolution->accelerator, (int64_t)count,
+    return counts_of(count > 0 ? told : resolution->accelerator, (int64_t)count,
                      ret_error, ret_counts);
 }
 

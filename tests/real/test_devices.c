@@ -144,6 +144,40 @@ static void test_nvidia(void **state)
     mu_value_free(devices);
 }
 
+static void put_pci(const char *slot, const char *vendor, const char *device)
+{
+    char path[160];
+
+    (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/vendor", slot);
+    put(path, vendor);
+    (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/device", slot);
+    put(path, device);
+}
+
+/* Google makes network cards, too; a chip of the older ones has two cores. */
+static void test_tpus(void **state)
+{
+    const char *name = NULL;
+    const mu_value *tpus;
+    mu_value *devices;
+    size_t size;
+
+    (void)state;
+    put_pci("0000:00:04.0", "0x1ae0\n", "0x005e\n");
+    put_pci("0000:00:05.0", "0x1ae0\n", "0x0027\n");
+    put_pci("0000:00:06.0", "0x1ae0\n", "0x0042\n");
+    put_pci("0000:00:07.0", "0x10de\n", "0x005e\n");
+    devices = mu__devices_read(root);
+    tpus = mu_value_find(devices, "tpus");
+    assert_int_equal(mu_value_count(tpus), 3);
+    assert_int_equal(
+        mu_value_get_string(mu_value_find(mu_value_at(tpus, 0), "name"), &name, &size),
+        0);
+    assert_string_equal(name, "TPU v4");
+    expect_gpus(devices, (const char *const[]){NULL}, NULL);
+    mu_value_free(devices);
+}
+
 static void test_memory_texts(void **state)
 {
     static const struct {
@@ -189,6 +223,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_gpus, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_cards, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_nvidia, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_tpus, make_root, remove_root),
         cmocka_unit_test(test_memory_texts),
         cmocka_unit_test(test_this_machine),
     };

@@ -506,16 +506,42 @@ static void test_accelerators_of_the_source(void **state)
     assert_int_equal(mu_resolver_unregister("harbour", &error), 0);
 }
 
-static void add_machine(mu_value *list, const char *task, unsigned gpus)
+static void add_machine_of(mu_value *list, const char *task, const char *kind,
+                           unsigned count)
 {
     mu_value *machine = mu_value_map();
     mu_value *cards = mu_value_list();
 
-    for (unsigned i = 0; i < gpus; i++)
+    for (unsigned i = 0; i < count; i++)
         assert_int_equal(mu_value_append(cards, mu_value_map()), 0);
     assert_int_equal(mu_value_set(machine, "task", mu_value_string(task)), 0);
-    assert_int_equal(mu_value_set(machine, "gpus", cards), 0);
+    assert_int_equal(mu_value_set(machine, kind, cards), 0);
     assert_int_equal(mu_value_append(list, machine), 0);
+}
+
+static void add_machine(mu_value *list, const char *task, unsigned gpus)
+{
+    add_machine_of(list, task, "gpus", gpus);
+}
+
+static void test_counting_tpus(void **state)
+{
+    mu_value *list = mu_value_list();
+    const char *kind = "";
+    size_t count = 0;
+
+    (void)state;
+    add_machine_of(list, "/job:worker/task:0", "tpus", 4);
+    add_machine_of(list, "/job:worker/task:1", "tpus", 4);
+    add_machine_of(list, "/job:ps/task:0", "gpus", 4);
+    assert_int_equal(mu__devices_count(list, NULL, "worker", -1, &error, &count, &kind),
+                     0);
+    assert_int_equal(count, 4);
+    assert_string_equal(kind, "TPU");
+    assert_int_equal(mu__devices_count(list, NULL, NULL, -1, &error, &count, &kind),
+                     -MU_EPRECONDITION);
+    expect_words("/job:worker/task:0 has a TPU and /job:ps/task:0 a GPU");
+    mu_value_free(list);
 }
 
 static void test_counting(void **state)
@@ -553,9 +579,11 @@ static void test_counting(void **state)
     }
     assert_int_equal(mu_cluster_add(cluster, "ps", 0, "p0:1", &error), 0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *kind = NULL;
         size_t count = 99;
         int rv = mu__devices_count(list, rows[i].knows_cluster ? cluster : NULL,
-                                   rows[i].type, rows[i].index, &error, &count);
+                                   rows[i].type, rows[i].index, &error, &count,
+                                   &kind);
 
         if (rv != rows[i].rv)
             fail_msg("row %zu: %d", i, rv);
@@ -580,6 +608,7 @@ int main(void)
         cmocka_unit_test(test_register_misuse),
         cmocka_unit_test(test_accelerators_of_the_source),
         cmocka_unit_test(test_counting),
+        cmocka_unit_test(test_counting_tpus),
     };
 
     (void)unsetenv("TF_CONFIG");
