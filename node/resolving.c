@@ -112,12 +112,14 @@ static void finish(struct mu__resolving *r, int rv)
 
     resolved.code = rv;
     mu__hide_control(resolved.error.message);
-    if (notes != NULL && r->config.what == MU__RESOLVING_RESOLVE &&
-        r->config.resolver != NULL) {
+    if (notes != NULL && r->config.resolver != NULL &&
+        (r->config.what == MU__RESOLVING_RESOLVE ||
+         r->config.what == MU__RESOLVING_DETECT))
         mu__resolver_keep_explained(
             r->config.resolver, mu__resolver_explained(r->config.resolver, notes));
+    if (notes != NULL && r->config.resolver != NULL &&
+        r->config.what == MU__RESOLVING_RESOLVE)
         resolved.watched_path = mu__resolver_watched_path(r->config.resolver, notes);
-    }
     let_go(r);
     r->config.done(r->config.owner, &resolved);
 }

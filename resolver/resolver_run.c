@@ -413,11 +413,24 @@ static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
     return rv;
 }
 
+static int starved(mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+}
+
 int mu__resolver_run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
                      mu_error *ret_error, mu_resolution *ret_resolution)
 {
+    mu_resolution resolution;
+    int rv;
+
     begin_if_fresh(resolver, notes);
-    return run(resolver, notes, left_ms, ret_error, ret_resolution);
+    rv = run(resolver, notes, left_ms, ret_error, &resolution);
+    if (rv == 0 && !mu__notes_starved(notes))
+        *ret_resolution = resolution;
+    else if (rv == 0)
+        mu_cluster_free(resolution.cluster);
+    return mu__notes_starved(notes) ? starved(ret_error) : rv;
 }
 
 static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
@@ -436,8 +449,11 @@ static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *
 int mu__resolver_run_detect(mu_resolver *resolver, struct mu__notes *notes,
                             mu_error *ret_error)
 {
+    int rv;
+
     begin_if_fresh(resolver, notes);
-    return run_detect(resolver, notes, ret_error);
+    rv = run_detect(resolver, notes, ret_error);
+    return mu__notes_starved(notes) ? starved(ret_error) : rv;
 }
 
 /* ---- Announcing ---- */
@@ -501,6 +517,8 @@ int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
 
     begin_if_fresh(resolver, notes);
     rv = announce(resolver, notes, &own, ret_error, &again_ms);
+    if (mu__notes_starved(notes))
+        return starved(ret_error);
     if (rv != 0)
         return rv;
     *ret_index = own.index;

@@ -151,3 +151,21 @@ unsigned mu__text_distance(const char *a, const char *b)
     }
     return row[size];
 }
+
+bool mu__is_loopback_url(const char *url)
+{
+    static const char *const starts[] = {"http://127.", "http://localhost",
+                                         "http://[::1]"};
+
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        size_t size = strlen(starts[i]);
+        const char *end = url + size;
+
+        if (strncmp(url, starts[i], size) != 0)
+            continue;
+        end += i == 0 ? strspn(end, "0123456789.") : 0;
+        if (*end == '\0' || *end == '/' || *end == ':')
+            return true;
+    }
+    return false;
+}

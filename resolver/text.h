@@ -28,4 +28,8 @@ void mu__hide_control(char *text);
  * one of them is longer than MU__DISTANCE_BYTES_MAX. */
 unsigned mu__text_distance(const char *a, const char *b);
 
+/* Whether a url is one with http of this machine alone: only there may a token be sent in
+ * the clear. "http://127.example.org" is somebody else's. */
+bool mu__is_loopback_url(const char *url);
+
 #endif
