@@ -156,6 +156,22 @@ static int run(struct search *search, mu_error *ret_error)
     return search->error.code;
 }
 
+/* The index of a task which is the only one of its type; -1: it is not. */
+static int only_index(const mu_node_options *options)
+{
+    const char *address;
+    const char *type;
+    int index;
+
+    if (mu_cluster_task_count(options->cluster, options->task_type) != 1)
+        return -1;
+    for (size_t i = 0;
+         mu_cluster_task_at(options->cluster, i, &type, &index, &address) == 0; i++)
+        if (strcmp(type, options->task_type) == 0)
+            return index;
+    return -1;
+}
+
 /* Type and index of the options win, index 0 as any other. */
 static int take_task(struct search *search, mu_node_options *options, mu_error *ret_error)
 {
@@ -175,8 +191,17 @@ static int take_task(struct search *search, mu_node_options *options, mu_error *
     }
     if (options->task_index < 0 && found->index >= 0)
         options->task_index = found->index;
-    if (options->task_index < 0)
+    if (options->task_index < 0 &&
+        strcmp(resolution->task_type, options->task_type) == 0)
         options->task_index = resolution->task_index;
+    if (options->task_index < 0)
+        options->task_index = only_index(options);
+    if (options->task_index < 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s does not say which %s this process is, of %zu; "
+                            "expected task_index in the options or in the resolver",
+                            resolution->source, options->task_type,
+                            mu_cluster_task_count(options->cluster, options->task_type));
     return 0;
 }
 
