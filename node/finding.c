@@ -156,14 +156,17 @@ static int run(struct search *search, mu_error *ret_error)
     return search->error.code;
 }
 
-/* The index of a task which is the only one of its type; -1: it is not. */
+/* The index of a task which is the only one of its type, or the first that joins; -1: it
+ * may be several. */
 static int only_index(const mu_node_options *options)
 {
     const char *address;
     const char *type;
     int index;
 
-    if (mu_cluster_task_count(options->cluster, options->task_type) != 1)
+    if (mu_cluster_task_count(options->cluster, options->task_type) == 0)
+        return 0;
+    if (mu_cluster_task_count(options->cluster, options->task_type) > 1)
         return -1;
     for (size_t i = 0;
          mu_cluster_task_at(options->cluster, i, &type, &index, &address) == 0; i++)
