@@ -258,9 +258,9 @@ static int nobody(const mu_resolver *resolver, mu_error *ret_error)
     }
     names[used] = '\0';
     return mu_error_set(ret_error, -MU_ENOTFOUND,
-                        "no resolver recognises where this process runs (%s); its "
-                        "explanation says what each one missed, and a name takes one "
-                        "anyway",
+                        "no resolver recognises where this process runs (%s); the "
+                        "explanation (muster resolve --explain) says what each one "
+                        "missed, and a name takes one anyway",
                         names);
 }
 
