@@ -50,7 +50,6 @@ int resolve_find(struct resolve *resolve, mu_error *ret_error)
     if (rv != 0)
         return rv;
     resolve->found = resolved.resolution;
-    resolve->watched_path = resolved.watched_path;
     apply_task(resolve);
     return 0;
 }

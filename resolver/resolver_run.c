@@ -596,3 +596,8 @@ const char *mu__resolver_watched_path(mu_resolver *resolver, struct mu__notes *n
     resolver->watched_path = path == NULL ? NULL : strdup(path);
     return resolver->watched_path;
 }
+
+const char *mu__resolver_last_watched_path(const mu_resolver *resolver)
+{
+    return resolver->watched_path;
+}
