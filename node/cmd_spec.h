@@ -12,6 +12,8 @@ struct cmd_spec {
     mu_cluster *cluster;    /* NULL: none, or the node is to find it out */
     char type[16];          /* "": unknown */
     int index;
+    bool index_is_open;     /* a type was said, and no index: 0, or another one where who
+                               is asked for the cluster knows better */
     char source[64];        /* of the cluster, or else of the task */
     mu_resolver *resolver;  /* what a node is to be opened with; NULL: nothing */
     mu_resolution found;    /* by a resolver; without cluster and task */

@@ -156,6 +156,25 @@ static int run(struct search *search, mu_error *ret_error)
     return search->error.code;
 }
 
+/* The index of a task which is the only one of its type, or the first that joins; -1: it
+ * may be several. */
+static int only_index(const mu_node_options *options)
+{
+    const char *address;
+    const char *type;
+    int index;
+
+    if (mu_cluster_task_count(options->cluster, options->task_type) == 0)
+        return 0;
+    if (mu_cluster_task_count(options->cluster, options->task_type) > 1)
+        return -1;
+    for (size_t i = 0;
+         mu_cluster_task_at(options->cluster, i, &type, &index, &address) == 0; i++)
+        if (strcmp(type, options->task_type) == 0)
+            return index;
+    return -1;
+}
+
 /* Type and index of the options win, index 0 as any other. */
 static void take_task(struct search *search, mu_node_options *options)
 {
@@ -171,8 +190,11 @@ static void take_task(struct search *search, mu_node_options *options)
         return;
     if (options->task_index < 0 && found->index >= 0)
         options->task_index = found->index;
-    if (options->task_index < 0)
+    if (options->task_index < 0 &&
+        strcmp(resolution->task_type, options->task_type) == 0)
         options->task_index = resolution->task_index;
+    if (options->task_index < 0)
+        options->task_index = only_index(options);
 }
 
 static int take(struct search *search, mu_node_options *options, mu_error *ret_error)
@@ -229,12 +251,21 @@ int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *re
 {
     int rv = mu__find_any(options, ret_error, ret_found);
 
-    if (rv != 0 || ret_found->cluster == NULL || options->task_type != NULL)
+    if (rv != 0 || ret_found->cluster == NULL)
         return rv;
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "resolver %s does not say which task this process is; expected "
-                        "task_type and task_index in the options or in the resolver",
-                        ret_found->resolution.source);
+    if (options->task_type == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s does not say which task this process is; "
+                            "expected task_type and task_index in the options or in the "
+                            "resolver",
+                            ret_found->resolution.source);
+    if (options->task_index < 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s does not say which %s this process is, of %zu; "
+                            "expected task_index in the options or in the resolver",
+                            ret_found->resolution.source, options->task_type,
+                            mu_cluster_task_count(options->cluster, options->task_type));
+    return 0;
 }
 
 void mu__found_done(struct mu__found *found, const mu_node_options *options,
