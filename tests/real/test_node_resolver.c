@@ -5,6 +5,8 @@
 
 #include "tests/real/cli.h"
 
+#include <dlfcn.h>
+#include <netdb.h>
 #include <stdatomic.h>
 
 #define TASKS "chief=1,worker=2,ps=1"
@@ -651,6 +653,51 @@ static void test_file_changes_during_look(void **state)
     assert_int_equal(mu_resolver_unregister("rewriter", NULL), 0);
 }
 
+/* A look-up that hangs, as with name servers that are away: this takes the place of the
+ * system's. */
+MU_EXPORT int getaddrinfo(const char *restrict node, const char *restrict service,
+                          const struct addrinfo *restrict hints,
+                          struct addrinfo **restrict res)
+{
+    int (*system)(const char *, const char *, const struct addrinfo *,
+                  struct addrinfo **);
+    const struct timespec pause = {.tv_sec = 4};
+    void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
+
+    memcpy(&system, &symbol, sizeof system);
+    if (node != NULL && strcmp(node, "hangs.test") == 0) {
+        (void)nanosleep(&pause, NULL);
+        return EAI_AGAIN;
+    }
+    return system(node, service, hints, res);
+}
+
+/* Opening takes no longer than it may, whoever does not answer. */
+static void test_look_up_that_hangs(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t begin_ms = cli_now_ms();
+    mu_resolver *resolver = NULL;
+    mu_node_options options;
+    mu_error error = {0};
+    mu_node *node = NULL;
+
+    assert_int_equal(mu_resolver_new("dns", &error, &resolver), 0);
+    set(resolver, "names", "chief=hangs.test:1");
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.cluster = NULL;
+    options.resolver = resolver;
+    options.resolve_ms = 300;
+    assert_int_not_equal(mu_node_open(&options, &error, &node), 0);
+    if (strstr(error.message, "hangs.test: no answer in time") == NULL)
+        fail_msg("%s", error.message);
+    assert_int_equal(error.code, -MU_EDEADLINE);
+    assert_in_range(cli_now_ms() - begin_ms, 200, 2500);
+    mu_resolver_free(resolver);
+    while (cli_now_ms() - begin_ms < 5000)
+        nodes_pause();          /* until the thread behind it has ended, too */
+}
+
 /* What was asked for in vain is told, also when no resolver was found. */
 static void test_nobody_recognises(void **state)
 {
@@ -695,6 +742,7 @@ int main(int argc, char **argv)
         FOLDER(test_file_changes),
         FOLDER(test_file_changes_during_look),
         FOLDER(test_nobody_recognises),
+        FOLDER(test_look_up_that_hangs),
     };
 
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
