@@ -111,7 +111,7 @@ static int apply(const struct cmd_options *options, const struct members *member
     if (resolver == NULL) {
         (void)snprintf(inner.message, sizeof inner.message,
                        "there are several resolvers: expected NAME.SETTING=VALUE, got "
-                       "\"%s=...\"",
+                       "\"%.100s=...\"",
                        name);
         return blame(options, CMD_FLAG_RESOLVER_SET, -MU_EINVALID, &inner, error);
     }

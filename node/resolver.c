@@ -55,6 +55,9 @@ int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_res
     struct mu__own_kind *own;
     int rv;
 
+    if (ret_resolver == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "expected room for the resolver, got NULL");
     if (name == NULL || strcmp(name, "auto") == 0)
         return mu__resolver_new_auto(ret_error, ret_resolver);
     kind = mu__resolver_kind_find(name);

@@ -89,6 +89,9 @@ struct mu__question {
     size_t body_size;
     const char *secret;
     const struct mu__ask_tls *tls;
+    uint32_t keep_ms;           /* 0. An answer with status 200 may be given again for so
+                                   long, to other evaluations, too; `again` takes a new
+                                   one */
     bool takes_proxy;           /* the environment's https_proxy counts */
     const char *dns_server;     /* ADDRESSES, SERVICES: "127.0.0.1:53" in place of the
                                    system's; NULL */

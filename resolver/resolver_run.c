@@ -388,6 +388,11 @@ static void override(const mu_resolver *resolver, mu_resolution *resolution)
     if (resolver->has_environment)
         (void)snprintf(resolution->environment, sizeof resolution->environment, "%s",
                        resolver->environment);
+    if (resolver->has_accelerators) {
+        (void)snprintf(resolution->accelerator, sizeof resolution->accelerator, "%s",
+                       resolver->accelerator);
+        resolution->accelerators = resolver->accelerators;
+    }
 }
 
 static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,

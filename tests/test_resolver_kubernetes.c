@@ -81,6 +81,12 @@ static void test_defaults_within(void **state)
     (void)state;
     script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NULL,
                   "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    /* What kubeconfig says, were it read, would be an error. */
+    script_expect(kind,
+                  ROWS(POD, SCRIPT_VARIABLE("KUBECONFIG", "/bad"),
+                       SCRIPT_FILE("/bad", "a: b: c"), ANSWER(DEFAULT, one_pod)),
+                  NAMES("executable_location=within_cluster"),
+                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
 }
 
 static void test_addresses(void **state)

@@ -115,6 +115,27 @@ static void test_static(void **state)
     mu_resolver_free(resolver);
 }
 
+static void test_static_accelerators(void **state)
+{
+    mu_resolver *resolver = fixed(NULL, NULL, NULL, -1);
+
+    (void)state;
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "GPU", 4, &error), 0);
+    assert_int_equal(resolve(resolver, NULL), 0);
+    assert_string_equal(found.accelerator, "GPU");
+    assert_int_equal(found.accelerators, 4);
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "GPU", -1, &error),
+                     -MU_EINVALID);
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "", 1, &error), -MU_EINVALID);
+    expect_words("accelerators: expected a kind, and a number of 0 or more");
+    assert_int_equal(mu_resolver_set_accelerators(NULL, "GPU", 1, NULL), -MU_EINVALID);
+    assert_int_equal(mu_resolver_set_accelerators(resolver, NULL, 0, &error), 0);
+    assert_int_equal(resolve(resolver, NULL), 0);
+    assert_string_equal(found.accelerator, "");
+    assert_int_equal(found.accelerators, -1);
+    mu_resolver_free(resolver);
+}
+
 static void test_static_of_nothing(void **state)
 {
     mu_resolver *resolver = fixed(NULL, NULL, NULL, -1);
@@ -141,6 +162,15 @@ static void test_static_misuse(void **state)
     assert_int_equal(mu_resolver_new_static(NULL, master, NULL, -1, &error, &resolver),
                      -MU_EINVALID);
     expect_words("master: expected at most 300 bytes, got 399");
+    assert_int_equal(mu_resolver_new_static(NULL, "m\n:1", NULL, -1, &error, &resolver),
+                     -MU_EINVALID);
+    expect_words("master: expected no control characters");
+    assert_int_equal(mu_resolver_new_static(NULL, NULL, NULL, -2, &error, &resolver),
+                     -MU_EINVALID);
+    expect_words("task index: expected 0 to 999999, or -1 for none, got -2");
+    assert_int_equal(mu_resolver_new_static(NULL, NULL, NULL, -1, &error, NULL),
+                     -MU_EINVALID);
+    expect_words("expected room for the resolver, got NULL");
 }
 
 /* ---- What is set ---- */
@@ -359,6 +389,7 @@ static void test_union_misuse(void **state)
     members[1] = one;
     assert_int_equal(mu_resolver_new_union(members, 2, &error, &whole), -MU_EINVALID);
     expect_words("members 0 and 1 are the same");
+    assert_int_equal(mu_resolver_new_union(members, 1, &error, NULL), -MU_EINVALID);
     assert_int_equal(mu_resolver_new_union(members, 1, &error, &whole), 0);
     assert_int_equal(mu_resolver_set(whole, "a", "b", &error), -MU_EINVALID);
     expect_words("its members have");
@@ -767,6 +798,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_static),
+        cmocka_unit_test(test_static_accelerators),
         cmocka_unit_test(test_static_of_nothing),
         cmocka_unit_test(test_static_misuse),
         cmocka_unit_test(test_what_is_set_stands),

@@ -40,6 +40,7 @@ struct fixture {
     int tasks_count;
     const char *advertise;      /* NULL: nothing is said */
     pid_t worker;
+    int ttl_s;                  /* of the tasks that begin; 0: the usual one */
 };
 
 static struct fixture fixture;
@@ -73,7 +74,7 @@ static mu_resolver *make_resolver(const char *name, const char *where)
     set(resolver, is_etcd ? "endpoints" : "path", where);
     if (strcmp(name, "file") == 0)
         return resolver;
-    (void)snprintf(ttl, sizeof ttl, "%d", (int)TTL_S);
+    (void)snprintf(ttl, sizeof ttl, "%d", fixture.ttl_s == 0 ? TTL_S : fixture.ttl_s);
     set(resolver, "tasks", TASKS);
     set(resolver, "ttl", ttl);
     return resolver;
@@ -406,6 +407,48 @@ static void test_folder_any_index(void **state)
     assert_non_null(*state);
 }
 
+/* What a task told is gone: it stood still for too long, say. It tells it anew, and does
+ * not take itself for one that was taken out. */
+static void test_folder_forgotten(void **state)
+{
+    struct fixture *f = *state;
+    mu_node *chief = open_all(f);
+    mu_coordinator *coordinator = nodes_coordinator(chief);
+    char path[128];
+
+    f->ttl_s = 60;
+    (void)end_opening(begin_task(f, "worker", 2));
+    assert_int_equal(run_on(coordinator, 2), getpid());
+    (void)snprintf(path, sizeof path, "%s/worker-2", f->folder);
+    assert_int_equal(unlink(path), 0);
+    nodes_wait_log(&f->nodes, "this task is not there any more, and is told anew");
+    for (int i = 0; i < SOON_MS && access(path, F_OK) != 0; i++)
+        nodes_pause();
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(run_on(coordinator, 2), getpid());
+    nodes_wait_log(&f->nodes, "the cluster can be looked at again");
+    assert_null(strstr(f->nodes.log.text, "which the cluster has no more"));
+    mu_coordinator_close(coordinator);
+}
+
+/* A process that comes while the folder is away waits for it. */
+static void test_folder_away(void **state)
+{
+    struct fixture *f = *state;
+    char away[128];
+    struct task *ps;
+
+    (void)snprintf(away, sizeof away, "%s.away", f->folder);
+    assert_int_equal(rename(f->folder, away), 0);
+    ps = begin_task(f, "ps", 0);
+    nodes_wait_log(&f->nodes, "ps-0\" cannot be written: No such file or directory");
+    assert_int_equal(rename(away, f->folder), 0);
+    (void)begin_task(f, "worker", 0);
+    (void)begin_task(f, "worker", 1);
+    (void)end_opening(begin_task(f, "chief", 0));
+    assert_non_null(end_opening(ps));
+}
+
 /* A task that leaves takes its file with it. */
 static void test_folder_leaves_nothing(void **state)
 {
@@ -731,6 +774,8 @@ int main(int argc, char **argv)
         FOLDER(test_folder_taken_name),
         FOLDER(test_folder_missing),
         FOLDER(test_folder_any_index),
+        FOLDER(test_folder_forgotten),
+        FOLDER(test_folder_away),
         FOLDER(test_folder_leaves_nothing),
         FOLDER(test_folder_advertised),
         ETCD(test_etcd_find_and_run),
