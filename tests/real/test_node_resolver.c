@@ -411,6 +411,7 @@ static void test_folder_any_index(void **state)
  * not take itself for one that was taken out. */
 static void test_folder_forgotten(void **state)
 {
+    static const char gone[] = "this task is not there any more, and is told anew";
     struct fixture *f = *state;
     mu_node *chief = open_all(f);
     mu_coordinator *coordinator = nodes_coordinator(chief);
@@ -420,8 +421,11 @@ static void test_folder_forgotten(void **state)
     (void)end_opening(begin_task(f, "worker", 2));
     assert_int_equal(run_on(coordinator, 2), getpid());
     (void)snprintf(path, sizeof path, "%s/worker-2", f->folder);
-    assert_int_equal(unlink(path), 0);
-    nodes_wait_log(&f->nodes, "this task is not there any more, and is told anew");
+    for (int i = 0; i < SOON_MS && !nodes_has_logged(&f->nodes, gone); i++) {
+        (void)unlink(path);     /* again and again: it may just be told once more */
+        nodes_pause();
+    }
+    nodes_wait_log(&f->nodes, gone);
     for (int i = 0; i < SOON_MS && access(path, F_OK) != 0; i++)
         nodes_pause();
     assert_int_equal(access(path, F_OK), 0);
@@ -704,7 +708,7 @@ MU_EXPORT int getaddrinfo(const char *restrict node, const char *restrict servic
 {
     int (*system)(const char *, const char *, const struct addrinfo *,
                   struct addrinfo **);
-    const struct timespec pause = {.tv_sec = 4};
+    const struct timespec pause = {.tv_sec = 2};
     void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
 
     memcpy(&system, &symbol, sizeof system);
@@ -735,9 +739,9 @@ static void test_look_up_that_hangs(void **state)
     if (strstr(error.message, "hangs.test: no answer in time") == NULL)
         fail_msg("%s", error.message);
     assert_int_equal(error.code, -MU_EDEADLINE);
-    assert_in_range(cli_now_ms() - begin_ms, 200, 2500);
+    assert_in_range(cli_now_ms() - begin_ms, 200, 1500);
     mu_resolver_free(resolver);
-    while (cli_now_ms() - begin_ms < 5000)
+    while (cli_now_ms() - begin_ms < 2500)
         nodes_pause();          /* until the thread behind it has ended, too */
 }
 
