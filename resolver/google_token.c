@@ -136,9 +136,9 @@ static int refused(const struct mu__answer *answer, const char *path, mu_error *
 {
     const cJSON *root = NULL;
     mu_error inner;
-    int rv = answer->status == 400 || answer->status == 401 ? -MU_EUNAUTHENTICATED
-                                                            : -MU_EUNAVAILABLE;
+    int rv = mu__answer_check(answer, path, &inner);
 
+    rv = answer->status == 400 ? -MU_EUNAUTHENTICATED : rv != 0 ? rv : -MU_EINVALID;
     (void)mu__google_json(answer, "", &inner, &root);
     return mu_error_set(ret_error, rv,
                         "credentials %.150s: the token server answers with status %d: %s "

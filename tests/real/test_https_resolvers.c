@@ -346,6 +346,8 @@ static const char kubeconfig[] =
     "users:\n- name: u\n  user:\n    client-certificate: %s.pem\n"
     "    client-key: %s.key\n";
 
+/* A server that does not want us may have hung up before its reason is read: so there is
+ * time for another try. */
 static void ask_with_certificate(const char *name, struct outcome *outcome)
 {
     static const char *const settings[] = {"kubeconfig=%F/kubeconfig",
@@ -357,7 +359,7 @@ static void ask_with_certificate(const char *name, struct outcome *outcome)
                 "{" TLS " 'client_ca': '%F/ca.pem', 'routes': [" ROUTE(FINE) "]}");
     (void)snprintf(text, sizeof text, kubeconfig, https.port, name, name);
     https_write(folder, "kubeconfig", text);
-    ask("kubernetes", &https, settings, NULL, 0, outcome);
+    ask("kubernetes", &https, settings, NULL, 20000, outcome);
     https_stop(&https);
 }
 
