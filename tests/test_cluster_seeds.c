@@ -505,6 +505,38 @@ static void watch_leaving(struct sim *sim, void *arg)
     program->leaves = NULL;
 }
 
+/* The process that plays a worker, as the chief knows it; NULL: none does. */
+static struct cluster_task *place_of(const struct run *run, unsigned worker)
+{
+    struct cluster *cluster = run->cluster;
+    const mu_cluster *known = cluster->chief->spec != NULL ? cluster->chief->spec
+                                                           : cluster->spec;
+    const char *address = mu_cluster_address(known, "worker", (int)worker);
+
+    for (unsigned i = 0; address != NULL && i < cluster->tasks_count; i++)
+        if (strcmp(cluster->tasks[i].address, address) == 0)
+            return &cluster->tasks[i];
+    return NULL;
+}
+
+/* It may have moved since: whoever plays the task now is restarted, too. */
+static void restart_places(struct program *program)
+{
+    struct cluster *cluster = program->task->cluster;
+
+    for (unsigned i = 0; i < cluster->tasks_count; i++) {
+        struct cluster_task *task = &cluster->tasks[i];
+
+        if (strcmp(task->type, "worker") != 0 || !sim_alive(task->node) ||
+            task->index != program->leaving->index ||
+            (program->run->plan.changes &&
+             !cluster_changing_lists(&program->run->changing, task)))
+            continue;
+        sim_crash(task->node);
+        sim_at(cluster->sim, sim_now_ms(cluster->sim) + 1, restart_left, task);
+    }
+}
+
 /* Not more than one at a time. One that does not leave in time is restarted. */
 static struct cluster_call *drain_some(struct program *program)
 {
@@ -512,9 +544,11 @@ static struct cluster_call *drain_some(struct program *program)
     unsigned worker = (unsigned)draw(program, 0, run->cluster->options.workers - 1);
     int64_t limit_ms = (int64_t)draw(program, 100, 4000);
 
-    if (program->leaves != NULL || !sim_alive(run->cluster->workers[worker]->node))
+    struct cluster_task *place = place_of(run, worker);
+
+    if (program->leaves != NULL || place == NULL || !sim_alive(place->node))
         return NULL;
-    program->leaving = run->cluster->workers[worker];
+    program->leaving = place;
     program->leaves =
         cluster_job(program->leaving, MU__JOB_WAIT, 0, NULL, limit_ms + 1000);
     sim_at(run->cluster->sim, sim_now_ms(run->cluster->sim) + 10, watch_leaving, program);
@@ -528,11 +562,8 @@ static void take_drained(struct program *program, int code)
     if (code != -MU_EDEADLINE && code != -MU_ENOTFOUND && code != -MU_EUNAVAILABLE &&
         code != -MU_EEXISTS)
         cluster_break(program->task->cluster, "DRAIN: %s", mu_strerror(code));
-    if (code == -MU_EDEADLINE && sim_alive(program->leaving->node)) {
-        sim_crash(program->leaving->node);
-        sim_at(program->task->cluster->sim, sim_now_ms(program->task->cluster->sim) + 1,
-               restart_left, program->leaving);
-    }
+    if (code == -MU_EDEADLINE)
+        restart_places(program);
 }
 
 /* ---- Answers ---- */
@@ -872,8 +903,11 @@ static void add_program(struct run *run, struct cluster_task *task,
 /* Tasks start in any order, some late. */
 static void start_task(struct sim *sim, void *arg)
 {
+    struct cluster_task *task = arg;
+
     (void)sim;
-    cluster_start(arg);
+    if (!sim_alive(task->node))
+        cluster_start(task);
 }
 
 static void spare_crashes(struct cluster_task *task)
