@@ -3,6 +3,7 @@
 
 #include "node/cmd.h"
 #include "node/cmd_resolver.h"
+#include "node/resolving.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,12 +37,20 @@ static void apply_task(struct resolve *resolve)
 
 int resolve_find(struct resolve *resolve, mu_error *ret_error)
 {
-    int rv = mu_resolver_resolve(resolve->resolver, cmd_resolver_limit(resolve->options),
-                                 ret_error, &resolve->found);
+    const struct mu__resolving_config config = {
+        .resolver = resolve->resolver,
+        .what = MU__RESOLVING_RESOLVE,
+        .limit_ms = cmd_resolver_limit(resolve->options),
+    };
+    struct mu__resolved resolved;
+    int rv = mu__resolving_call(&config, ret_error, &resolved);
 
-    if (rv == 0)
-        apply_task(resolve);
-    return rv;
+    if (rv != 0)
+        return rv;
+    resolve->found = resolved.resolution;
+    resolve->watched_path = resolved.watched_path;
+    apply_task(resolve);
+    return 0;
 }
 
 static int print_found(const struct resolve *resolve)

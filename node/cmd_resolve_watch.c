@@ -1,22 +1,74 @@
-/* `muster resolve --watch`: the source is asked again and again, and what has changed is
- * printed. */
+/* `muster resolve --watch`: the source is asked again and again, at once where it is a
+ * path that changes, and what has changed is printed. */
 #include "node/cmd_resolve.h"
 
 #include "node/cmd.h"
 #include "node/cmd_json.h"
+#include "node/path_watch.h"
 #include "resolver/resolver.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-enum { USUAL_MS = 5000 };   /* where the source does not say how often to look */
+enum {
+    USUAL_MS = 5000,    /* where the source does not say how often to look */
+    SETTLE_MS = 50,     /* after a change was noticed: more may follow */
+    BETWEEN_MS = 250    /* looks, however often something changes */
+};
 
-static void pause_for(uint32_t ms)
+/* What one look waits for: time, or a change. */
+struct pause {
+    uv_loop_t loop;
+    uv_timer_t timer;
+    struct mu__path_watch watch;
+    uint64_t looked_ms;
+};
+
+static void on_time(uv_timer_t *timer)
 {
-    const struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+    uv_stop(timer->loop);
+}
 
-    (void)nanosleep(&time, NULL);
+/* Never later than it would be looked anyway. */
+static void on_change(void *owner)
+{
+    struct pause *pause = owner;
+    uint64_t now = uv_now(&pause->loop);
+    uint64_t ms = SETTLE_MS;
+
+    if (now + ms < pause->looked_ms + BETWEEN_MS)
+        ms = pause->looked_ms + BETWEEN_MS - now;
+    if (ms < uv_timer_get_due_in(&pause->timer))
+        (void)uv_timer_start(&pause->timer, on_time, ms, 0);
+}
+
+static int open_pause(struct pause *pause)
+{
+    if (uv_loop_init(&pause->loop) != 0)
+        return -MU_ENOMEM;
+    (void)uv_timer_init(&pause->loop, &pause->timer);
+    mu__path_watch_init(&pause->watch, &pause->loop, on_change, pause);
+    return 0;
+}
+
+static void close_pause(struct pause *pause)
+{
+    uv_close((uv_handle_t *)&pause->timer, NULL);
+    uv_close((uv_handle_t *)&pause->watch.event, NULL);
+    (void)uv_run(&pause->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&pause->loop);
+}
+
+static void wait(struct pause *pause, const struct resolve *resolve)
+{
+    uint32_t step_ms = mu__resolver_watch_ms(resolve->resolver);
+
+    if (resolve->watched_path != NULL)
+        mu__path_watch_start(&pause->watch, resolve->watched_path);
+    uv_update_time(&pause->loop);
+    pause->looked_ms = uv_now(&pause->loop);
+    (void)uv_timer_start(&pause->timer, on_time, step_ms == 0 ? USUAL_MS : step_ms, 0);
+    (void)uv_run(&pause->loop, UV_RUN_DEFAULT);
 }
 
 static int print_event(const struct resolve *resolve, const char *event,
@@ -96,15 +148,17 @@ static void say_once(const mu_error *error, char *said, size_t size)
 
 int resolve_watch(struct resolve *resolve)
 {
-    uint32_t step_ms = mu__resolver_watch_ms(resolve->resolver);
     char said[sizeof(((mu_error *)0)->message)] = "";
-    int rv = 0;
+    struct pause pause;
+    int rv = open_pause(&pause);
 
+    if (rv != 0)
+        return CMD_FAILED;
     while (rv == 0 && fflush(stdout) == 0) {
         mu_resolution before = resolve->found;
         mu_error error;
 
-        pause_for(step_ms == 0 ? USUAL_MS : step_ms);
+        wait(&pause, resolve);
         mu_resolution_init(&resolve->found);
         if (resolve_find(resolve, &error) != 0) {
             say_once(&error, said, sizeof said);
@@ -115,5 +169,6 @@ int resolve_watch(struct resolve *resolve)
         rv = print_changes(resolve, &before);
         mu_cluster_free(before.cluster);
     }
+    close_pause(&pause);
     return CMD_FAILED;
 }

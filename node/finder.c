@@ -1,5 +1,6 @@
 #include "node/finder.h"
 
+#include "node/path_watch.h"
 #include "node/resolving.h"
 #include "resolver/asker_uv.h"
 #include "resolver/resolver.h"
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     PROGRESS_MS = 3000,     /* between lines that say what is waited for */
@@ -17,8 +17,7 @@ enum {
     HURRY_MS = 300,         /* too short for a look that says who is missing */
     AGAIN_MS = 1000,        /* after telling has failed */
     SETTLE_MS = 50,         /* after a change was noticed: more may follow */
-    BETWEEN_MS = 1000,      /* looks, however often something changes */
-    PATH_BYTES = 512
+    BETWEEN_MS = 1000       /* looks, however often something changes */
 };
 
 struct mu__finder {
@@ -26,7 +25,7 @@ struct mu__finder {
     struct mu__asker_uv *asker;
     struct mu__resolving *resolving;    /* under way; NULL: none */
     uv_timer_t timer;
-    uv_fs_event_t watch;
+    struct mu__path_watch watch;
     mu_announcement announcement;
     char type[16];
     char address[288];
@@ -37,7 +36,7 @@ struct mu__finder {
     bool is_known;          /* the cluster is */
     bool has_failed;
     bool is_telling;        /* what is under way is an announcement */
-    bool has_watch;
+    bool has_changed;       /* what is watched, since the look under way began */
     uint64_t began_ms;
     uint64_t tell_ms;       /* when to tell again; 0: not */
     uint64_t look_ms;       /* when to look again; 0: not */
@@ -45,7 +44,6 @@ struct mu__finder {
     uint64_t said_ms;       /* when a line of progress was written */
     mu_error last;          /* why the cluster was not known at the last look */
     char trouble[2][512];   /* the failures that were logged: of looking, of telling */
-    char watched[256];      /* the file's name in the folder that is watched; "": any */
     unsigned handles;
     bool closing;
     bool withdraws;
@@ -207,16 +205,14 @@ static bool is_passing(int code)
 
 /* ---- Watching a path ---- */
 
-static void on_change(uv_fs_event_t *watch, const char *name, int events, int status)
+static void on_change(void *owner)
 {
-    struct mu__finder *finder = watch->data;
+    struct mu__finder *finder = owner;
     uint64_t due_ms = now_ms(finder) + SETTLE_MS;
 
-    (void)events;
-    if (status != 0 || finder->closing ||
-        (finder->watched[0] != '\0' && name != NULL &&
-         strcmp(name, finder->watched) != 0))
+    if (finder->closing)
         return;
+    finder->has_changed = true;
     if (due_ms < finder->looked_ms + BETWEEN_MS)
         due_ms = finder->looked_ms + BETWEEN_MS;
     if (finder->look_ms == 0 || due_ms >= finder->look_ms)
@@ -226,29 +222,42 @@ static void on_change(uv_fs_event_t *watch, const char *name, int events, int st
         next(finder);
 }
 
-/* A file that is replaced is another one: its folder is watched. Where that cannot be
- * done, the timer is enough. */
-static void watch(struct mu__finder *finder, const char *path)
-{
-    char folder[PATH_BYTES];
-    const char *slash = strrchr(path, '/');
-    struct stat about;
+/* ---- Steps ---- */
 
-    if (finder->has_watch || strlen(path) >= sizeof folder)
-        return;
-    (void)snprintf(folder, sizeof folder, "%s", path);
-    if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
-        (void)snprintf(finder->watched, sizeof finder->watched, "%s",
-                       slash == NULL ? path : slash + 1);
-        (void)snprintf(folder, sizeof folder, "%.*s",
-                       slash == NULL ? 1 : (int)(slash - path) + 1,
-                       slash == NULL ? "." : path);
-    }
-    finder->has_watch =
-        uv_fs_event_start(&finder->watch, on_change, folder, 0) == 0;
+/* Whether the others have forgotten this task. */
+static bool is_forgotten(const struct mu__finder *finder, const mu_resolution *found)
+{
+    const char *type = finder->type[0] != '\0' ? finder->type : found->task_type;
+
+    return finder->tells && finder->has_told && type[0] != '\0' &&
+           finder->announcement.index >= 0 && found->cluster != NULL &&
+           mu_cluster_address(found->cluster, type, finder->announcement.index) == NULL;
 }
 
-/* ---- Steps ---- */
+/* What has changed while it was looked at may have been read before. */
+static void look_again_soon(struct mu__finder *finder)
+{
+    uint64_t due_ms = finder->looked_ms + BETWEEN_MS;
+
+    if (finder->has_changed && finder->is_known && finder->look_ms > due_ms)
+        finder->look_ms = due_ms;
+}
+
+/* What this task told has ended, since nobody kept it for a while: it stood still, or
+ * what it is told to did. It is told anew, and until then the last cluster stands: a task
+ * that lives is not taken out by its own silence. */
+static void tell_anew(struct mu__finder *finder, mu_resolution *found)
+{
+    mu_cluster_free(found->cluster);
+    (void)mu_error_set(&finder->last, -MU_EUNAVAILABLE,
+                       "this task is not there any more, and is told anew");
+    if (finder->is_known)
+        say_trouble(finder, OF_LOOKING, &finder->last);
+    else
+        on_progress(finder, finder->last.message);
+    finder->tell_ms = now_ms(finder);
+    finder->look_ms = now_ms(finder) + AGAIN_MS;
+}
 
 static void on_looked(void *owner, struct mu__resolved *resolved)
 {
@@ -257,11 +266,13 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
 
     finder->resolving = NULL;
     finder->looked_ms = now_ms(finder);
-    if (resolved->code == 0) {
+    if (resolved->code == 0 && is_forgotten(finder, &resolved->resolution)) {
+        tell_anew(finder, &resolved->resolution);
+    } else if (resolved->code == 0) {
         finder->is_known = true;
         forget_trouble(finder, OF_LOOKING);
         if (resolved->watched_path != NULL)
-            watch(finder, resolved->watched_path);
+            mu__path_watch_start(&finder->watch, resolved->watched_path);
         finder->look_ms = watch_ms == 0 ? 0 : now_ms(finder) + watch_ms;
         finder->config.found(finder->config.owner, &resolved->resolution);
     } else if (finder->is_known) {
@@ -273,6 +284,7 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
     } else {
         fail(finder, &resolved->error);
     }
+    look_again_soon(finder);
     next(finder);
 }
 
@@ -348,7 +360,7 @@ static void close_all(struct mu__finder *finder)
 {
     finder->handles = 3;
     uv_close((uv_handle_t *)&finder->timer, on_handle_closed);
-    uv_close((uv_handle_t *)&finder->watch, on_handle_closed);
+    uv_close((uv_handle_t *)&finder->watch.event, on_handle_closed);
     mu__asker_uv_close(finder->asker, on_asker_closed, finder);
 }
 
@@ -367,6 +379,7 @@ static void look(struct mu__finder *finder)
     int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
 
     finder->is_telling = false;
+    finder->has_changed = false;
     if (!finder->is_known && finder->tells) {
         int64_t slice_ms = (int64_t)(finder->tell_ms - now_ms(finder));
 
@@ -384,6 +397,7 @@ static void close_next(struct mu__finder *finder)
 {
     if (finder->withdraws && finder->has_told) {
         finder->withdraws = false;
+        (void)uv_timer_stop(&finder->timer);    /* of what came before it */
         start(finder, MU__RESOLVING_WITHDRAW, finder->withdraw_ms, on_withdrawn);
     } else {
         close_all(finder);
@@ -413,7 +427,7 @@ static void next(struct mu__finder *finder)
         }
         due_ms = finder->tell_ms;
     }
-    if (!finder->is_known || (finder->look_ms != 0 && finder->look_ms <= now)) {
+    if ((!finder->is_known || finder->look_ms != 0) && finder->look_ms <= now) {
         look(finder);
         return;
     }
@@ -481,9 +495,8 @@ int mu__finder_open(const struct mu__finder_config *config, mu_error *ret_error,
     uv_update_time(config->loop);
     finder->began_ms = now_ms(finder);
     (void)uv_timer_init(config->loop, &finder->timer);
-    (void)uv_fs_event_init(config->loop, &finder->watch);
+    mu__path_watch_init(&finder->watch, config->loop, on_change, finder);
     finder->timer.data = finder;
-    finder->watch.data = finder;
     (void)uv_timer_start(&finder->timer, config->is_known ? go_on : begin, 0, 0);
     *ret_finder = finder;
     return 0;

@@ -331,6 +331,9 @@ static int write_place(const struct look *look, const char *path,
     if (answer->code == -MU_EEXISTS)
         return mu_error_set(look->error, -MU_EUNAVAILABLE,
                             "%s: was taken by another process a moment ago", path);
+    if (answer->code == -MU_ENOTFOUND)      /* the folder: it may come back */
+        return mu_error_set(look->error, -MU_EUNAVAILABLE, "%s: %s", look->source,
+                            answer->error.message);
     return mu__answer_check(answer, look->source, look->error);
 }
 

@@ -322,6 +322,9 @@ static void test_first_free_place(void **state)
     free(own);
 }
 
+#define TTL_AT(term, n)                                                                  \
+    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"" term                               \
+    "\"},\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 #define TTL(n) "{" HEADER ",\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 
 static int announce_at(const char *other, const char *ttl, const char *clock, void **own,
@@ -372,6 +375,41 @@ static void test_taken_place(void **state)
     free(slow);
 }
 
+/* An etcd that was started again has given each lease its whole time, and one that stood
+ * still has not ended those whose time is over: it is not their owners who live. */
+static void test_taken_place_and_etcd_away(void **state)
+{
+    static const struct pair pair[] = {{KEY("worker/1"), "a:1\nx\n"}, {NULL, NULL}};
+    static const struct {
+        const char *answer;
+        const char *clock;
+        int code;
+    } looks[] = {
+        {TTL_AT("2", "3"), "1000", -MU_EUNAVAILABLE},
+        {TTL_AT("3", "10"), "1001", -MU_EUNAVAILABLE},
+        {TTL_AT("3", "9"), "1010", -MU_EUNAVAILABLE},
+        {TTL_AT("4", "8"), "1013", -MU_EUNAVAILABLE},
+        {TTL_AT("4", "-1"), "1030", -MU_EUNAVAILABLE},
+        {TTL_AT("4", "0"), "1031", -MU_EUNAVAILABLE},
+        {TTL_AT("4", "10"), "1032", -MU_EEXISTS},
+        {"{\"header\":7}", "1033", -MU_EDATALOSS},
+    };
+    char other[TEXT_BYTES];
+    void *own = NULL;
+    mu_error error;
+
+    (void)state;
+    (void)taken_answer(pair, other);
+    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
+        int rv = announce_at(other, looks[i].answer, looks[i].clock, &own, &error);
+
+        if (rv != looks[i].code)
+            fail_msg("look %zu: %d, expected %d: %s", i, rv, looks[i].code,
+                     error.message);
+    }
+    free(own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_takes_a_place),
         cmocka_unit_test(test_first_free_place),
         cmocka_unit_test(test_taken_place),
+        cmocka_unit_test(test_taken_place_and_etcd_away),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ struct link {
     char url[URL_BYTES_MAX];
     char says[URL_BYTES_MAX];   /* its address as of its HELLO; may differ from `url` */
     char why[REASON_BYTES_MAX]; /* the last reason for not being up */
-    const char *told;           /* the wire's reason that the owner knows already */
+    char told[REASON_BYTES_MAX];    /* the wire's reason that the owner knows already */
     uint32_t out;               /* 0: none */
     uint32_t in;                /* 0: none */
     uint32_t node;              /* while up */
@@ -417,7 +417,7 @@ static void come_up(struct mu__links *links, struct link *link)
     link->node = node;
     link->backoff_ms = 0;
     link->why[0] = '\0';
-    link->told = NULL;
+    link->told[0] = '\0';
     links->counters.links_up++;
     set_state(links, link, UP);
     say(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
@@ -1006,9 +1006,10 @@ static void tell_failing(struct mu__links *links, struct link *link)
                             ? NULL
                             : links->wire->ops->last_error(links->wire, link->out);
 
-    if (!link->keep || words == NULL || words == link->told)
+    if (!link->keep || words == NULL ||
+        strncmp(words, link->told, sizeof link->told - 1) == 0)
         return;
-    link->told = words;
+    (void)snprintf(link->told, sizeof link->told, "%s", words);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, words);
 }
 

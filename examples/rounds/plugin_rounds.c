@@ -25,6 +25,7 @@ struct settings {
     uint64_t increments;    /* of each of two counters in a round */
     uint64_t pause_ms;      /* that a round takes at least */
     uint64_t barriers;      /* 0: everybody at his own pace */
+    uint64_t workers;       /* 0: as many as the cluster has */
 };
 
 struct worker {
@@ -217,7 +218,7 @@ static int do_rounds(struct worker *w)
 /* The last round is over for everybody: nothing changes any more. */
 static int tell_results(struct worker *w)
 {
-    uint64_t count = mu_node_task_count(w->node, "worker");
+    uint64_t count = w->settings.workers;
     uint64_t number;
     uint64_t revision;
     char own[32];
@@ -276,8 +277,9 @@ static int worker_program(mu_node *node, void *user)
     if (rv != 0)
         return rv;
     w.index = task == NULL ? 0 : (unsigned)strtoul(task + 1, NULL, 10);
-    (void)snprintf(w.set, sizeof w.set, "worker:0-%zu",
-                   mu_node_task_count(node, "worker") - 1);
+    if (w.settings.workers == 0)
+        w.settings.workers = mu_node_task_count(node, "worker");
+    (void)snprintf(w.set, sizeof w.set, "worker:0-%" PRIu64, w.settings.workers - 1);
     rv = work(&w);
     if (rv != 0)
         (void)fprintf(stderr, "rounds: worker %u: %s: %s\n", w.index, mu_err_name(rv),
@@ -318,7 +320,8 @@ int mu_plugin_open(mu_node *node)
     if (read_setting(node, "rounds", 1000000000, &settings.rounds) != 0 ||
         read_setting(node, "increments", 1000000, &settings.increments) != 0 ||
         read_setting(node, "pause_ms", 60000, &settings.pause_ms) != 0 ||
-        read_setting(node, "barriers", 1, &settings.barriers) != 0)
+        read_setting(node, "barriers", 1, &settings.barriers) != 0 ||
+        read_setting(node, "workers", 4096, &settings.workers) != 0)
         return -MU_EINVALID;
     return mu_node_program(node, "worker", worker_program, &settings);
 }

@@ -5,6 +5,7 @@
 
 #include "tests/real/cli.h"
 
+#include <stdatomic.h>
 
 #define TASKS "chief=1,worker=2,ps=1"
 
@@ -37,6 +38,7 @@ struct fixture {
     int tasks_count;
     const char *advertise;      /* NULL: nothing is said */
     pid_t worker;
+    int ttl_s;                  /* of the tasks that begin; 0: the usual one */
 };
 
 static struct fixture fixture;
@@ -70,7 +72,7 @@ static mu_resolver *make_resolver(const char *name, const char *where)
     set(resolver, is_etcd ? "endpoints" : "path", where);
     if (strcmp(name, "file") == 0)
         return resolver;
-    (void)snprintf(ttl, sizeof ttl, "%d", (int)TTL_S);
+    (void)snprintf(ttl, sizeof ttl, "%d", fixture.ttl_s == 0 ? TTL_S : fixture.ttl_s);
     set(resolver, "tasks", TASKS);
     set(resolver, "ttl", ttl);
     return resolver;
@@ -403,6 +405,48 @@ static void test_folder_any_index(void **state)
     assert_non_null(*state);
 }
 
+/* What a task told is gone: it stood still for too long, say. It tells it anew, and does
+ * not take itself for one that was taken out. */
+static void test_folder_forgotten(void **state)
+{
+    struct fixture *f = *state;
+    mu_node *chief = open_all(f);
+    mu_coordinator *coordinator = nodes_coordinator(chief);
+    char path[128];
+
+    f->ttl_s = 60;
+    (void)end_opening(begin_task(f, "worker", 2));
+    assert_int_equal(run_on(coordinator, 2), getpid());
+    (void)snprintf(path, sizeof path, "%s/worker-2", f->folder);
+    assert_int_equal(unlink(path), 0);
+    nodes_wait_log(&f->nodes, "this task is not there any more, and is told anew");
+    for (int i = 0; i < SOON_MS && access(path, F_OK) != 0; i++)
+        nodes_pause();
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(run_on(coordinator, 2), getpid());
+    nodes_wait_log(&f->nodes, "the cluster can be looked at again");
+    assert_null(strstr(f->nodes.log.text, "which the cluster has no more"));
+    mu_coordinator_close(coordinator);
+}
+
+/* A process that comes while the folder is away waits for it. */
+static void test_folder_away(void **state)
+{
+    struct fixture *f = *state;
+    char away[128];
+    struct task *ps;
+
+    (void)snprintf(away, sizeof away, "%s.away", f->folder);
+    assert_int_equal(rename(f->folder, away), 0);
+    ps = begin_task(f, "ps", 0);
+    nodes_wait_log(&f->nodes, "ps-0\" cannot be written: No such file or directory");
+    assert_int_equal(rename(away, f->folder), 0);
+    (void)begin_task(f, "worker", 0);
+    (void)begin_task(f, "worker", 1);
+    (void)end_opening(begin_task(f, "chief", 0));
+    assert_non_null(end_opening(ps));
+}
+
 /* A task that leaves takes its file with it. */
 static void test_folder_leaves_nothing(void **state)
 {
@@ -565,6 +609,114 @@ static void test_file_changes(void **state)
     assert_int_equal(mu_node_task_count(chief->node, "worker"), 2);
 }
 
+/* While it is looked for who is there, the file is written anew, by another member of the
+ * union: then nobody knows whether what was read is the old or the new one. */
+struct rewriter {
+    char path[128];
+    char text[512];
+    atomic_bool is_armed;
+    atomic_uint looks;
+};
+
+static int rewrite(void *user, int64_t limit_ms, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
+{
+    struct rewriter *rewriter = user;
+
+    (void)limit_ms;
+    (void)ret_error;
+    (void)ret_resolution;
+    if (atomic_exchange(&rewriter->is_armed, false)) {
+        const struct timespec pause = {.tv_nsec = 100000000};
+
+        (void)nanosleep(&pause, NULL);
+        write_file(rewriter->path, rewriter->text);
+    }
+    (void)atomic_fetch_add(&rewriter->looks, 1);
+    return 0;
+}
+
+static mu_resolver *make_rewriting(struct rewriter *rewriter)
+{
+    const mu_resolver_kind kind = {.name = "rewriter", .resolve = rewrite,
+                                   .user = rewriter};
+    mu_resolver *members[2] = {make_resolver("file", rewriter->path), NULL};
+    mu_resolver *whole = NULL;
+
+    assert_int_equal(mu_resolver_register(&kind, NULL), 0);
+    assert_int_equal(mu_resolver_new("rewriter", NULL, &members[1]), 0);
+    assert_int_equal(mu_resolver_new_union(members, 2, NULL, &whole), 0);
+    return whole;
+}
+
+static void test_file_changes_during_look(void **state)
+{
+    static struct rewriter rewriter;
+    struct fixture *f = *state;
+    mu_node_options options;
+    mu_error error = {0};
+    mu_node *node = NULL;
+    mu_resolver *resolver;
+    uint64_t begin_ms;
+    int sockets[2];
+    int ports[2];
+    char text[128];
+
+    for (int i = 0; i < 2; i++)
+        ports[i] = nodes_free_port(&sockets[i]);
+    for (int i = 0; i < 2; i++)
+        (void)close(sockets[i]);
+    (void)snprintf(rewriter.path, sizeof rewriter.path, "%s/cluster.json", f->folder);
+    (void)snprintf(text, sizeof text, "{\"chief\":[\"127.0.0.1:%d\"]}", ports[0]);
+    (void)snprintf(rewriter.text, sizeof rewriter.text,
+                   "{\"chief\":[\"127.0.0.1:%d\"],\"worker\":[\"127.0.0.1:%d\"]}",
+                   ports[0], ports[1]);
+    write_file(rewriter.path, text);
+    resolver = make_rewriting(&rewriter);
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.cluster = NULL;
+    options.resolver = resolver;
+    if (mu_node_open(&options, &error, &node) != 0)
+        fail_msg("%s", error.message);
+
+    for (int i = 0; i < SOON_MS && atomic_load(&rewriter.looks) < 2; i++)
+        nodes_pause();
+    for (int i = 0; i < 100; i++)   /* then it begins to watch */
+        nodes_pause();
+    atomic_store(&rewriter.is_armed, true);
+    write_file(rewriter.path, text);
+    begin_ms = cli_now_ms();
+    wait_workers(node, 1);
+    assert_in_range(cli_now_ms() - begin_ms, 0, 4000);
+
+    assert_int_equal(mu_node_close(node, SOON_MS, NULL), 0);
+    mu_resolver_free(resolver);
+    assert_int_equal(mu_resolver_unregister("rewriter", NULL), 0);
+}
+
+/* What was asked for in vain is told, also when no resolver was found. */
+static void test_nobody_recognises(void **state)
+{
+    struct fixture *f = *state;
+    mu_node_options options;
+    mu_error error = {0};
+    mu_resolver *resolver = NULL;
+    mu_node *node = NULL;
+    mu_value *explained;
+
+    assert_int_equal(mu_resolver_new("auto", &error, &resolver), 0);
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.cluster = NULL;
+    options.resolver = resolver;
+    assert_int_equal(mu_node_open(&options, &error, &node), -MU_ENOTFOUND);
+    assert_non_null(strstr(error.message, "no resolver recognises"));
+    explained = mu_resolver_explain(resolver);
+    assert_non_null(explained);
+    assert_true(mu_value_count(explained) > 10);
+    mu_value_free(explained);
+    mu_resolver_free(resolver);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -575,6 +727,8 @@ int main(int argc, char **argv)
         FOLDER(test_folder_taken_name),
         FOLDER(test_folder_missing),
         FOLDER(test_folder_any_index),
+        FOLDER(test_folder_forgotten),
+        FOLDER(test_folder_away),
         FOLDER(test_folder_leaves_nothing),
         FOLDER(test_folder_advertised),
         ETCD(test_etcd_find_and_run),
@@ -584,6 +738,8 @@ int main(int argc, char **argv)
         ETCD(test_etcd_any_index),
         ETCD(test_etcd_down_for_a_while),
         FOLDER(test_file_changes),
+        FOLDER(test_file_changes_during_look),
+        FOLDER(test_nobody_recognises),
     };
 
     if (argc == 5 && strcmp(argv[1], "worker") == 0)

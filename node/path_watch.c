@@ -1,0 +1,45 @@
+#include "node/path_watch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH_BYTES = 512 };
+
+void mu__path_watch_init(struct mu__path_watch *watch, uv_loop_t *loop,
+                         void (*changed)(void *owner), void *owner)
+{
+    *watch = (struct mu__path_watch){.changed = changed, .owner = owner};
+    (void)uv_fs_event_init(loop, &watch->event);
+    watch->event.data = owner;
+}
+
+static void on_change(uv_fs_event_t *event, const char *name, int events, int status)
+{
+    struct mu__path_watch *watch = (struct mu__path_watch *)event;
+
+    (void)events;
+    if (status == 0 &&
+        (watch->name[0] == '\0' || name == NULL || strcmp(name, watch->name) == 0))
+        watch->changed(watch->owner);
+}
+
+/* A file that is replaced is another one: its folder is watched. */
+void mu__path_watch_start(struct mu__path_watch *watch, const char *path)
+{
+    char folder[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    struct stat about;
+
+    if (watch->is_on || strlen(path) >= sizeof folder)
+        return;
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
+        (void)snprintf(watch->name, sizeof watch->name, "%s",
+                       slash == NULL ? path : slash + 1);
+        (void)snprintf(folder, sizeof folder, "%.*s",
+                       slash == NULL ? 1 : (int)(slash - path) + 1,
+                       slash == NULL ? "." : path);
+    }
+    watch->is_on = uv_fs_event_start(&watch->event, on_change, folder, 0) == 0;
+}

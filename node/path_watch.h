@@ -1,0 +1,23 @@
+/* Notices that a file changes, or what is in a folder. Loop thread only. */
+#ifndef MU_NODE_PATH_WATCH_H
+#define MU_NODE_PATH_WATCH_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct mu__path_watch {
+    uv_fs_event_t event;        /* comes first; `data` is its owner's */
+    char name[256];             /* the file's in the folder that is watched; "": any */
+    bool is_on;
+    void (*changed)(void *owner);
+    void *owner;
+};
+
+void mu__path_watch_init(struct mu__path_watch *watch, uv_loop_t *loop,
+                         void (*changed)(void *owner), void *owner);
+
+/* Does nothing where it is on. Where it cannot be done, or the path is too long, nothing
+ * is noticed: whoever watches looks from time to time, too. */
+void mu__path_watch_start(struct mu__path_watch *watch, const char *path);
+
+#endif
