@@ -176,7 +176,8 @@ static const char *words_of(const struct mu__probe *probe)
         [MU__PROBE_REFUSED] = "connection refused: nothing listens there",
         [MU__PROBE_SILENT] = "no answer: is the machine up, or is there a firewall?",
         [MU__PROBE_MUTE] = "it is connected, but says nothing: does its process stand "
-                           "still, or is it not muster?",
+                           "still, or is it another server (HTTP, say), which waits for "
+                           "whole questions?",
         [MU__PROBE_OTHER] = "what answers there is not muster",
         [MU__PROBE_NO_WAY] = "there is no way to it",
     };
