@@ -375,13 +375,14 @@ void check_print_text(const struct check *check)
         print_does(check);
     bad = print_tasks(check);
     print_reach(check);
-    if (errors == 0 && bad == 0 && pairs == 0)
+    if (errors == 0 && bad == 0 && pairs == 0 && !check->is_incomplete)
         (void)printf("\nall is well\n");
     else
         (void)printf("\n%zu error%s in the configuration; %zu of %zu tasks do not answer "
-                     "as they should; %zu connection%s missing\n",
+                     "as they should; %zu connection%s missing%s\n",
                      errors, errors == 1 ? "" : "s", bad, check->tasks_count, pairs,
-                     pairs == 1 ? " is" : "s are");
+                     pairs == 1 ? " is" : "s are",
+                     check->is_incomplete ? "; not all tasks are there" : "");
 }
 
 /* ---- JSON ---- */
@@ -443,7 +444,8 @@ int check_print_json(const struct check *check)
     cJSON *root = cJSON_CreateObject();
     cJSON *tasks = cJSON_CreateArray();
     cJSON *pairs = cJSON_CreateArray();
-    bool is_well = check->problems.of_grade[MU__PROBLEM_ERROR] == 0;
+    bool is_well =
+        check->problems.of_grade[MU__PROBLEM_ERROR] == 0 && !check->is_incomplete;
 
     for (size_t i = 0; i < check->tasks_count; i++) {
         (void)cJSON_AddItemToArray(tasks, task_json(check, &check->tasks[i]));
