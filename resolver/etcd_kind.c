@@ -157,6 +157,12 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
                            &talk->shape);
 }
 
+/* Of those that etcd or its gateway answers with while it starts, stops, or stands still. */
+static bool is_passing(int code)
+{
+    return code == -MU_EDEADLINE || code == -MU_ECANCELLED;
+}
+
 /* One endpoint's answer; MU__LATER; -MU_EUNAVAILABLE: ask the next one. */
 static int post_to(const struct talk *talk, const char *endpoint, const char *path,
                    const struct mu__etcd_body *body, unsigned again,
@@ -185,14 +191,14 @@ static int post_to(const struct talk *talk, const char *endpoint, const char *pa
         return MU__LATER;
     if (answer->code != 0)
         return mu_error_set(talk->error,
-                            answer->code == -MU_EDEADLINE ? -MU_EUNAVAILABLE
-                                                          : answer->code,
+                            is_passing(answer->code) ? -MU_EUNAVAILABLE
+                                                     : answer->code,
                             "etcd at %s: %.400s", endpoint, answer->error.message);
     rv = mu__etcd_answer_read(answer->status, answer->data, answer->size, &inner,
                               ret_answer);
     return rv == 0 ? 0
-                   : mu_error_set(talk->error, rv, "etcd at %s: %.400s", endpoint,
-                                  inner.message);
+                   : mu_error_set(talk->error, is_passing(rv) ? -MU_EUNAVAILABLE : rv,
+                                  "etcd at %s: %.400s", endpoint, inner.message);
 }
 
 /* Ask one endpoint after the other until one answers. Takes what `body` has. */
@@ -492,6 +498,8 @@ static int try_place(const struct talk *talk, const struct place *place, bool *r
 
     write_take(place, &body);
     rv = post(talk, MU__ETCD_TXN, &body, 0, &answer);
+    if (rv == -MU_ENOTFOUND)    /* the lease, which has just ended: the next try gets one */
+        rv = -MU_EUNAVAILABLE;
     if (rv == 0)
         rv = mu__etcd_succeeded(answer, talk->error, ret_taken);
     if (rv == 0 && !*ret_taken) {

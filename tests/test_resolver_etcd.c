@@ -375,6 +375,31 @@ static void test_taken_place(void **state)
     free(slow);
 }
 
+/* What fails while etcd starts or stands still is tried again. */
+static void test_passing_failures(void **state)
+{
+    static const char closing[] =
+        "{\"error\":\"grpc: the client connection is closing\",\"code\":1}";
+    static const struct script_row stops[] = {
+        ENDPOINTS(A),
+        POST(A "/v3/lease/keepalive", .status = 408, .text = closing), SCRIPT_END};
+    static const struct script_row ended[] = {
+        ENDPOINTS(A), POST(A "/v3/lease/keepalive", .text = KEPT),
+        POST(A "/v3/kv/txn", .status = 404,
+             .text = "{\"error\":\"etcdserver: requested lease not found\",\"code\":5}"),
+        SCRIPT_END};
+    void *own = NULL;
+    mu_error error;
+    int index;
+
+    (void)state;
+    assert_int_equal(announce(stops, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
+    assert_non_null(strstr(error.message, "status 408"));
+    assert_int_equal(announce(ended, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
+    assert_non_null(strstr(error.message, "lease not found"));
+    free(own);
+}
+
 /* An etcd that was started again has given each lease its whole time, and one that stood
  * still has not ended those whose time is over: it is not their owners who live. */
 static void test_taken_place_and_etcd_away(void **state)
@@ -424,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_first_free_place),
         cmocka_unit_test(test_taken_place),
         cmocka_unit_test(test_taken_place_and_etcd_away),
+        cmocka_unit_test(test_passing_failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
