@@ -396,7 +396,7 @@ static void test_passing_failures(void **state)
     assert_int_equal(announce(stops, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
     assert_non_null(strstr(error.message, "status 408"));
     assert_int_equal(announce(ended, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
-    assert_non_null(strstr(error.message, "lease not found"));
+    assert_non_null(strstr(error.message, "the lease for /muster/muster/tasks/worker/1 has ended"));
     free(own);
 }
 
