@@ -317,7 +317,7 @@ static void print_left(const struct alike *row)
     (void)printf(": %s\n", row->words == NULL ? "as -o json has them" : row->words);
 }
 
-/* A long list says the same again and again: of each the first ones, and how many more. */
+/* A long list says the same again and again: of each the first, and how many more. */
 static size_t print_tasks(const struct check *check)
 {
     size_t most = check->tasks_count > TASKS_SHOWN ? ALIKE_SHOWN : TASKS_SHOWN;

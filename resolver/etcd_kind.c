@@ -157,7 +157,7 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
                            &talk->shape);
 }
 
-/* Of those that etcd or its gateway answers with while it starts, stops, or stands still. */
+/* Of what etcd or its gateway answers while it starts, stops, or stands still. */
 static bool is_passing(int code)
 {
     return code == -MU_EDEADLINE || code == -MU_ECANCELLED;

@@ -24,7 +24,8 @@ static const struct {
     {"{\"wroker\": [\"a:1\"], \"worker\": {\"3\": \"b:1\", \"x\": 3}, \"ps\": 7}", false},
     {"{\"worker\": [\"a:1\"], \"worker\": [\"a:1\"]}", false},
     {"{\"worker\": [", false},
-    {"{\"cluster\": {\"worker\": [\"a:1\", \"a:1\"]}, \"task\": {\"type\": \"ps\"}}", true},
+    {"{\"cluster\": {\"worker\": [\"a:1\", \"a:1\"]}, \"task\": {\"type\": \"ps\"}}",
+     true},
 };
 
 static int look(size_t row, struct mu__problems *problems)

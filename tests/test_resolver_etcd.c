@@ -323,7 +323,7 @@ static void test_first_free_place(void **state)
 }
 
 #define TTL_AT(term, n)                                                                  \
-    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"" term                               \
+    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"" term                              \
     "\"},\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 #define TTL(n) "{" HEADER ",\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 
@@ -396,7 +396,8 @@ static void test_passing_failures(void **state)
     assert_int_equal(announce(stops, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
     assert_non_null(strstr(error.message, "status 408"));
     assert_int_equal(announce(ended, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
-    assert_non_null(strstr(error.message, "the lease for /muster/muster/tasks/worker/1 has ended"));
+    assert_non_null(
+        strstr(error.message, "lease for /muster/muster/tasks/worker/1 has ended"));
     free(own);
 }
 

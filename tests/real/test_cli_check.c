@@ -338,8 +338,8 @@ static void test_who_is_missing(void **state)
     expect_words("; not all tasks are there\n");
 
     /* Whoever is there is all that are expected; another resolver says it, too. */
-    cli_start(&checked, variables, "check", "--task", "chief:0", "--resolver", "directory",
-              "--resolver-set", "tasks=any", NULL);
+    cli_start(&checked, variables, "check", "--task", "chief:0", "--resolver",
+              "directory", "--resolver-set", "tasks=any", NULL);
     cli_expect_code(&checked, 4);
     assert_null(strstr(checked.text, "not there"));
     assert_int_equal(unlink(path), 0);
@@ -387,7 +387,8 @@ static void test_another_cluster(void **state)
     cli_expect_code(&checked, 1);
     expect_words("it refused us: cluster name \"muster\", but /job:worker/task:0 belongs "
                  "to cluster \"other\"");
-    (void)cli_expect(&nodes[0], NULL, "(`muster check` or another client, no task) at tcp:");
+    (void)cli_expect(&nodes[0], NULL,
+                     "(`muster check` or another client, no task) at tcp:");
     cli_start(&checked, NULL, "check", "--cluster", cluster, "--cluster-name", "other",
               NULL);
     cli_expect_code(&checked, 0);
