@@ -245,9 +245,13 @@ joined_outcome(const struct mu__barrier *barrier,
 
 /* ---- arriving ---- */
 
-static bool is_other_set(const struct mu__barrier *barrier, const char *set)
+static bool is_other_set(const struct mu__barrier *barrier,
+                         const struct mu__barrier_arrival *arrival)
 {
-    return barrier->set != NULL && strcmp(barrier->set, set) != 0;
+    if (barrier->set == NULL)
+        return false;
+    return barrier->of_all != arrival->of_all ||
+           (!barrier->of_all && strcmp(barrier->set, arrival->set) != 0);
 }
 
 static enum mu__arrived take_seat(struct mu__barrier *barrier,
@@ -257,7 +261,7 @@ static enum mu__arrived take_seat(struct mu__barrier *barrier,
     struct mu__barrier_seat *seat = mu__barrier_seat(barrier, arrival->slot);
     bool is_again;
 
-    if (seat == NULL || is_other_set(barrier, arrival->set))
+    if (seat == NULL || is_other_set(barrier, arrival))
         return MU__ARRIVED_DIFFERENT;
     is_again = seat->arrived && seat->incarnation == arrival->incarnation;
     if (is_again && seat->token != arrival->token)
@@ -282,7 +286,7 @@ static enum mu__arrived arrive_late(struct mu__barrier *barrier,
     const struct mu__barrier_outcome *outcome;
 
     if (!barrier->running && generation + 1 == barrier->generation &&
-        is_other_set(barrier, arrival->set))
+        is_other_set(barrier, arrival))
         return MU__ARRIVED_DIFFERENT;
     outcome = known_outcome(barrier, seat, arrival, generation);
     if (outcome == NULL)
@@ -406,9 +410,10 @@ static int add_seat(struct mu__barriers *barriers, struct mu__barrier *barrier,
 
 /* All memory that this generation will need, up to its outcome. */
 static int furnish(struct mu__barriers *barriers, struct mu__barrier *barrier,
-                   const char *set, const uint32_t *slots, uint32_t count)
+                   const struct mu__barrier_arrival *arrival, const uint32_t *slots,
+                   uint32_t count)
 {
-    size_t size = strlen(set) + 1;
+    size_t size = strlen(arrival->set) + 1;
     char *copy;
 
     for (uint32_t i = 0; i < count; i++)
@@ -421,9 +426,10 @@ static int furnish(struct mu__barriers *barriers, struct mu__barrier *barrier,
         free(copy);
         return -MU_ENOMEM;
     }
-    memcpy(copy, set, size);
+    memcpy(copy, arrival->set, size);
     free(barrier->set);
     barrier->set = copy;
+    barrier->of_all = arrival->of_all;
     return 0;
 }
 
@@ -456,7 +462,7 @@ int mu__barriers_begin(struct mu__barriers *barriers,
         barrier = new_barrier(barriers, arrival->name);
     if (barrier == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a barrier");
-    rv = furnish(barriers, barrier, arrival->set, slots, count);
+    rv = furnish(barriers, barrier, arrival, slots, count);
     if (rv != 0) {
         if (known == NULL)
             discard(barriers, barrier);
@@ -477,21 +483,8 @@ int mu__barriers_begin(struct mu__barriers *barriers,
 
 /* ---- others take part ---- */
 
-static int rename_set(struct mu__barrier *barrier, const char *set)
-{
-    size_t size = strlen(set) + 1;
-    char *copy = malloc(size);
-
-    if (copy == NULL)
-        return -MU_ENOMEM;
-    memcpy(copy, set, size);
-    free(barrier->set);
-    barrier->set = copy;
-    return 0;
-}
-
 int mu__barrier_join(struct mu__barriers *barriers, struct mu__barrier *barrier,
-                     uint32_t slot, const char *set)
+                     uint32_t slot)
 {
     int rv;
 
@@ -499,8 +492,6 @@ int mu__barrier_join(struct mu__barriers *barriers, struct mu__barrier *barrier,
     if (barriers->seats == MU__BARRIER_SEATS_MAX)
         return -MU_EEXHAUSTED;
     rv = add_seat(barriers, barrier, slot);
-    if (rv == 0)
-        rv = rename_set(barrier, set);
     if (rv != 0)
         return rv;
     barrier->wanted += mu__barrier_seat(barrier, slot) == NULL;
@@ -508,19 +499,16 @@ int mu__barrier_join(struct mu__barriers *barriers, struct mu__barrier *barrier,
     return 0;
 }
 
-int mu__barrier_part(struct mu__barrier *barrier, uint32_t slot, const char *set)
+void mu__barrier_part(struct mu__barrier *barrier, uint32_t slot)
 {
     struct mu__barrier_seat *seat = mu__barrier_seat(barrier, slot);
-    int rv;
 
     assert(barrier->running);
-    rv = rename_set(barrier, set);
-    if (rv != 0 || seat == NULL)
-        return rv;
+    if (seat == NULL)
+        return;
     (void)mu__barrier_uncount(barrier, slot);
     seat->past &= (uint16_t)~1U;
     barrier->wanted--;
-    return 0;
 }
 
 bool mu__barrier_is_full(const struct mu__barrier *barrier)

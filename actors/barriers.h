@@ -77,7 +77,9 @@ struct mu__barrier {
     uint32_t wanted;            /* how many take part in the last that began, */
     uint32_t arrived;           /* and how many of them are here */
     uint32_t first;             /* the slot of the first that came to it */
-    char *set;                  /* canonical; NULL: not known */
+    char *set;                  /* canonical, as it was when it began last; NULL: not
+                                   known */
+    bool of_all;                /* who takes part changes with the cluster */
     uint64_t since_ms;          /* that generation's begin; or when it was over */
     uint64_t limit_ms;          /* 0: none */
     uint32_t name_size;
@@ -105,6 +107,7 @@ struct mu__barrier_arrival {
     struct mu__view name;
     uint64_t generation;
     const char *set;        /* canonical; the task is in it */
+    bool of_all;            /* those are all there are */
     uint32_t slot;
     bool recoverable;
     bool anew;              /* a later incarnation does not go on where this one was: a
@@ -157,12 +160,12 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
 /* Who was here is not any more, and is waited for. False: it was not. */
 bool mu__barrier_uncount(struct mu__barrier *barrier, uint32_t slot);
 
-/* Who takes part in the generation that runs is `set` from now on (canonical): a task
- * more, or one less, which is then not waited for. -MU_ENOMEM, -MU_EEXHAUSTED: nothing
- * has changed. Afterwards all may be here: mu__barriers_end. */
+/* A task more takes part in the generation that runs, or one less, which is then not
+ * waited for. -MU_ENOMEM, -MU_EEXHAUSTED: nothing has changed. Afterwards all may be
+ * here: mu__barriers_end. */
 int mu__barrier_join(struct mu__barriers *barriers, struct mu__barrier *barrier,
-                     uint32_t slot, const char *set);
-int mu__barrier_part(struct mu__barrier *barrier, uint32_t slot, const char *set);
+                     uint32_t slot);
+void mu__barrier_part(struct mu__barrier *barrier, uint32_t slot);
 bool mu__barrier_is_full(const struct mu__barrier *barrier);
 
 /* Whether a task takes part in the generation that began last; NULL: it does not. */

@@ -25,7 +25,8 @@ enum {
 
 struct coord_barriers {
     struct mu__barriers table;
-    char *all;              /* the canonical set of the coordinated jobs */
+    char *all;              /* the canonical set of the coordinated jobs, */
+    bool all_is_old;        /* before the cluster changed */
     bool is_read;           /* what the store has of former hosts */
     uint32_t warn_at;
     struct coord_alive *alive;
@@ -410,8 +411,36 @@ static void refuse_set(struct mu__ctx *ctx, struct arriving *a)
     char words[400];
 
     (void)snprintf(words, sizeof words, "%s names other tasks (%.100s) than the first "
-                   "who came (%.100s)", a->task->name, a->arrival.set, barrier->set);
+                   "who came (%.100s)", a->task->name, a->arrival.set,
+                   barrier->of_all ? a->c->barriers->all : barrier->set);
     refuse(ctx, a, -MU_EINVALID, false, words);
+}
+
+/* Ten thousand tasks may come or go at once: their text is made when it is wanted. */
+static int renew_all(struct coordination *c, mu_error *ret_error)
+{
+    struct coord_barriers *barriers = c->barriers;
+    char *all;
+
+    if (!barriers->all_is_old)
+        return 0;
+    all = mu__task_set_text(mu__coord_questions_all(c));
+    if (all == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a set of tasks");
+    free(barriers->all);
+    barriers->all = all;
+    barriers->all_is_old = false;
+    return 0;
+}
+
+/* Whether it names the same tasks as those who have come to what runs. */
+static bool names_the_same(const struct arriving *a, const struct mu__barrier *barrier)
+{
+    if (barrier == NULL || !barrier->running ||
+        mu__barrier_seat(barrier, a->task->slot) == NULL)
+        return false;
+    return barrier->of_all ? a->arrival.of_all
+                           : mu__view_is(a->tasks, barrier->set);
 }
 
 /* The tasks that it names. What the first has named already is not read again. */
@@ -420,18 +449,22 @@ static int read_set(struct arriving *a, mu_error *ret_error)
     const struct coord_barriers *barriers = a->c->barriers;
     const struct mu__barrier *barrier = mu__barriers_find(&barriers->table,
                                                           a->arrival.name);
-    struct mu__view text = a->tasks.size == 0 ? mu__view_str(barriers->all) : a->tasks;
-    int rv;
+    int rv = renew_all(a->c, ret_error);
 
-    if (barrier != NULL && barrier->running && mu__view_is(text, barrier->set) &&
-        mu__barrier_seat(barrier, a->task->slot) != NULL) {
+    if (rv != 0)
+        return rv;
+    a->arrival.of_all = a->tasks.size == 0 || mu__view_is(a->tasks, barriers->all);
+    if (names_the_same(a, barrier)) {
         a->arrival.set = barrier->set;
         return 0;
     }
-    rv = mu__coord_set_read(text, a->task, ret_error, &a->set);
-    if (rv == 0)
-        a->arrival.set = a->set.text;
-    return rv;
+    rv = mu__coord_set_read(a->arrival.of_all ? mu__view_str(barriers->all) : a->tasks,
+                            a->task, ret_error, &a->set);
+    if (rv != 0)
+        return rv;
+    a->arrival.set = a->set.text;
+    a->arrival.of_all = strcmp(a->set.text, barriers->all) == 0;
+    return 0;
 }
 
 static void warn_of_many(struct mu__ctx *ctx, struct coord_barriers *barriers)
@@ -693,15 +726,16 @@ static char *canonical(const char *tasks)
     return text;
 }
 
-/* It is of all, and those are `all` now. */
+/* It is of all. */
 static int follow(struct mu__ctx *ctx, struct coordination *c,
-                  struct mu__barrier *barrier, const struct mu__roster_task *task,
-                  const char *all)
+                  struct mu__barrier *barrier, const struct mu__roster_task *task)
 {
-    int rv = task->coordinated
-                 ? mu__barrier_join(&c->barriers->table, barrier, task->slot, all)
-                 : mu__barrier_part(barrier, task->slot, all);
+    int rv = 0;
 
+    if (task->coordinated)
+        rv = mu__barrier_join(&c->barriers->table, barrier, task->slot);
+    else
+        mu__barrier_part(barrier, task->slot);
     if (rv == 0 && mu__barrier_is_full(barrier))
         (void)finish(ctx, c, barrier, NULL);
     return rv;
@@ -717,17 +751,18 @@ static void explain_removed(const struct mu__barrier *barrier,
 }
 
 void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
-                                const struct mu__roster_task *task, char *all)
+                                const struct mu__roster_task *task)
 {
     struct coord_barriers *barriers = c->barriers;
     struct mu__barrier *next;
     mu_error error;
     int rv;
 
+    barriers->all_is_old = true;
     for (struct mu__barrier *at = barriers->table.running.first; at != NULL; at = next) {
         next = at->next;
-        if (at->set != NULL && strcmp(at->set, barriers->all) == 0) {
-            rv = follow(ctx, c, at, task, all);
+        if (at->of_all) {
+            rv = follow(ctx, c, at, task);
             if (rv == 0)
                 continue;
             (void)mu_error_set(&error, rv, "barrier \"%.120s\": no memory to note that "
@@ -739,8 +774,6 @@ void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
         }
         (void)finish(ctx, c, at, &error);
     }
-    free(barriers->all);
-    barriers->all = all;
 }
 
 int mu__coord_barriers_init(struct mu__ctx *ctx, struct coordination *c)
@@ -782,7 +815,12 @@ void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task, const struct mu__tasks_get *ask)
 {
     struct mu__tasks_get named = *ask;
+    mu_error error;
 
+    if (renew_all(c, &error) != 0) {
+        mu__coord_answer(ctx, c, task->node, ask->token, &error);
+        return;
+    }
     if (named.tasks.size == 0)
         named.tasks = mu__view_str(c->barriers->all);
     mu__coord_alive_ask(ctx, c, c->barriers->alive, task, &named);

@@ -12,18 +12,18 @@
 
 /* Everything that counts the coordinated tasks. When there is no memory it counts as it
  * did before, and says so. */
-static void follow(struct mu__ctx *ctx, struct coordination *c,
-                   const struct mu__roster_task *task)
+static void coordinate(struct mu__ctx *ctx, struct coordination *c,
+                       struct mu__roster_task *task, bool is_coordinated)
 {
-    char *all = mu__coord_questions_cluster(ctx, c, task);
+    bool shared = mu__coord_shares_fate(task);
 
-    if (all == NULL) {
+    mu__roster_coordinate(c->roster, task, is_coordinated);
+    if (mu__coord_questions_cluster(ctx, c, task) == 0)
+        mu__coord_barriers_cluster(ctx, c, task);
+    else
         mu__log(ctx, MU__LOG_ERROR, "out of memory: who waits for all tasks does not "
                 "hear that %s has come or gone", task->name);
-        return;
-    }
-    mu__coord_barriers_cluster(ctx, c, task, all);
-    mu__coord_leave_cluster(ctx, c);
+    mu__coord_leave_cluster(ctx, c, task, shared);
 }
 
 void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -44,8 +44,7 @@ void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg
     }
     if (task->coordinated)
         return;
-    mu__roster_coordinate(c->roster, task, true);
-    follow(ctx, c, task);
+    coordinate(ctx, c, task, true);
 }
 
 void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -60,10 +59,9 @@ void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__m
     if (task == NULL)
         return;
     mu__coord_leave_drop(c, task);
-    if (task->coordinated) {
-        mu__roster_coordinate(c->roster, task, false);
-        follow(ctx, c, task);
-    }
+    if (task->coordinated)
+        coordinate(ctx, c, task, false);
+    mu__coord_questions_removed(ctx, c, task);
     if (task->state != MU__TASK_DISCONNECTED)
         mu__coord_disconnect(ctx, c, task);
 }

@@ -208,8 +208,10 @@ static inline bool mu__coord_shares_fate(const struct mu__roster_task *task)
 
 void mu__coord_leave_init(struct coordination *c);
 
-/* Others share their fate now: those who leave may be all. */
-void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c);
+/* A task that shared the others' fate, or did not, is one of the coordinated jobs now, or
+ * is not any more: those who leave may be all. */
+void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c,
+                             const struct mu__roster_task *task, bool shared);
 void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
@@ -273,10 +275,17 @@ void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
 mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
                            const struct mu__task_set *set, enum mu__tasks_what what);
 
-/* A task is one of the coordinated jobs, or is not any more. The text of their set, which
- * the caller frees; NULL: out of memory, and nothing has changed. */
-char *mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
-                                  const struct mu__roster_task *task);
+/* A task is one of the coordinated jobs, or is not any more. -MU_ENOMEM: nothing has
+ * changed. */
+int mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
+                                const struct mu__roster_task *task);
+
+/* A task was removed from the cluster: nobody waits any longer until it is connected. */
+void mu__coord_questions_removed(struct mu__ctx *ctx, struct coordination *c,
+                                 const struct mu__roster_task *task);
+
+/* The coordinated jobs. */
+const struct mu__task_set *mu__coord_questions_all(const struct coordination *c);
 
 /* The state of a task has changed, after it was connected or not. */
 void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,
@@ -361,11 +370,10 @@ const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task, const struct mu__tasks_get *ask);
 
-/* A task is one of the coordinated jobs, in text `all`, from now on, or is not any more:
- * barriers of all that run wait for it, or not; those that name it, and it has gone, are
- * over. Takes `all`. */
+/* A task is one of the coordinated jobs from now on, or is not any more: barriers of all
+ * that run wait for it, or not; those that name it, and it has gone, are over. */
 void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
-                                const struct mu__roster_task *task, char *all);
+                                const struct mu__roster_task *task);
 
 /* ---- coordination_cluster.c ---- */
 

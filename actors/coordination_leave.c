@@ -170,9 +170,12 @@ void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c)
         mu__coord_wake_at(ctx, c, c->leave.due_ms);
 }
 
-void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c)
+void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c,
+                             const struct mu__roster_task *task, bool shared)
 {
-    mu__coord_leave_init(c);
+    if (c->config.leave_ms == 0)
+        return;
+    c->leave.leavers = c->leave.leavers + mu__coord_shares_fate(task) - shared;
     if (c->leave.leaving > 0 && c->leave.leaving == c->leave.leavers)
         end_leave(ctx, c, NULL);
 }

@@ -472,26 +472,52 @@ static int change_set(struct mu__task_set *set, const struct mu__roster_task *ta
                  : mu__task_set_remove(set, task->type, task->index);
 }
 
-char *mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
-                                  const struct mu__roster_task *task)
+int mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
+                                const struct mu__roster_task *task)
 {
     struct group *all = c->questions->all;
-    char *text;
+    int rv = change_set(&all->set, task, task->coordinated);
 
-    if (change_set(&all->set, task, task->coordinated) != 0)
-        return NULL;
-    text = mu__task_set_text(&all->set);
-    if (text == NULL) {
-        (void)change_set(&all->set, task, !task->coordinated);
-        return NULL;
-    }
+    if (rv != 0)
+        return rv;
     all->total = c->roster->coordinated;
     all->connected = c->roster->connected;
     all->version = c->roster->version;
     all->due = true;
     c->questions->words_group = NULL;
     mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c));
-    return text;
+    return 0;
+}
+
+static void end_waits(struct mu__ctx *ctx, struct coordination *c, struct group *group,
+                      const mu_error *error)
+{
+    struct question *next;
+
+    for (struct question *question = group->first; question != NULL; question = next) {
+        next = question->next[BY_GROUP];
+        if (question->ask.kind == COORD_ASKS_WAIT)
+            answer(ctx, c, question, error);
+    }
+}
+
+void mu__coord_questions_removed(struct mu__ctx *ctx, struct coordination *c,
+                                 const struct mu__roster_task *task)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "waited for %s, which was removed from "
+                       "the cluster", task->name);
+    error.kind = MU_ERROR_WORKER;
+    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+    for (struct group *group = c->questions->groups; group != NULL; group = group->next)
+        if (group != c->questions->all && !group->guests && has(group, task))
+            end_waits(ctx, c, group, &error);
+}
+
+const struct mu__task_set *mu__coord_questions_all(const struct coordination *c)
+{
+    return &c->questions->all->set;
 }
 
 /* ---- asking ---- */

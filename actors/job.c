@@ -47,10 +47,9 @@ const struct job_peer *mu__job_peer(const struct job *job, const char *type,
 
 const struct job_peer *mu__job_peer_at(const struct job *job, uint32_t node)
 {
-    for (uint32_t i = 0; i < job->peers_count; i++)
-        if (job->peers[i].node == node)
-            return &job->peers[i];
-    return NULL;
+    size_t place = (uintptr_t)mu__map_get(&job->peers_by_node, (uint64_t)node + 1);
+
+    return place == 0 ? NULL : &job->peers[place - 1];
 }
 
 const struct job_peer *mu__job_chief(const struct job *job)
@@ -210,7 +209,13 @@ static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- node news ---- */
 
-static struct job_peer *new_peer(struct job *job)
+static int note_place(struct job *job, uint32_t node, uint32_t place)
+{
+    return mu__map_set(&job->peers_by_node, (uint64_t)node + 1,
+                       (void *)((uintptr_t)place + 1));
+}
+
+static struct job_peer *new_peer(struct job *job, uint32_t node)
 {
     if (job->peers_count == job->peers_size) {
         uint32_t size = job->peers_size == 0 ? 16 : job->peers_size * 2;
@@ -219,16 +224,23 @@ static struct job_peer *new_peer(struct job *job)
             return NULL;
         job->peers_size = size;
     }
+    if (note_place(job, node, job->peers_count) != 0)
+        return NULL;
     return &job->peers[job->peers_count++];
 }
 
 static void forget_peer(struct job *job, uint32_t node)
 {
-    for (uint32_t i = 0; i < job->peers_count; i++)
-        if (job->peers[i].node == node) {
-            job->peers[i] = job->peers[--job->peers_count];
-            return;
-        }
+    const struct job_peer *peer = mu__job_peer_at(job, node);
+    uint32_t place;
+
+    if (peer == NULL)
+        return;
+    place = (uint32_t)(peer - job->peers);
+    job->peers[place] = job->peers[--job->peers_count];
+    /* Takes no memory: the last one's place is known. */
+    (void)note_place(job, job->peers[place].node, place);
+    (void)mu__map_remove(&job->peers_by_node, (uint64_t)node + 1);
 }
 
 static void lose_node(struct mu__ctx *ctx, struct job *job, uint32_t node)
@@ -268,7 +280,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct job_peer *peer;
 
     replace_peer(ctx, job, body);
-    peer = new_peer(job);
+    peer = new_peer(job, body->node);
     if (peer == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
         return;
@@ -400,6 +412,7 @@ static void done(struct mu__ctx *ctx, void *state)
     mu__job_stop_done(job);
     mu__job_offer_done(job);
     mu__free_array(job->peers);
+    mu__map_done(&job->peers_by_node);
 }
 
 const struct mu__behavior mu__job = {

@@ -4,6 +4,7 @@
 
 #include "actors/job.h"
 #include "actors/messages.h"
+#include "runtime/map.h"
 
 enum {
     MU__JOB_ASKERS_MAX = 16,    /* who wait for this task's stop; one more is refused */
@@ -67,6 +68,7 @@ struct job {
     struct job_peer *peers;
     uint32_t peers_count;
     uint32_t peers_size;
+    struct mu__map peers_by_node;   /* node + 1 -> place among the peers + 1 */
     uint64_t token_last;
     struct job_stop stop;
     struct job_relay *relays;

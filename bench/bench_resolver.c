@@ -69,8 +69,8 @@ static size_t parse_bare(const char *text, size_t size)
 /* By the public call; the text is in the environment. */
 static size_t resolve(const char *text, size_t size)
 {
-    mu_resolver *resolver;
-    mu_cluster *cluster;
+    mu_resolver *resolver = NULL;
+    mu_cluster *cluster = NULL;
     mu_error error;
     size_t count;
 

@@ -346,7 +346,7 @@ static void begin_making(struct making *making, const char *function,
     making->options = options;
     making->function = mu__view_str(function);
     making->name = (struct mu__view){NULL, 0};
-    making->inputs = (struct mu__references){NULL};
+    making->inputs = (struct mu__references){0};
     making->msg = NULL;
     making->bytes = 0;
 }

@@ -114,7 +114,7 @@ const struct cmd_verb cmd_verbs[] = {
      "\n",
      NULL},
     {"devices", CMD_DEVICES, cmd_devices, "ask the coordination service for machines",
-     "Prints host, cores, memory and GPUs of each task that is connected.\n",
+     "Prints host, cores, memory, GPUs and TPUs of each task that is connected.\n",
      "  muster devices --address tcp://127.0.0.1:4000\n", NULL},
     {"preempt", CMD_PREEMPT, cmd_preempt, "have all tasks agree on a step to stop at",
      "Gives notice that a machine will be gone in --grace-ms. Prints the step that the\n"

@@ -112,8 +112,8 @@ static int apply(const struct cmd_options *options, const struct members *member
     if (resolver == NULL) {
         (void)snprintf(inner.message, sizeof inner.message,
                        "there are several resolvers: expected NAME.SETTING=VALUE, got "
-                       "\"%.100s\"",
-                       text);
+                       "\"%.100s=...\"",
+                       name);
         return blame(options, CMD_FLAG_RESOLVER_SET, -MU_EINVALID, &inner, error);
     }
     rv = mu_resolver_set(resolver, setting, equals + 1, &inner);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { PATH_MAX_BYTES = 512, FILE_BYTES = 4096, NAME_BYTES = 128, GPUS_MAX = 64 };
+enum { PATH_MAX_BYTES = 512, FILE_BYTES = 4096, NAME_BYTES = 128, DEVICES_MAX = 64 };
 
 /* The begin of a file, as text; "" when there is none. Returns how many bytes. */
 static size_t read_file(const char *path, char *out, size_t size)
@@ -70,22 +70,22 @@ uint64_t mu__devices_memory(const char *text)
     return kib * 1024;
 }
 
-/* ---- GPUs ---- */
+/* ---- Lists ---- */
 
-static int add_gpu(mu_value *gpus, const char *name, uint64_t memory_bytes)
+static int add_device(mu_value *list, const char *name, uint64_t memory_bytes)
 {
-    mu_value *gpu = mu_value_map();
+    mu_value *device = mu_value_map();
     int64_t bytes = memory_bytes > INT64_MAX ? 0 : (int64_t)memory_bytes;
     int rv;
 
-    rv = mu_value_set(gpu, "name", mu_value_string(name));
+    rv = mu_value_set(device, "name", mu_value_string(name));
     if (rv == 0)
-        rv = mu_value_set(gpu, "memory_bytes", mu_value_int(bytes));
+        rv = mu_value_set(device, "memory_bytes", mu_value_int(bytes));
     if (rv != 0) {
-        mu_value_free(gpu);
+        mu_value_free(device);
         return rv;
     }
-    return mu_value_append(gpus, gpu);
+    return mu_value_append(list, device);
 }
 
 /* Names come from files: what is no text is shown as question marks. */
@@ -95,6 +95,48 @@ static void clean(char *name)
         if (*name < ' ' || *name > '~')
             *name = '?';
 }
+
+static int is_shown(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+/* Whether a name is `prefix` and a number. */
+static bool is_numbered(const char *name, const char *prefix)
+{
+    size_t length = strlen(prefix);
+
+    return strncmp(name, prefix, length) == 0 && name[length] != '\0' &&
+           name[length + strspn(name + length, "0123456789")] == '\0';
+}
+
+/* What `add` makes of each entry of a folder that `wanted` wants. No folder: nothing. */
+static int add_all(const char *root, const char *below,
+                   int (*wanted)(const struct dirent *entry),
+                   int (*add)(const char *folder, mu_value *list), mu_value *list)
+{
+    char folder[PATH_MAX_BYTES / 2];
+    struct dirent **entries;
+    int count;
+    int rv = 0;
+
+    (void)snprintf(folder, sizeof folder, "%s%s", root, below);
+    count = scandir(folder, &entries, wanted, alphasort);
+    if (count < 0)
+        return 0;
+    for (int i = 0; i < count; i++) {
+        char path[PATH_MAX_BYTES];
+
+        (void)snprintf(path, sizeof path, "%s/%.250s", folder, entries[i]->d_name);
+        if (rv == 0 && mu_value_count(list) < DEVICES_MAX)
+            rv = add(path, list);
+        free(entries[i]);
+    }
+    free(entries);
+    return rv;
+}
+
+/* ---- GPUs ---- */
 
 static int add_nvidia(const char *folder, mu_value *gpus)
 {
@@ -107,7 +149,7 @@ static int add_nvidia(const char *folder, mu_value *gpus)
     if (!find_field(text, "Model", name, sizeof name))
         (void)snprintf(name, sizeof name, "NVIDIA");
     clean(name);
-    return add_gpu(gpus, name, 0);
+    return add_device(gpus, name, 0);
 }
 
 /* Cards that only show pictures have no node for rendering. */
@@ -158,7 +200,7 @@ static int add_card(const char *folder, mu_value *gpus)
     (void)snprintf(name, sizeof name, "%s %s", vendor_name(vendor),
                    product[0] == '\0' ? device : product);
     clean(name);
-    return add_gpu(gpus, name, strtoull(bytes, NULL, 10));
+    return add_device(gpus, name, strtoull(bytes, NULL, 10));
 }
 
 /* Where NVIDIA's own driver lists its cards. */
@@ -170,44 +212,10 @@ static int add_other_card(const char *folder, mu_value *gpus)
     return strcmp(vendor, "0x10de") == 0 ? 0 : add_card(folder, gpus);
 }
 
-static int is_shown(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.';
-}
-
 /* "card0", and not "card0-DP-1", which is a plug. */
 static int is_card(const struct dirent *entry)
 {
-    const char *name = entry->d_name;
-
-    return strncmp(name, "card", 4) == 0 && name[4] != '\0' &&
-           name[4 + strspn(name + 4, "0123456789")] == '\0';
-}
-
-/* One GPU for each entry of a folder that `wanted` wants. No folder: none. */
-static int add_all(const char *root, const char *below,
-                   int (*wanted)(const struct dirent *entry),
-                   int (*add)(const char *folder, mu_value *gpus), mu_value *gpus)
-{
-    char folder[PATH_MAX_BYTES / 2];
-    struct dirent **entries;
-    int count;
-    int rv = 0;
-
-    (void)snprintf(folder, sizeof folder, "%s%s", root, below);
-    count = scandir(folder, &entries, wanted, alphasort);
-    if (count < 0)
-        return 0;
-    for (int i = 0; i < count; i++) {
-        char path[PATH_MAX_BYTES];
-
-        (void)snprintf(path, sizeof path, "%s/%.250s", folder, entries[i]->d_name);
-        if (rv == 0 && mu_value_count(gpus) < GPUS_MAX)
-            rv = add(path, gpus);
-        free(entries[i]);
-    }
-    free(entries);
-    return rv;
+    return is_numbered(entry->d_name, "card");
 }
 
 static int add_gpus(const char *root, mu_value *gpus)
@@ -220,34 +228,147 @@ static int add_gpus(const char *root, mu_value *gpus)
                    mu_value_count(gpus) == 0 ? add_card : add_other_card, gpus);
 }
 
+/* ---- TPUs ---- */
+
+/* Google's chips by their numbers on the bus, with the devices that a program sees of
+ * each, and the memory of one device. The first two differ in the subsystem alone. */
+static const struct chip {
+    const char *number;
+    const char *subsystem;  /* NULL: any */
+    const char *name;
+    unsigned devices;
+    unsigned memory_gib;
+} chips[] = {
+    {"0x0027", "0x004e", "TPU v2", 2, 8},   {"0x0027", NULL, "TPU v3", 2, 16},
+    {"0x0056", NULL, "TPU", 1, 0},          {"0x005e", NULL, "TPU v4", 1, 32},
+    {"0x0062", NULL, "TPU v5p", 1, 95},     {"0x0063", NULL, "TPU v5e", 1, 16},
+    {"0x006f", NULL, "TPU v6e", 1, 32},     {"0x0076", NULL, "TPU 7x", 2, 96},
+};
+
+static const struct chip *find_chip(const char *number, const char *subsystem)
+{
+    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
+        if (strcmp(chips[i].number, number) == 0 &&
+            (chips[i].subsystem == NULL || strcmp(chips[i].subsystem, subsystem) == 0))
+            return &chips[i];
+    return NULL;
+}
+
+static int add_chip(const char *folder, mu_value *tpus)
+{
+    char vendor[32];
+    char number[32];
+    char subsystem[32];
+    const struct chip *chip;
+    int rv = 0;
+
+    read_line(folder, "vendor", vendor, sizeof vendor);
+    if (strcmp(vendor, "0x1ae0") != 0)
+        return 0;
+    read_line(folder, "device", number, sizeof number);
+    read_line(folder, "subsystem_device", subsystem, sizeof subsystem);
+    chip = find_chip(number, subsystem);
+    for (unsigned i = 0; chip != NULL && rv == 0 && i < chip->devices; i++)
+        rv = add_device(tpus, chip->name, (uint64_t)chip->memory_gib << 30);
+    return rv;
+}
+
+static int is_accel(const struct dirent *entry)
+{
+    return is_numbered(entry->d_name, "accel");
+}
+
+static int is_vfio_group(const struct dirent *entry)
+{
+    return is_numbered(entry->d_name, "");
+}
+
+/* A device file has no number, but the environment may: "v5litepod-16", "tpu7x-8". */
+static const struct chip *chip_of_environment(char *name, size_t size)
+{
+    const char *type = getenv("TPU_ACCELERATOR_TYPE");
+
+    if (type == NULL)
+        type = "";
+    else if (strncmp(type, "tpu", 3) == 0)
+        type += 3;
+    (void)snprintf(name, size, "TPU%s%.*s", type[0] == '\0' ? "" : " ",
+                   (int)strcspn(type, "-"), type);
+    clean(name);
+    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
+        if (strcmp(chips[i].name, name) == 0)
+            return &chips[i];
+    return NULL;
+}
+
+static int add_file(const char *path, mu_value *tpus)
+{
+    char name[NAME_BYTES];
+    const struct chip *chip = chip_of_environment(name, sizeof name);
+    uint64_t memory = chip == NULL ? 0 : (uint64_t)chip->memory_gib << 30;
+    unsigned devices = chip == NULL ? 1 : chip->devices;
+    int rv = 0;
+
+    (void)path;
+    for (unsigned i = 0; rv == 0 && i < devices; i++)
+        rv = add_device(tpus, name, memory);
+    return rv;
+}
+
+/* Where the bus cannot be seen (in a container), the device files count; others than TPUs
+ * have such, so the environment has to say that they are meant. */
+static int add_tpus(const char *root, mu_value *tpus)
+{
+    int rv = add_all(root, "/sys/bus/pci/devices", is_shown, add_chip, tpus);
+
+    if (rv != 0 || mu_value_count(tpus) > 0 ||
+        (getenv("TPU_ACCELERATOR_TYPE") == NULL &&
+         getenv("TPU_CHIPS_PER_HOST_BOUNDS") == NULL))
+        return rv;
+    rv = add_all(root, "/dev", is_accel, add_file, tpus);
+    if (rv != 0 || mu_value_count(tpus) > 0)
+        return rv;
+    return add_all(root, "/dev/vfio", is_vfio_group, add_file, tpus);
+}
+
 /* ---- all of it ---- */
+
+/* Under `key`, the list that `add` makes. */
+static int put_list(const char *root, const char *key,
+                    int (*add)(const char *root, mu_value *list), mu_value *map)
+{
+    mu_value *list = mu_value_list();
+    int rv = list == NULL ? -MU_ENOMEM : add(root, list);
+
+    if (rv != 0) {
+        mu_value_free(list);
+        return rv;
+    }
+    return mu_value_set(map, key, list);
+}
 
 static int fill(const char *root, mu_value *map)
 {
-    mu_value *gpus = mu_value_list();
     char host[256] = "";
     size_t host_size = sizeof host;
     char path[PATH_MAX_BYTES];
     char text[FILE_BYTES];
-    int rv = gpus == NULL ? -MU_ENOMEM : add_gpus(root, gpus);
+    int rv;
 
     (void)uv_os_gethostname(host, &host_size);
     clean(host);
     (void)snprintf(path, sizeof path, "%s/proc/meminfo", root);
     (void)read_file(path, text, sizeof text);
-    if (rv == 0)
-        rv = mu_value_set(map, "host", mu_value_string(host));
+    rv = mu_value_set(map, "host", mu_value_string(host));
     if (rv == 0)
         rv = mu_value_set(map, "cores",
                           mu_value_int((int64_t)uv_available_parallelism()));
     if (rv == 0)
         rv = mu_value_set(map, "memory_bytes",
                           mu_value_int((int64_t)mu__devices_memory(text)));
-    if (rv != 0) {
-        mu_value_free(gpus);
-        return rv;
-    }
-    return mu_value_set(map, "gpus", gpus);
+    if (rv == 0)
+        rv = put_list(root, "gpus", add_gpus, map);
+    return rv != 0 ? rv : put_list(root, "tpus", add_tpus, map);
 }
 
 mu_value *mu__devices_read(const char *root)

@@ -36,6 +36,7 @@ struct mu__finder {
     bool is_known;          /* the cluster is */
     bool has_failed;
     bool is_telling;        /* what is under way is an announcement */
+    bool has_changed;       /* what is watched, since the look under way began */
     uint64_t began_ms;
     uint64_t tell_ms;       /* when to tell again; 0: not */
     uint64_t look_ms;       /* when to look again; 0: not */
@@ -211,6 +212,7 @@ static void on_change(void *owner)
 
     if (finder->closing)
         return;
+    finder->has_changed = true;
     if (due_ms < finder->looked_ms + BETWEEN_MS)
         due_ms = finder->looked_ms + BETWEEN_MS;
     if (finder->look_ms == 0 || due_ms >= finder->look_ms)
@@ -230,6 +232,15 @@ static bool is_forgotten(const struct mu__finder *finder, const mu_resolution *f
     return finder->tells && finder->has_told && type[0] != '\0' &&
            finder->announcement.index >= 0 && found->cluster != NULL &&
            mu_cluster_address(found->cluster, type, finder->announcement.index) == NULL;
+}
+
+/* What has changed while it was looked at may have been read before. */
+static void look_again_soon(struct mu__finder *finder)
+{
+    uint64_t due_ms = finder->looked_ms + BETWEEN_MS;
+
+    if (finder->has_changed && finder->is_known && finder->look_ms > due_ms)
+        finder->look_ms = due_ms;
 }
 
 /* What this task told has ended, since nobody kept it for a while: it stood still, or
@@ -273,6 +284,7 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
     } else {
         fail(finder, &resolved->error);
     }
+    look_again_soon(finder);
     next(finder);
 }
 
@@ -367,6 +379,7 @@ static void look(struct mu__finder *finder)
     int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
 
     finder->is_telling = false;
+    finder->has_changed = false;
     if (!finder->is_known && finder->tells) {
         int64_t slice_ms = (int64_t)(finder->tell_ms - now_ms(finder));
 
@@ -384,6 +397,7 @@ static void close_next(struct mu__finder *finder)
 {
     if (finder->withdraws && finder->has_told) {
         finder->withdraws = false;
+        (void)uv_timer_stop(&finder->timer);    /* of what came before it */
         start(finder, MU__RESOLVING_WITHDRAW, finder->withdraw_ms, on_withdrawn);
     } else {
         close_all(finder);

@@ -3,8 +3,10 @@
 #include "node/cmd_options.h"
 #include "resolver/text.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* `second` is the word behind it, or NULL: a verb may have two. */
 static int unknown_verb(const char *first, const char *second)
@@ -25,6 +27,33 @@ static int unknown_verb(const char *first, const char *second)
     return CMD_USAGE;
 }
 
+/* What a signal's handler says: it may not put words together. */
+static char interrupted[80];
+
+/* The handler is gone once it is called, so that the second signal is the one which ends
+ * the process: whoever waits for it sees that. */
+static void on_signal(int number)
+{
+    (void)!write(STDERR_FILENO, interrupted, strlen(interrupted));
+    (void)raise(number);
+}
+
+/* A verb that waits says that it was ended; those that have something to end first take
+ * the signals over. What is ignored stays so. */
+static void say_signals(const char *verb)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    struct sigaction action = {.sa_handler = on_signal,
+                               .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
+    struct sigaction former;
+
+    (void)snprintf(interrupted, sizeof interrupted, "muster %s: ended by a signal\n",
+                   verb);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (sigaction(numbers[i], NULL, &former) == 0 && former.sa_handler == SIG_DFL)
+            (void)sigaction(numbers[i], &action, NULL);
+}
+
 static int run_verb(const struct cmd_verb *verb, char **arguments)
 {
     struct cmd_options options;
@@ -35,6 +64,7 @@ static int run_verb(const struct cmd_verb *verb, char **arguments)
         (void)fprintf(stderr, "muster %s: %s\n", verb->name, error.message);
         return CMD_USAGE;
     }
+    say_signals(verb->name);
     code = options.help ? cmd_help(verb->name) : verb->main(&options);
     cmd_options_done(&options);
     return code;

@@ -24,7 +24,7 @@ static void suggest(const char *name, const char *candidate, unsigned *best,
 {
     unsigned distance = mu__text_distance(name, candidate);
 
-    if (distance >= *best)
+    if (distance >= *best || distance >= strlen(name))
         return;
     *best = distance;
     *ret_near = candidate;
@@ -32,18 +32,25 @@ static void suggest(const char *name, const char *candidate, unsigned *best,
 
 static int no_such_resolver(const char *name, mu_error *ret_error)
 {
+    struct mu__own_kind *owns[MU_RESOLVER_KINDS_MAX];
+    size_t count = mu__own_kinds_all(owns);
     char shown[MU__QUOTE_BYTES];
     const char *near = NULL;
-    const char *candidate;
     unsigned best = 4;
+    int rv;
 
-    for (size_t i = 0; (candidate = mu_resolver_name_at(i)) != NULL; i++)
-        suggest(name, candidate, &best, &near);
+    for (size_t i = 0; i < count; i++)
+        suggest(name, owns[i]->name, &best, &near);
+    for (size_t i = 0; mu__resolver_kinds[i] != NULL; i++)
+        suggest(name, mu__resolver_kinds[i]->name, &best, &near);
     suggest(name, "auto", &best, &near);
     mu__quote(shown, sizeof shown, name, strlen(name));
-    return mu_error_set(ret_error, -MU_ENOTFOUND, "there is no resolver %s%s%s%s", shown,
-                        near == NULL ? "" : "; did you mean \"",
-                        near == NULL ? "" : near, near == NULL ? "" : "\"?");
+    rv = mu_error_set(ret_error, -MU_ENOTFOUND, "there is no resolver %s%s%s%s", shown,
+                      near == NULL ? "" : "; did you mean \"",
+                      near == NULL ? "" : near, near == NULL ? "" : "\"?");
+    for (size_t i = 0; i < count; i++)
+        owns[i]->unref(owns[i]);
+    return rv;
 }
 
 int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_resolver)
@@ -52,6 +59,9 @@ int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_res
     struct mu__own_kind *own;
     int rv;
 
+    if (ret_resolver == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "expected room for the resolver, got NULL");
     if (name == NULL || strcmp(name, "auto") == 0)
         return mu__resolver_new_auto(ret_error, ret_resolver);
     kind = mu__resolver_kind_find(name);

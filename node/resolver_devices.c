@@ -29,27 +29,39 @@ static const mu_value *machine_of(const mu_value *devices, const char *task)
     return NULL;
 }
 
-/* What is compared: the first task that was counted, and its number. */
+/* How a kind is called, and where it is in a device list. */
+static const struct {
+    const char *name;
+    const char *key;
+} kinds[MU__ACCELERATORS] = {
+    [MU__GPU] = {"GPU", "gpus"},
+    [MU__TPU] = {"TPU", "tpus"},
+};
+
+/* What is compared: the first task that was counted, and its numbers. */
 struct tally {
     bool any;
     char task[MU_CLUSTER_TASK_BYTES];
-    size_t count;
+    size_t counts[MU__ACCELERATORS];
 };
 
 static int tally(struct tally *tally, const char *task, const mu_value *machine,
                  mu_error *ret_error)
 {
-    size_t count = mu_value_count(mu_value_find(machine, "gpus"));
+    for (int i = 0; i < MU__ACCELERATORS; i++) {
+        size_t count = mu_value_count(mu_value_find(machine, kinds[i].key));
 
-    if (tally->any && tally->count != count)
-        return mu_error_set(ret_error, -MU_EPRECONDITION,
-                            "expected the same number of accelerators on each task: %s "
-                            "has %zu and %s has %zu",
-                            tally->task, tally->count, task, count);
+        if (tally->any && tally->counts[i] != count)
+            return mu_error_set(ret_error, -MU_EPRECONDITION,
+                                "expected the same number of accelerators on each task: "
+                                "of %ss %s has %zu and %s has %zu",
+                                kinds[i].name, tally->task, tally->counts[i], task,
+                                count);
+        tally->counts[i] = count;
+    }
     if (!tally->any)
         (void)snprintf(tally->task, sizeof tally->task, "%s", task);
     tally->any = true;
-    tally->count = count;
     return 0;
 }
 
@@ -105,7 +117,7 @@ static int count_list(const mu_value *devices, const char *type, struct tally *s
 
 int mu__devices_count(const mu_value *devices, const mu_cluster *cluster,
                       const char *type, int index, mu_error *ret_error,
-                      size_t *ret_count)
+                      size_t ret_counts[MU__ACCELERATORS])
 {
     struct tally sum = {.any = false};
     int rv;
@@ -117,7 +129,7 @@ int mu__devices_count(const mu_value *devices, const mu_cluster *cluster,
     else
         rv = count_list(devices, type, &sum, ret_error);
     if (rv == 0)
-        *ret_count = sum.count;
+        memcpy(ret_counts, sum.counts, sizeof sum.counts);
     return rv;
 }
 
@@ -134,7 +146,7 @@ static int64_t left_until(uint64_t end_ms)
 
 static int ask_once(struct mu_node *node, const mu_resolution *resolution,
                     const char *type, int index, uint64_t end_ms, mu_error *ret_error,
-                    size_t *ret_count)
+                    size_t ret_counts[MU__ACCELERATORS])
 {
     mu_value *devices;
     int rv = mu_tasks_devices(node, left_until(end_ms), ret_error, &devices);
@@ -142,7 +154,7 @@ static int ask_once(struct mu_node *node, const mu_resolution *resolution,
     if (rv != 0)
         return rv;
     rv = mu__devices_count(devices, resolution->cluster, type, index, ret_error,
-                           ret_count);
+                           ret_counts);
     mu_value_free(devices);
     return rv;
 }
@@ -156,7 +168,8 @@ static uint64_t random_bits(void)
 
 /* Tasks that have not connected yet may in a while. */
 static int ask(struct mu_node *node, const mu_resolution *resolution, const char *type,
-               int index, uint64_t end_ms, mu_error *ret_error, size_t *ret_count)
+               int index, uint64_t end_ms, mu_error *ret_error,
+               size_t ret_counts[MU__ACCELERATORS])
 {
     const struct mu__retry retry = {.tries_max = TRIES_MAX, .end_ms = end_ms};
     mu_error error;
@@ -166,7 +179,8 @@ static int ask(struct mu_node *node, const mu_resolution *resolution, const char
         uint64_t now_ms;
         uint64_t due_ms;
 
-        rv = ask_once(node, resolution, type, index, end_ms, &error, ret_count);
+        rv = ask_once(node, resolution, type, index, end_ms, &error,
+                      ret_counts);
         if (rv != -MU_EDEADLINE && rv != -MU_EUNAVAILABLE)
             break;
         now_ms = uv_hrtime() / 1000000;
@@ -200,6 +214,24 @@ static int counts_of(const char *kind, int64_t count, mu_error *ret_error,
     return 0;
 }
 
+/* Those that there are. */
+static int counts_of_list(const size_t found[MU__ACCELERATORS], mu_error *ret_error,
+                          mu_value **ret_counts)
+{
+    mu_value *counts = mu_value_map();
+    int rv = counts == NULL ? -MU_ENOMEM : 0;
+
+    for (int i = 0; rv == 0 && i < MU__ACCELERATORS; i++)
+        if (found[i] > 0)
+            rv = mu_value_set(counts, kinds[i].name, mu_value_int((int64_t)found[i]));
+    if (rv != 0) {
+        mu_value_free(counts);
+        return mu_error_set(ret_error, rv, "out of memory");
+    }
+    *ret_counts = counts;
+    return 0;
+}
+
 static int of_source(const mu_resolution *resolution, mu_error *ret_error,
                      mu_value **ret_counts)
 {
@@ -213,18 +245,20 @@ static int of_tasks(struct mu_node *node, const mu_resolution *resolution,
                     const char *type, int index, uint64_t end_ms, mu_error *ret_error,
                     mu_value **ret_counts)
 {
-    size_t count;
+    size_t found[MU__ACCELERATORS] = {0};
     int rv;
 
     if (type == NULL && resolution->task_type[0] != '\0' && resolution->task_index >= 0) {
         type = resolution->task_type;
         index = resolution->task_index;
     }
-    rv = ask(node, resolution, type, index, end_ms, ret_error, &count);
+    rv = ask(node, resolution, type, index, end_ms, ret_error, found);
     if (rv != 0)
         return rv;
-    return counts_of(count > 0 ? "GPU" : resolution->accelerator, (int64_t)count,
-                     ret_error, ret_counts);
+    for (int i = 0; i < MU__ACCELERATORS; i++)
+        if (found[i] > 0)
+            return counts_of_list(found, ret_error, ret_counts);
+    return counts_of(resolution->accelerator, 0, ret_error, ret_counts);
 }
 
 int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,

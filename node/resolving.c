@@ -3,6 +3,7 @@
 #include "node/resolver_kinds.h"
 #include "resolver/evaluation.h"
 #include "resolver/resolver.h"
+#include "resolver/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,12 +111,15 @@ static void finish(struct mu__resolving *r, int rv)
     struct mu__resolved resolved = r->resolved;
 
     resolved.code = rv;
-    if (notes != NULL && r->config.what == MU__RESOLVING_RESOLVE &&
-        r->config.resolver != NULL) {
+    mu__hide_control(resolved.error.message);
+    if (notes != NULL && r->config.resolver != NULL &&
+        (r->config.what == MU__RESOLVING_RESOLVE ||
+         r->config.what == MU__RESOLVING_DETECT))
         mu__resolver_keep_explained(
             r->config.resolver, mu__resolver_explained(r->config.resolver, notes));
+    if (notes != NULL && r->config.resolver != NULL &&
+        r->config.what == MU__RESOLVING_RESOLVE)
         resolved.watched_path = mu__resolver_watched_path(r->config.resolver, notes);
-    }
     let_go(r);
     r->config.done(r->config.owner, &resolved);
 }

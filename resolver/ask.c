@@ -2,16 +2,25 @@
 #include "resolver/ask.h"
 
 #include "resolver/json.h"
+#include "resolver/retry.h"
 #include "resolver/text.h"
 
 #include <assert.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAID_MAX = 256, SAID_BYTES = 320 };
+enum {
+    ROOM_FIRST = 16,            /* a power of two, as all that follow */
+    LATE_MAX = 1000,            /* who asks for more after the end is not answered */
+    SAID_MAX = 256,
+    SAID_BYTES = 320,
+    SECRET_BYTES = 8            /* a shorter word of a header may stand anywhere */
+};
 
 struct mu__notes {
     struct mu__asker *asker;
@@ -20,6 +29,10 @@ struct mu__notes {
     struct mu__note **items;
     size_t count;
     size_t room;
+    struct mu__note **buckets;  /* by what was asked; twice as many as there is room */
+    bool has_ended;             /* nothing more is asked */
+    unsigned late;              /* how often somebody wanted to */
+    bool is_starved;            /* there was no memory for a question of this run */
     size_t pending;
     unsigned runs;
     const char *who;
@@ -199,28 +212,66 @@ static bool same(const struct mu__question *a, const struct mu__question *b)
            same_text(a->dns_server, b->dns_server) && same_body(a, b);
 }
 
+/* FNV-1a of kind, name and `again`: of the rest few differ where these are the same. */
+static struct mu__note **bucket_of(const struct mu__notes *notes,
+                                   const struct mu__question *question)
+{
+    uint64_t hash = (UINT64_C(14695981039346656037) ^ (unsigned)question->kind ^
+                     ((uint64_t)question->again << 8)) * UINT64_C(1099511628211);
+
+    for (const char *at = question->name; at != NULL && *at != '\0'; at++)
+        hash = (hash ^ (uint8_t)*at) * UINT64_C(1099511628211);
+    return &notes->buckets[(hash ^ hash >> 32) & (2 * notes->room - 1)];
+}
+
 static struct mu__note *find(const struct mu__notes *notes,
                              const struct mu__question *question)
 {
+    struct mu__note *note = notes->room == 0 ? NULL : *bucket_of(notes, question);
+
+    while (note != NULL && !same(&note->question, question))
+        note = note->next;
+    return note;
+}
+
+static void put_in_bucket(struct mu__notes *notes, struct mu__note *note)
+{
+    struct mu__note **bucket = bucket_of(notes, &note->question);
+
+    note->next = *bucket;
+    *bucket = note;
+}
+
+/* Room for one more. */
+static bool reserve(struct mu__notes *notes)
+{
+    size_t room = notes->room == 0 ? ROOM_FIRST : 2 * notes->room;
+    struct mu__note **buckets;
+    struct mu__note **items;
+
+    if (notes->count < notes->room)
+        return true;
+    items = realloc(notes->items, room * sizeof *items);
+    if (items == NULL)
+        return false;
+    notes->items = items;
+    buckets = calloc(2 * room, sizeof *buckets);
+    if (buckets == NULL)
+        return false;
+    free(notes->buckets);
+    notes->buckets = buckets;
+    notes->room = room;
     for (size_t i = 0; i < notes->count; i++)
-        if (same(&notes->items[i]->question, question))
-            return notes->items[i];
-    return NULL;
+        put_in_bucket(notes, items[i]);
+    return true;
 }
 
 static struct mu__note *add(struct mu__notes *notes, const struct mu__question *question)
 {
     struct mu__note *note;
 
-    if (notes->count == notes->room) {
-        size_t room = notes->room == 0 ? 16 : 2 * notes->room;
-        struct mu__note **items = realloc(notes->items, room * sizeof *items);
-
-        if (items == NULL)
-            return NULL;
-        notes->items = items;
-        notes->room = room;
-    }
+    if (!reserve(notes))
+        return NULL;
     note = calloc(1, sizeof *note);
     if (note == NULL)
         return NULL;
@@ -231,6 +282,7 @@ static struct mu__note *add(struct mu__notes *notes, const struct mu__question *
     note->notes = notes;
     note->who = notes->who;
     notes->items[notes->count++] = note;
+    put_in_bucket(notes, note);
     notes->pending++;
     return note;
 }
@@ -251,11 +303,19 @@ const struct mu__answer *mu__ask(struct mu__notes *notes,
 {
     struct mu__note *note = find(notes, question);
 
+    bool is_late = notes->has_ended && !kinds[question->kind].at_once;
+
+    if (note == NULL && is_late && notes->late++ >= LATE_MAX)
+        return NULL;
     if (note == NULL) {
-        note = add(notes, question);
+        note = notes->is_starved ? NULL : add(notes, question);
+        notes->is_starved = note == NULL;
         if (note == NULL)
             return &notes->no_memory;
-        mu__note_ask(note);
+        if (is_late)
+            mu__note_give_up(note);
+        else
+            mu__note_ask(note);
         assert(note->settled || !kinds[question->kind].at_once);
     }
     return note->settled ? &note->answer : NULL;
@@ -286,12 +346,14 @@ void mu__note_settle(struct mu__note *note)
 void mu__note_give_up(struct mu__note *note)
 {
     struct mu__notes *notes = note->notes;
+    bool has_answer = !note->asked && note->tries > 0;
     char asked[256];
 
     assert(!note->settled);
-    if (note->asked) {
+    if (note->asked)
         notes->asker->ops->cancel(notes->asker, note);
-        note->asked = false;
+    note->asked = false;
+    if (!has_answer) {
         answer_done(&note->answer);
         mu__question_words(&note->question, asked, sizeof asked);
         note->answer.code = mu_error_set(
@@ -299,6 +361,14 @@ void mu__note_give_up(struct mu__note *note)
             note->reason[0] == '\0' ? "" : "; the last try: ", note->reason);
     }
     mu__note_settle(note);
+}
+
+void mu__notes_end(struct mu__notes *notes)
+{
+    notes->has_ended = true;
+    for (size_t i = 0; i < notes->count; i++)
+        if (!notes->items[i]->settled)
+            mu__note_give_up(notes->items[i]);
 }
 
 const char *mu__ask_variable(struct mu__notes *notes, const char *name)
@@ -316,6 +386,16 @@ const struct mu__answer *mu__ask_file(struct mu__notes *notes, const char *path)
     return mu__ask(notes, &question);
 }
 
+/* A list of pods is read in pages of some megabytes each: the bytes of all of them are
+ * not to stay beside what was made of them. */
+static void drop_bytes(struct mu__answer *answer)
+{
+    char *less = realloc(answer->data, 1);
+
+    answer->data = less == NULL ? answer->data : less;
+    answer->data[0] = '\0';
+}
+
 void mu__answer_keep(const struct mu__answer *answer, void *parsed,
                      void (*done)(void *parsed))
 {
@@ -330,6 +410,7 @@ void mu__answer_keep(const struct mu__answer *answer, void *parsed,
     *kept = (struct kept){parsed, done};
     own->kept = kept;
     own->parsed = parsed;
+    drop_bytes(own);
 }
 
 /* ---- Notes as a whole ---- */
@@ -369,6 +450,7 @@ void mu__notes_free(struct mu__notes *notes)
         note_free(notes->items[i]);
     forget_said(notes);
     free(notes->said);
+    free(notes->buckets);
     free(notes->items);
     free(notes);
 }
@@ -378,8 +460,14 @@ void mu__notes_begin(struct mu__notes *notes, const char *who)
     if (who == NULL) {
         forget_said(notes);
         notes->runs++;
+        notes->is_starved = false;
     }
     notes->who = who;
+}
+
+bool mu__notes_starved(const struct mu__notes *notes)
+{
+    return notes->is_starved;
 }
 
 unsigned mu__notes_runs(const struct mu__notes *notes)
@@ -534,8 +622,41 @@ static const struct {
     {INT_MIN, INT_MAX, -MU_EINVALID, "unexpected"},
 };
 
+/* Whether a text has a word of this header's value, a token say. */
+static bool has_word_of(const char *text, const char *header)
+{
+    const char *at = header + strcspn(header, ":");
+    char word[256];
+
+    if (strncmp(header, "Accept:", 7) == 0 || strncmp(header, "Content-Type:", 13) == 0)
+        return false;
+    while (*at != '\0') {
+        size_t size = strcspn(at += strspn(at, ": "), " ");
+
+        (void)snprintf(word, sizeof word, "%.*s", (int)(size < 255 ? size : 255), at);
+        if (size >= SECRET_BYTES && strstr(text, word) != NULL)
+            return true;
+        at += size;
+    }
+    return false;
+}
+
+static bool has_header(const char *text, const struct mu__question *question)
+{
+    for (const char *const *at = question->headers; at != NULL && *at != NULL; at++)
+        if (has_word_of(text, *at))
+            return true;
+    return false;
+}
+
+static const struct mu__note *note_of(const struct mu__answer *answer)
+{
+    return (const struct mu__note *)(const void *)((const char *)answer -
+                                                   offsetof(struct mu__note, answer));
+}
+
 /* {"error": {"message": ...}} of Google's APIs, {"message": ...} of Kubernetes. "" when
- * there is none. */
+ * there is none, or it repeats what is secret. */
 static void server_words(const struct mu__answer *answer, char *out, size_t size)
 {
     char quoted[MU__QUOTE_BYTES * 2];
@@ -548,7 +669,8 @@ static void server_words(const struct mu__answer *answer, char *out, size_t size
     message = cJSON_GetObjectItemCaseSensitive(root, "error");
     message = cJSON_GetObjectItemCaseSensitive(cJSON_IsObject(message) ? message : root,
                                                "message");
-    if (cJSON_IsString(message)) {
+    if (cJSON_IsString(message) &&
+        !has_header(message->valuestring, &note_of(answer)->question)) {
         mu__quote(quoted, sizeof quoted, message->valuestring,
                   strlen(message->valuestring));
         (void)snprintf(out, size, "; it says %s", quoted);
@@ -556,10 +678,20 @@ static void server_words(const struct mu__answer *answer, char *out, size_t size
     cJSON_Delete(root);
 }
 
+static void pause_words(const struct mu__answer *answer, char *out, size_t size)
+{
+    char time[32];
+
+    mu__retry_time(answer->retry_after_ms, time, sizeof time);
+    if (answer->retry_after_ms != 0)
+        (void)snprintf(out, size, "; it wants to be left alone for %s", time);
+}
+
 int mu__answer_check(const struct mu__answer *answer, const char *what,
                      mu_error *ret_error)
 {
     char said[MU__QUOTE_BYTES * 2 + 16];
+    char pause[80] = "";
     size_t i = 0;
 
     if (answer->code != 0)
@@ -570,6 +702,7 @@ int mu__answer_check(const struct mu__answer *answer, const char *what,
     while (answer->status < statuses[i].low || answer->status > statuses[i].high)
         i++;
     server_words(answer, said, sizeof said);
-    return mu_error_set(ret_error, statuses[i].code, "%s: status %d: %s%s", what,
-                        answer->status, statuses[i].words, said);
+    pause_words(answer, pause, sizeof pause);
+    return mu_error_set(ret_error, statuses[i].code, "%s: status %d: %s%s%s", what,
+                        answer->status, statuses[i].words, said, pause);
 }

@@ -24,6 +24,8 @@
 #include <muster/error.h>
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* A resolver's "I cannot know yet"; no other error of a resolver has this code. */
 #define MU__LATER (-MU_EAGAIN)
@@ -87,6 +89,9 @@ struct mu__question {
     size_t body_size;
     const char *secret;
     const struct mu__ask_tls *tls;
+    uint32_t keep_ms;           /* 0. An answer with status 200 may be given again for so
+                                   long, to other evaluations, too; `again` takes a new
+                                   one */
     bool takes_proxy;           /* the environment's https_proxy counts */
     const char *dns_server;     /* ADDRESSES, SERVICES: "127.0.0.1:53" in place of the
                                    system's; NULL */
@@ -112,7 +117,8 @@ struct mu__notes;
 struct mu__note;
 
 /* The answer, owned by the notes and valid as long as they are; NULL: not known yet. When
- * there is no memory it answers with -MU_ENOMEM. */
+ * there is no memory it answers with -MU_ENOMEM, and so it does then for all that is new
+ * in the same run: who has asked before all at once may ask again one by one. */
 const struct mu__answer *mu__ask(struct mu__notes *notes,
                                  const struct mu__question *question);
 
@@ -121,8 +127,9 @@ const char *mu__ask_variable(struct mu__notes *notes, const char *name);
 const struct mu__answer *mu__ask_file(struct mu__notes *notes, const char *path);
 
 /* Keep what was parsed of an answer, so that the next call of the resolver finds it in
- * answer->parsed; `done` frees it with the notes. Takes `parsed`; once for each
- * answer. */
+ * answer->parsed; `done` frees it with the notes. Takes `parsed`; once for each answer.
+ * The bytes go then: answer->data is "", and answer->size still says how many there
+ * were. When there is no memory to keep it, `parsed` is freed and the bytes stay. */
 void mu__answer_keep(const struct mu__answer *answer, void *parsed,
                      void (*done)(void *parsed));
 
@@ -154,8 +161,10 @@ struct mu__note {
     bool asked;                 /* it is with the asker */
     unsigned tries;             /* how often it was answered */
     uint64_t due_ms;            /* the evaluation's: when it is asked again; 0: not */
+    uint64_t answered_ms;       /* the evaluation's: when it was answered last */
     char reason[160];           /* why the last try failed that was not the final one */
     const char *who;            /* the resolver that asked first, static */
+    struct mu__note *next;      /* in its bucket */
     void *own;                  /* the asker's */
     struct mu__notes *notes;
 };
@@ -183,6 +192,10 @@ void mu__note_ask(struct mu__note *note);
  * it has, else with -MU_EDEADLINE and the reason of the last failure. */
 void mu__note_give_up(struct mu__note *note);
 
+/* The same of all, and of each that is asked from now on: it reaches no asker. Who then
+ * asks on and on hears that the answer is not known yet. */
+void mu__notes_end(struct mu__notes *notes);
+
 /* Why a try failed, without the name of what was asked: "Connection refused",
  * "status 503". */
 void mu__note_reason(const struct mu__note *note, char *out, size_t size);
@@ -190,6 +203,10 @@ void mu__note_reason(const struct mu__note *note, char *out, size_t size);
 /* Before each run of a resolver: what was said is forgotten, what is asked from now on is
  * asked by `who` (static). */
 void mu__notes_begin(struct mu__notes *notes, const char *who);
+
+/* Whether there was no memory for a question of this run: then what came of it counts for
+ * nothing, since a variable that could not be asked for looks as if it were not set. */
+bool mu__notes_starved(const struct mu__notes *notes);
 
 /* How often a run has begun with these notes (mu__notes_begin with NULL). */
 unsigned mu__notes_runs(const struct mu__notes *notes);

@@ -7,6 +7,7 @@
 #include "resolver/asker_uv.h"
 
 #include "resolver/dns_uv.h"
+#include "resolver/kept_answers.h"
 #include "resolver/sign_crypto.h"
 #include "resolver/write_uv.h"
 #include "runtime/http_curl.h"
@@ -38,6 +39,7 @@ struct mu__asker_uv {
     struct mu__msg **done_last;
     struct flight *waiting;         /* requests that wait for others, in order */
     unsigned flights;               /* with the door */
+    struct mu__kept_answers kept;   /* of HTTP */
     unsigned holds;                 /* what must end before we go: handles, jobs, http */
     void (*closed)(void *arg);      /* NULL: it is open */
     void *closed_arg;
@@ -55,6 +57,7 @@ static void drop(struct mu__asker_uv *asker)
 
     if (--asker->holds > 0)
         return;
+    mu__kept_answers_done(&asker->kept);
     free(asker);
     closed(arg);
 }
@@ -420,6 +423,7 @@ static void ask_thread(struct mu__asker_uv *asker, struct mu__note *note,
     job->holds = 2;
     job->timer.data = job;
     asker->holds++;
+    uv_update_time(asker->loop);    /* a turn may take long: the limit begins now */
     (void)uv_timer_init(asker->loop, &job->timer);
     (void)uv_timer_start(&job->timer, on_job_timer, limit_of(&note->question), 0);
     (void)uv_queue_work(asker->loop, &job->work, on_thread, on_thread_done);
@@ -486,12 +490,35 @@ static void give_answer(struct mu__note *note, const struct mu__http_request *re
     give_data(note, data, size);
 }
 
-static void flight_end(struct flight *flight)
+static void keep(struct mu__asker_uv *asker, const struct mu__note *note,
+                 const struct mu__http_request *request)
+{
+    const struct mu__buf *answer = request->answer;
+
+    if (note->question.keep_ms == 0 || request->code != 0 || request->status != 200)
+        return;
+    mu__kept_answers_put(&asker->kept, &note->question,
+                 answer == NULL ? "" : (const char *)answer->data,
+                 answer == NULL ? 0 : answer->size, uv_now(asker->loop));
+}
+
+static void give_kept(struct mu__note *note, const struct mu__kept_answer *kept)
+{
+    char *data = malloc(kept->size + 1);
+
+    if (data != NULL)
+        memcpy(data, kept->data, kept->size + 1);
+    note->answer.status = 200;
+    give_data(note, data, kept->size);
+}
+
+static void flight_end(struct mu__asker_uv *asker, struct flight *flight)
 {
     struct mu__note *note = flight->note;
 
     if (note != NULL) {
         note->own = NULL;
+        keep(asker, note, &flight->request);
         if (flight->request.code != 0)
             give_failure(note, &flight->request);
         else
@@ -528,7 +555,7 @@ static void on_idle(uv_idle_t *idle)
     if (asker->done == NULL)
         asker->done_last = &asker->done;
     asker->flights--;
-    flight_end(*(struct flight **)(void *)msg->body);
+    flight_end(asker, *(struct flight **)(void *)msg->body);
     msg_free(msg);
     if (asker->closed == NULL && asker->http != NULL)
         send_waiting(asker);
@@ -594,9 +621,16 @@ static void flight_fill(struct flight *flight, const struct mu__question *questi
 
 static void ask_http(struct mu__asker_uv *asker, struct mu__note *note)
 {
-    struct flight *flight = calloc(1, sizeof *flight);
+    const struct mu__kept_answer *kept =
+        mu__kept_answers_find(&asker->kept, &note->question, uv_now(asker->loop));
     struct flight **last = &asker->waiting;
+    struct flight *flight;
 
+    if (kept != NULL) {
+        give_kept(note, kept);
+        return;
+    }
+    flight = calloc(1, sizeof *flight);
     if (flight == NULL || need_http(asker) != 0) {
         free(flight);
         give_error(note, -MU_ENOMEM, "out of memory");

@@ -103,6 +103,36 @@ void mu__etcd_revoke(struct mu__etcd_body *body, uint64_t lease)
     mu__etcd_keep(body, lease);
 }
 
+/* In quotes; what is no text in JSON is escaped, byte by byte. */
+static void add_text(struct mu__etcd_body *body, const char *before, struct mu__view text)
+{
+    const uint8_t *bytes = text.data;
+    char *out;
+
+    add(body, before);
+    add(body, "\"");
+    for (uint32_t i = 0; i < text.size; i++) {
+        char escaped[8] = {(char)bytes[i]};
+
+        if (bytes[i] < 0x20 || bytes[i] == '"' || bytes[i] == '\\')
+            (void)snprintf(escaped, sizeof escaped, "\\u%04x", bytes[i]);
+        out = reserve(body, strlen(escaped));
+        if (out == NULL)
+            return;
+        memcpy(out, escaped, strlen(escaped));
+        body->size += strlen(escaped);
+    }
+    add(body, "\"");
+}
+
+void mu__etcd_authenticate(struct mu__etcd_body *body, struct mu__view user,
+                           struct mu__view password)
+{
+    add_text(body, "{\"name\":", user);
+    add_text(body, ",\"password\":", password);
+    add(body, "}");
+}
+
 void mu__etcd_range(struct mu__etcd_body *body, struct mu__view key, struct mu__view end,
                     uint64_t limit)
 {
@@ -327,6 +357,8 @@ static int say_error(int status, const cJSON *root, const char *text, size_t siz
     int code = error == NULL ? 0 : code_of_answer(error);
     char shown[SHOWN_BYTES];
 
+    while (size > 0 && text[size - 1] == '\n')
+        size--;
     if (words == NULL)
         mu__quote(shown, sizeof shown, text, size);
     else
@@ -437,6 +469,31 @@ int mu__etcd_kept(const struct mu__etcd_answer *answer, mu_error *ret_error,
                             "etcd's answer has no \"result\"; expected that of a lease "
                             "which is kept");
     return read_number(result, "TTL", ret_error, ret_ttl_s);
+}
+
+/* A header's line ends where another one could begin. */
+static bool fits_in_header(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text <= ' ' || *text > '~')
+            return false;
+    return true;
+}
+
+int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                   const char *before, char *out, size_t size)
+{
+    const cJSON *token = find(root_of(answer), "token");
+
+    if (!cJSON_IsString(token) || token->valuestring[0] == '\0' ||
+        !fits_in_header(token->valuestring) ||
+        strlen(before) + strlen(token->valuestring) >= size)
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd's answer has no \"token\" of 1 to %zu printable "
+                            "characters",
+                            size - strlen(before) - 1);
+    (void)snprintf(out, size, "%s%s", before, token->valuestring);
+    return 0;
 }
 
 int mu__etcd_succeeded(const struct mu__etcd_answer *answer, mu_error *ret_error,

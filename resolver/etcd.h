@@ -15,6 +15,7 @@
 #define MU__ETCD_GRANT "/v3/lease/grant"
 #define MU__ETCD_KEEP "/v3/lease/keepalive"
 #define MU__ETCD_REVOKE "/v3/lease/revoke"
+#define MU__ETCD_AUTHENTICATE "/v3/auth/authenticate"
 
 enum {
     MU__ETCD_OPS_MAX = 128,         /* of a transaction, as etcd comes */
@@ -39,6 +40,8 @@ void mu__etcd_body_done(struct mu__etcd_body *body);
 void mu__etcd_grant(struct mu__etcd_body *body, uint64_t lease, uint64_t ttl_s);
 void mu__etcd_keep(struct mu__etcd_body *body, uint64_t lease);
 void mu__etcd_revoke(struct mu__etcd_body *body, uint64_t lease);
+void mu__etcd_authenticate(struct mu__etcd_body *body, struct mu__view user,
+                           struct mu__view password);
 
 /* The first `limit` (0: all) of the keys from `key` on and before `end`; of `key` alone
  * when `end` is empty. */
@@ -92,6 +95,11 @@ int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
 /* *ret_ttl_s is 0 when there is no such lease any more. */
 int mu__etcd_kept(const struct mu__etcd_answer *answer, mu_error *ret_error,
                   uint64_t *ret_ttl_s);
+
+/* The token of an answer to authenticate, behind `before`: a header's line, so what cannot
+ * stand in one is -MU_EDATALOSS. `out` has `size` bytes. */
+int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                   const char *before, char *out, size_t size);
 
 /* Whether all comparisons held. */
 int mu__etcd_succeeded(const struct mu__etcd_answer *answer, mu_error *ret_error,

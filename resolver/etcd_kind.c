@@ -6,7 +6,7 @@
  * answer was lost, say) is known by etcd as the same lease. */
 #include "resolver/cluster.h"
 #include "resolver/entry.h"
-#include "resolver/etcd.h"
+#include "resolver/etcd_talk.h"
 #include "resolver/expected.h"
 #include "resolver/text.h"
 
@@ -18,25 +18,20 @@
 #define TIME_TO_LIVE "/v3/lease/timetolive"
 
 enum {
-    ENDPOINTS,
-    PREFIX,
+    PREFIX = MU__TALK_SETTINGS_COUNT,
     CLUSTER_NAME,
     TASKS,
     TTL,
     TASK_TYPE,
     TASK_INDEX,
     KEY_BYTES = 512,
-    URL_BYTES = 300,
-    ENDPOINTS_MAX = 16,
     PAGE_TASKS = 4096,
-    REQUEST_MS = 3000,          /* before the next endpoint is asked */
     CHOICES_MAX = 16,           /* of a free index, until one is not snatched away */
     WATCH_MS = 3000
 };
 
 static const struct mu__setting_spec settings_of[] = {
-    [ENDPOINTS] = {.name = "endpoints", .variable = "MUSTER_ETCD",
-                   .help = "urls of etcd's servers, with commas between"},
+    MU__TALK_SETTINGS,
     [PREFIX] = {.name = "prefix", .variable = "MUSTER_ETCD_PREFIX", .initial = "/muster",
                 .help = "what the keys begin with"},
     [CLUSTER_NAME] = {.name = "cluster_name", .variable = "MUSTER_CLUSTER_NAME",
@@ -54,79 +49,31 @@ static const struct mu__setting_spec settings_of[] = {
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    if (mu__setting(notes, settings, ENDPOINTS) != NULL)
+    if (mu__setting(notes, settings, MU__TALK_ENDPOINTS) != NULL)
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_ETCD is not set");
     return 0;
 }
 
-/* ---- Endpoints ---- */
+/* ---- One run ---- */
 
-/* One run: what every step needs. */
+/* What every step needs. */
 struct talk {
-    struct mu__notes *notes;
-    const struct mu__settings *settings;
-    char endpoints[ENDPOINTS_MAX][URL_BYTES];
-    unsigned endpoints_count;
+    struct mu__etcd_talk etcd;
     char folder[KEY_BYTES / 2]; /* "PREFIX/CLUSTER/tasks/" */
     struct mu__jobs shape;
-    mu_error *error;
 };
-
-static int add_endpoint(struct talk *talk, const char *text, size_t size)
-{
-    char shown[MU__QUOTE_BYTES];
-    char *out = talk->endpoints[talk->endpoints_count];
-
-    mu__quote(shown, sizeof shown, text, size);
-    if (talk->endpoints_count == ENDPOINTS_MAX)
-        return mu_error_set(talk->error, -MU_EINVALID,
-                            "etcd: endpoints: expected at most %d", (int)ENDPOINTS_MAX);
-    while (size > 0 && text[size - 1] == '/')
-        size--;
-    if (size + 40 >= URL_BYTES ||
-        (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0) ||
-        memchr(text, '@', size) != NULL)
-        return mu_error_set(talk->error, -MU_EINVALID,
-                            "etcd: endpoints: expected urls with commas between, as in "
-                            "\"http://127.0.0.1:2379\", got %s",
-                            memchr(text, '@', size) != NULL ? "one with a user" : shown);
-    memcpy(out, text, size);
-    out[size] = '\0';
-    talk->endpoints_count++;
-    return 0;
-}
-
-static int read_endpoints(struct talk *talk)
-{
-    const char *at = mu__setting(talk->notes, talk->settings, ENDPOINTS);
-    int rv = 0;
-
-    if (at == NULL)
-        return mu_error_set(talk->error, -MU_EINVALID,
-                            "etcd: setting endpoints (variable MUSTER_ETCD) is not set, "
-                            "expected urls with commas between");
-    while (rv == 0) {
-        size_t size = strcspn(at, ",");
-
-        rv = add_endpoint(talk, at, size);
-        if (at[size] == '\0')
-            break;
-        at += size + 1;
-    }
-    return rv;
-}
 
 /* A '/' in a cluster's name would make its keys those of another's. */
 static int write_folder(struct talk *talk)
 {
-    const char *prefix = mu__setting(talk->notes, talk->settings, PREFIX);
-    const char *name = mu__setting(talk->notes, talk->settings, CLUSTER_NAME);
+    const char *prefix = mu__setting(talk->etcd.notes, talk->etcd.settings, PREFIX);
+    const char *name = mu__setting(talk->etcd.notes, talk->etcd.settings, CLUSTER_NAME);
     size_t room = sizeof talk->folder;
     size_t at = strlen(prefix);
 
     if (at > 128 || at == 0 || prefix[at - 1] == '/')
-        return mu_error_set(talk->error, -MU_EINVALID,
+        return mu_error_set(talk->etcd.error, -MU_EINVALID,
                             "etcd: prefix: expected 1 to 128 bytes without \"/\" at the "
                             "end, got %zu bytes", at);
     at = (size_t)snprintf(talk->folder, room, "%s/", prefix);
@@ -134,7 +81,7 @@ static int write_folder(struct talk *talk)
         at += (size_t)snprintf(talk->folder + at, room - at,
                                *name == '/' || *name == '%' ? "%%%02X" : "%c", *name);
     if (*name != '\0')
-        return mu_error_set(talk->error, -MU_EINVALID,
+        return mu_error_set(talk->etcd.error, -MU_EINVALID,
                             "etcd: the cluster's name is too long");
     (void)snprintf(talk->folder + at, room - at, "/tasks/");
     return 0;
@@ -146,8 +93,8 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
     char origin[128];
     int rv;
 
-    *talk = (struct talk){notes, settings, .error = ret_error};
-    rv = read_endpoints(talk);
+    memset(talk, 0, sizeof *talk);
+    rv = mu__etcd_talk_begin(notes, settings, ret_error, &talk->etcd);
     if (rv == 0)
         rv = write_folder(talk);
     if (rv != 0)
@@ -157,66 +104,24 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
                            &talk->shape);
 }
 
-/* Of what etcd or its gateway answers while it starts, stops, or stands still. */
-static bool is_passing(int code)
-{
-    return code == -MU_EDEADLINE || code == -MU_ECANCELLED;
-}
-
-/* One endpoint's answer; MU__LATER; -MU_EUNAVAILABLE: ask the next one. */
-static int post_to(const struct talk *talk, const char *endpoint, const char *path,
-                   const struct mu__etcd_body *body, unsigned again,
-                   struct mu__etcd_answer **ret_answer)
-{
-    static const char *const headers[] = {"Content-Type: application/json", NULL};
-    char url[URL_BYTES];
-    const struct mu__question question = {
-        .kind = MU__ASK_HTTP,
-        .name = url,
-        .again = again,
-        .method = "POST",
-        .headers = headers,
-        .body = body->text,
-        .body_size = body->size,
-        .limit_ms = REQUEST_MS,
-        .tries = 1,
-    };
-    const struct mu__answer *answer;
-    mu_error inner;
-    int rv;
-
-    (void)snprintf(url, sizeof url, "%.*s%s", (int)(URL_BYTES - 40), endpoint, path);
-    answer = mu__ask(talk->notes, &question);
-    if (answer == NULL)
-        return MU__LATER;
-    if (answer->code != 0)
-        return mu_error_set(talk->error,
-                            is_passing(answer->code) ? -MU_EUNAVAILABLE
-                                                     : answer->code,
-                            "etcd at %s: %.400s", endpoint, answer->error.message);
-    rv = mu__etcd_answer_read(answer->status, answer->data, answer->size, &inner,
-                              ret_answer);
-    return rv == 0 ? 0
-                   : mu_error_set(talk->error, is_passing(rv) ? -MU_EUNAVAILABLE : rv,
-                                  "etcd at %s: %.400s", endpoint, inner.message);
-}
-
-/* Ask one endpoint after the other until one answers. Takes what `body` has. */
-static int post(const struct talk *talk, const char *path, struct mu__etcd_body *body,
+static int post(struct talk *talk, const char *path, struct mu__etcd_body *body,
                 unsigned again, struct mu__etcd_answer **ret_answer)
 {
-    int rv = body->failed ? mu_error_set(talk->error, -MU_ENOMEM, "etcd: out of memory")
-                          : -MU_EUNAVAILABLE;
+    int rv = mu__etcd_talk_post(&talk->etcd, path, body, again, ret_answer);
+    mu_error inner;
 
-    for (unsigned i = 0; i < talk->endpoints_count && rv == -MU_EUNAVAILABLE; i++)
-        rv = post_to(talk, talk->endpoints[i], path, body, again, ret_answer);
-    mu__etcd_body_done(body);
-    return rv;
+    if (rv != -MU_EPERMISSION)
+        return rv;
+    inner = *talk->etcd.error;
+    return mu_error_set(talk->etcd.error, rv,
+                        "%.380s; expected a role with readwrite for the keys that begin "
+                        "with %s",
+                        inner.message, talk->folder);
 }
 
 /* ---- Who is there ---- */
 
-static int read_task(const struct talk *talk, const struct mu__etcd_entry *at,
+static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
                      mu_resolution *resolution)
 {
     size_t folder = strlen(talk->folder);
@@ -228,15 +133,15 @@ static int read_task(const struct talk *talk, const struct mu__etcd_entry *at,
     int rv;
 
     if (at->key.size < folder || memcmp(at->key.data, talk->folder, folder) != 0)
-        return mu_error_set(talk->error, -MU_EDATALOSS,
+        return mu_error_set(talk->etcd.error, -MU_EDATALOSS,
                             "etcd: expected keys below %s only", talk->folder);
-    rv = mu__entry_task(name, at->key.size - folder, '/', talk->folder, talk->error, type,
+    rv = mu__entry_task(name, at->key.size - folder, '/', talk->folder, talk->etcd.error, type,
                         &index);
     if (rv != 0)
         return rv;
     (void)snprintf(source, sizeof source, "etcd: %s%s/%d", talk->folder, type, index);
-    rv = mu__entry_parse(at->value.data, at->value.size, source, talk->error, &entry);
-    return rv != 0 ? rv : mu__entry_add(&entry, source, type, index, talk->error,
+    rv = mu__entry_parse(at->value.data, at->value.size, source, talk->etcd.error, &entry);
+    return rv != 0 ? rv : mu__entry_add(&entry, source, type, index, talk->etcd.error,
                                         resolution);
 }
 
@@ -247,16 +152,16 @@ struct page {
     bool more;
 };
 
-static int read_page(const struct talk *talk, const struct mu__etcd_answer *answer,
+static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
                      struct page *page, mu_resolution *resolution)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
-    int rv = mu__etcd_ranged(answer, talk->error, &entries);
+    int rv = mu__etcd_ranged(answer, talk->etcd.error, &entries);
 
     page->more = rv == 0 && entries.more;
     while (rv == 0 &&
-           (rv = mu__etcd_next_entry(&entries, talk->error, &entry)) == 1) {
+           (rv = mu__etcd_next_entry(&entries, talk->etcd.error, &entry)) == 1) {
         rv = read_task(talk, &entry, resolution);
         if (rv != 0)
             break;
@@ -268,7 +173,7 @@ static int read_page(const struct talk *talk, const struct mu__etcd_answer *answ
     return rv;
 }
 
-static int read_tasks(const struct talk *talk, mu_resolution *resolution)
+static int read_tasks(struct talk *talk, mu_resolution *resolution)
 {
     struct page page = {.from_size = strlen(talk->folder), .more = true};
     char end[KEY_BYTES];
@@ -346,7 +251,7 @@ static uint64_t lease_of(const char *incarnation)
     return hash == 0 ? 1 : hash;
 }
 
-static void write_key(const struct talk *talk, struct place *place, int index)
+static void write_key(struct talk *talk, struct place *place, int index)
 {
     place->index = index;
     (void)snprintf(place->key, sizeof place->key, "%s%s/%d", talk->folder,
@@ -354,7 +259,7 @@ static void write_key(const struct talk *talk, struct place *place, int index)
 }
 
 /* Keep the lease; *ret_kept is false when there is none any more. */
-static int keep(const struct talk *talk, const struct place *place, bool *ret_kept)
+static int keep(struct talk *talk, const struct place *place, bool *ret_kept)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
@@ -364,13 +269,13 @@ static int keep(const struct talk *talk, const struct place *place, bool *ret_ke
     mu__etcd_keep(&body, place->lease);
     rv = post(talk, MU__ETCD_KEEP, &body, 0, &answer);
     if (rv == 0)
-        rv = mu__etcd_kept(answer, talk->error, &ttl_s);
+        rv = mu__etcd_kept(answer, talk->etcd.error, &ttl_s);
     mu__etcd_answer_free(answer);
     *ret_kept = ttl_s > 0;
     return rv;
 }
 
-static int grant(const struct talk *talk, const struct place *place)
+static int grant(struct talk *talk, const struct place *place)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
@@ -382,28 +287,28 @@ static int grant(const struct talk *talk, const struct place *place)
     return rv == -MU_EPRECONDITION ? 0 : rv;    /* granted before, and the answer lost */
 }
 
-static int read_holder(const struct talk *talk, const struct place *place,
+static int read_holder(struct talk *talk, const struct place *place,
                        const struct mu__etcd_answer *answer, uint64_t *ret_lease,
                        struct mu__entry *ret_entry)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
-    int rv = mu__etcd_txn_ranged(answer, 0, talk->error, &entries);
+    int rv = mu__etcd_txn_ranged(answer, 0, talk->etcd.error, &entries);
 
     if (rv == 0)
-        rv = mu__etcd_next_entry(&entries, talk->error, &entry);
+        rv = mu__etcd_next_entry(&entries, talk->etcd.error, &entry);
     if (rv == 0)
-        return mu_error_set(talk->error, -MU_EUNAVAILABLE,
+        return mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
                             "etcd: %s was given back a moment ago", place->key);
     if (rv < 0)
         return rv;
     *ret_lease = entry.lease;
-    return mu__entry_parse(entry.value.data, entry.value.size, place->key, talk->error,
+    return mu__entry_parse(entry.value.data, entry.value.size, place->key, talk->etcd.error,
                            ret_entry);
 }
 
 /* How long a lease has to live; 0 when it is gone. */
-static int ask_ttl(const struct talk *talk, uint64_t lease, uint64_t *ret_term,
+static int ask_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
                    uint64_t *ret_ttl_s)
 {
     struct mu__etcd_answer *answer = NULL;
@@ -415,17 +320,17 @@ static int ask_ttl(const struct talk *talk, uint64_t lease, uint64_t *ret_term,
     mu__etcd_keep(&body, lease);
     rv = post(talk, TIME_TO_LIVE, &body, 0, &answer);
     if (rv == 0)
-        rv = mu__etcd_term(answer, talk->error, ret_term);
+        rv = mu__etcd_term(answer, talk->etcd.error, ret_term);
     if (rv == 0)
         (void)mu__etcd_granted(answer, NULL, &id, ret_ttl_s);
     mu__etcd_answer_free(answer);
     return rv;
 }
 
-static uint64_t now_s(const struct talk *talk)
+static uint64_t now_s(struct talk *talk)
 {
     const struct mu__question clock = {.kind = MU__ASK_CLOCK};
-    const struct mu__answer *answer = mu__ask(talk->notes, &clock);
+    const struct mu__answer *answer = mu__ask(talk->etcd.notes, &clock);
 
     return answer->code == 0 ? strtoull(answer->data, NULL, 10) : 0;
 }
@@ -434,7 +339,7 @@ static uint64_t now_s(const struct talk *talk)
  * so does one whose lease is still there when it should have ended. An etcd that began
  * anew has made all leases longer by itself, and one that stood still has yet to end
  * them: neither says anything of their owners. */
-static int refuse(const struct talk *talk, struct place *place, uint64_t lease,
+static int refuse(struct talk *talk, struct place *place, uint64_t lease,
                   const struct mu__entry *entry)
 {
     struct own *own = place->own;
@@ -451,7 +356,7 @@ static int refuse(const struct talk *talk, struct place *place, uint64_t lease,
     lives = known && ttl_s > 0 &&
             (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
     if (lease == 0 || own->taken || lives)
-        return mu_error_set(talk->error, -MU_EEXISTS,
+        return mu_error_set(talk->etcd.error, -MU_EEXISTS,
                             "etcd: %s is another process's, at %s%s", place->key,
                             entry->address,
                             lease == 0    ? ", without a lease: remove the key"
@@ -462,7 +367,7 @@ static int refuse(const struct talk *talk, struct place *place, uint64_t lease,
     own->holder_lease = lease;
     own->holder_term = term;
     own->holder_ttl_s = ttl_s;
-    return mu_error_set(talk->error, -MU_EUNAVAILABLE,
+    return mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
                         "etcd: %s is another process's, at %s: it is not known yet "
                         "whether it lives, for %" PRIu64 " s at most",
                         place->key, entry->address, ttl_s);
@@ -489,7 +394,7 @@ static void write_take(const struct place *place, struct mu__etcd_body *body)
 
 /* Put the key there if there is none. *ret_taken: it is ours, now or since before; else
  * `ret_lease` and `ret_entry` say whose it is. */
-static int try_place(const struct talk *talk, const struct place *place, bool *ret_taken,
+static int try_place(struct talk *talk, const struct place *place, bool *ret_taken,
                      uint64_t *ret_lease, struct mu__entry *ret_entry)
 {
     struct mu__etcd_answer *answer = NULL;
@@ -499,10 +404,10 @@ static int try_place(const struct talk *talk, const struct place *place, bool *r
     write_take(place, &body);
     rv = post(talk, MU__ETCD_TXN, &body, 0, &answer);
     if (rv == -MU_ENOTFOUND)    /* the next try gets another one */
-        rv = mu_error_set(talk->error, -MU_EUNAVAILABLE,
+        rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
                           "etcd: the lease for %s has ended already", place->key);
     if (rv == 0)
-        rv = mu__etcd_succeeded(answer, talk->error, ret_taken);
+        rv = mu__etcd_succeeded(answer, talk->etcd.error, ret_taken);
     if (rv == 0 && !*ret_taken) {
         rv = read_holder(talk, place, answer, ret_lease, ret_entry);
         *ret_taken = rv == 0 &&
@@ -512,7 +417,7 @@ static int try_place(const struct talk *talk, const struct place *place, bool *r
     return rv;
 }
 
-static int take_given(const struct talk *talk, struct place *place)
+static int take_given(struct talk *talk, struct place *place)
 {
     struct mu__entry entry;
     uint64_t lease = 0;
@@ -525,7 +430,7 @@ static int take_given(const struct talk *talk, struct place *place)
 }
 
 /* The first index that nobody has. */
-static int take_free(const struct talk *talk, struct place *place)
+static int take_free(struct talk *talk, struct place *place)
 {
     const char *type = place->task.task_type;
     unsigned count = mu__expected_count(&talk->shape, type);
@@ -542,7 +447,7 @@ static int take_free(const struct talk *talk, struct place *place)
 
         if (index > MU_CLUSTER_INDEX_MAX || (count > 0 && index >= (int)count) ||
             choices == CHOICES_MAX) {
-            rv = mu_error_set(talk->error, -MU_EUNAVAILABLE,
+            rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
                               "etcd: all places of %s%s/ are taken (%d)", talk->folder,
                               type, index);
             break;

@@ -1,16 +1,14 @@
 #include "resolver/evaluation.h"
 
 #include "resolver/retry.h"
+#include "resolver/text.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    LINE_BYTES = 900,
-    FORCED_RUNS_MAX = 1000  /* after the end: each one answers what the last has asked */
-};
+enum { LINE_BYTES = 900 };
 
 struct mu__evaluation {
     struct mu__evaluation_config config;
@@ -22,7 +20,9 @@ struct mu__evaluation {
     bool between;
     bool news;                  /* something was settled since the last run */
     bool ended;                 /* the limit has passed */
-    mu_error last;              /* why the last round failed */
+    mu_error last;              /* why the last run failed */
+    mu_error concluded;         /* why the last round did that came to its end by itself;
+                                   code 0: none has */
 };
 
 int mu__evaluation_new(const struct mu__evaluation_config *config,
@@ -75,6 +75,7 @@ static void say(const struct mu__evaluation *e, const struct mu__retry *retry,
     if (e->config.progress == NULL)
         return;
     mu__retry_words(retry, what, reason, tries, now(e), due_ms, line, sizeof line);
+    mu__hide_control(line);
     e->config.progress(e->config.owner, line);
 }
 
@@ -118,6 +119,15 @@ static void try_again(struct mu__evaluation *e, struct mu__note *note,
     say(e, retry, what, note->reason, note->tries, due_ms);
 }
 
+/* Less is left than the pause would take. Others may still be answered, so it waits with
+ * them; but not when it is the server that wants to be left alone for longer. */
+static bool waits_for_end(const struct mu__evaluation *e, const struct mu__note *note)
+{
+    return is_passing(note) && e->config.limit_ms > 0 && !e->ended &&
+           (note->question.tries == 0 || note->tries < note->question.tries) &&
+           (int64_t)note->answer.retry_after_ms < mu__evaluation_left_ms(e);
+}
+
 /* Of the asker: nothing is run from here. */
 static void on_answered(void *owner, struct mu__note *note)
 {
@@ -125,14 +135,12 @@ static void on_answered(void *owner, struct mu__note *note)
     struct mu__retry retry = {.tries_max = note->question.tries, .end_ms = e->end_ms};
     uint64_t due_ms;
 
+    note->answered_ms = now(e);
     if (e->config.limit_ms != 0 && !e->ended && is_passing(note) &&
         mu__retry_next(&retry, note->tries, now(e), e->config.random(e->config.owner),
                        note->answer.retry_after_ms, &due_ms)) {
         try_again(e, note, &retry, due_ms);
-    } else if (is_passing(note) && e->config.limit_ms > 0 && !e->ended &&
-               (note->question.tries == 0 || note->tries < note->question.tries)) {
-        /* Less is left than the pause would take. Others may still be answered, but this
-         * one has to wait for the end like them. */
+    } else if (waits_for_end(e, note)) {
         note->due_ms = e->end_ms;
         mu__note_reason(note, note->reason, sizeof note->reason);
     } else {
@@ -175,13 +183,18 @@ static uint64_t next_due(const struct mu__evaluation *e)
     return due_ms;
 }
 
-static void give_all_up(struct mu__evaluation *e)
+/* For how long, from now on, a server wants to be left alone that has not answered
+ * well. */
+static uint32_t wanted_pause_ms(const struct mu__evaluation *e)
 {
-    struct mu__note *note;
+    const struct mu__note *note;
+    uint64_t until_ms = now(e);
 
     for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
-        if (!note->settled)
-            mu__note_give_up(note);
+        if (is_passing(note) && note->answer.retry_after_ms != 0 &&
+            until_ms < note->answered_ms + note->answer.retry_after_ms)
+            until_ms = note->answered_ms + note->answer.retry_after_ms;
+    return (uint32_t)(until_ms - now(e));
 }
 
 /* ---- Rounds ---- */
@@ -215,6 +228,36 @@ static int give_up(const struct mu__evaluation *e, int code, mu_error *ret_error
     return mu_error_set(ret_error, code, "%.460s; tried for %s", e->last.message, tried);
 }
 
+/* Of the round that the limit has cut off: why a question failed in it; "" when none
+ * had. */
+static const char *late_reason(const struct mu__evaluation *e)
+{
+    const struct mu__note *note;
+
+    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
+        if (is_passing(note) && note->reason[0] != '\0')
+            return note->reason;
+    return "";
+}
+
+/* That a round was cut off says less than what the last whole one came to. */
+static void remember(struct mu__evaluation *e)
+{
+    const char *reason = late_reason(e);
+
+    if (!e->ended) {
+        e->concluded = e->last;
+        return;
+    }
+    if (e->concluded.code == 0)
+        return;
+    if (reason[0] == '\0')
+        e->last = e->concluded;
+    else
+        (void)mu_error_set(&e->last, e->last.code, "%.300s; since then: %.120s",
+                           e->concluded.message, reason);
+}
+
 /* The end of a round that failed: another one, or the conclusion. */
 static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
                     uint64_t *ret_due_ms)
@@ -226,9 +269,12 @@ static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
         *ret_error = e->last;
         return rv;
     }
+    if (passing)
+        remember(e);
     e->rounds++;
     if (!passing || !mu__retry_next(&retry, e->rounds, now(e),
-                                    e->config.random(e->config.owner), 0, &e->again_ms))
+                                    e->config.random(e->config.owner),
+                                    wanted_pause_ms(e), &e->again_ms))
         return give_up(e, passing ? -MU_EDEADLINE : rv, ret_error);
     e->between = true;
     *ret_due_ms = e->again_ms;
@@ -240,13 +286,11 @@ static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
 static int force(struct mu__evaluation *e, mu_error *ret_error)
 {
     uint64_t due_ms;
-    int rv = MU__LATER;
+    int rv;
 
     e->ended = true;
-    for (unsigned i = 0; rv == MU__LATER && i < FORCED_RUNS_MAX; i++) {
-        give_all_up(e);
-        rv = run(e, &e->last);
-    }
+    mu__notes_end(e->notes);
+    rv = run(e, &e->last);
     if (rv == MU__LATER)
         rv = mu_error_set(&e->last, -MU_EDEADLINE, "it asks for more and more");
     return rv == 0 ? 0 : conclude(e, rv, ret_error, &due_ms);

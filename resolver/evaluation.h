@@ -8,8 +8,12 @@
  * time.
  *
  * At the limit each question that is still open is answered with its last failure, so
- * that the resolver itself can say what it could not find out; what it then concludes of
- * passing failures is -MU_EDEADLINE, with how long it was tried.
+ * that the resolver itself can say what it could not find out, and nothing more is asked;
+ * what it then concludes of passing failures is -MU_EDEADLINE, with how long it was
+ * tried. Where a round came to its end before, it is what that one has concluded that is
+ * said: "pod a-0 is Pending" tells more than that the last look was cut off. A server
+ * that wants to be left alone (Retry-After) for longer than there is time for ends the
+ * evaluation at once, and no round begins before its time.
  *
  * Pure: whoever owns it calls mu__evaluation_turn when `wake` was called and when the
  * time has come that the last turn has told. Nothing is called back within an asker's

@@ -116,7 +116,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     char source[SOURCE_BYTES];
     int rv;
 
-    if (path == NULL)
+    if (path == NULL || path[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "file: setting path (variable MUSTER_CLUSTER_FILE) is not "
                             "set, expected the path of a file");
@@ -124,7 +124,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(source, sizeof source, "%.270s", path);
-    rv = mu__answer_check(answer, "cluster file", ret_error);
+    rv = mu__answer_check(answer, "resolver file", ret_error);
     if (rv == 0)
         rv = read_text(answer->data, answer->size, source, ret_error, ret_resolution);
     return rv != 0 ? rv : mu__task_setting(notes, settings, TASK_TYPE, ret_error,

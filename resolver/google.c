@@ -244,24 +244,6 @@ int mu__google_zone(const struct mu__google *google, const char *given,
 
 /* ---- Requests ---- */
 
-static bool is_loopback(const char *url)
-{
-    static const char *const starts[] = {"http://127.", "http://localhost",
-                                         "http://[::1]"};
-
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-        size_t size = strlen(starts[i]);
-        const char *end = url + size;
-
-        if (strncmp(url, starts[i], size) != 0)
-            continue;
-        end += i == 0 ? strspn(end, "0123456789.") : 0;
-        if (*end == '\0' || *end == '/' || *end == ':')
-            return true;
-    }
-    return false;
-}
-
 int mu__google_endpoint(const struct mu__google *google, const char *url,
                         mu_error *ret_error, char *ret_base, size_t size)
 {
@@ -271,7 +253,7 @@ int mu__google_endpoint(const struct mu__google *google, const char *url,
     while (length > 0 && url[length - 1] == '/')
         length--;
     if (length < size && strpbrk(url, " \t\r\n@\\") == NULL &&
-        ((strncmp(url, "https://", 8) == 0 && length > 8) || is_loopback(url))) {
+        ((strncmp(url, "https://", 8) == 0 && length > 8) || mu__is_loopback_url(url))) {
         memcpy(ret_base, url, length);
         ret_base[length] = '\0';
         return 0;

@@ -100,20 +100,6 @@ static bool trim_token(char *token)
     return size > 0;
 }
 
-/* A token in the clear is everybody's. */
-static bool may_have_token(const char *server)
-{
-    static const char *const loopback[] = {"http://127.", "http://localhost",
-                                           "http://[::1]"};
-
-    if (strncmp(server, "https://", 8) == 0)
-        return true;
-    for (size_t i = 0; i < sizeof loopback / sizeof loopback[0]; i++)
-        if (strncmp(server, loopback[i], strlen(loopback[i])) == 0)
-            return true;
-    return false;
-}
-
 static int set_authorization(struct mu__kubernetes_access *access, const char *origin,
                              mu_error *ret_error)
 {
@@ -124,7 +110,8 @@ static int set_authorization(struct mu__kubernetes_access *access, const char *o
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%.300s: expected a token: one line of printable characters",
                             origin);
-    if (!may_have_token(access->server))
+    if (strncmp(access->server, "https://", 8) != 0 &&
+        !mu__is_loopback_url(access->server)) /* in the clear it is everybody's */
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%.300s: expected a server with https for a token, got one "
                             "with http",

@@ -182,11 +182,39 @@ int mu__resolver_offer_own(mu_resolver *resolver, struct mu__own_kind *const *ki
     return rv;
 }
 
+static int bad_index(int index, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "task index: expected 0 to %d, or -1 for none, got %d",
+                        (int)MU_CLUSTER_INDEX_MAX, index);
+}
+
 static int check_type(const char *type, mu_error *ret_error)
 {
     int number;
 
     return type == NULL ? 0 : mu__task_type_find(type, ret_error, &number);
+}
+
+/* What stands in a static one: `rv` is that of its type. */
+static int check_fixed(int rv, const char *master, int task_index,
+                       mu_resolver *const *ret_resolver, mu_error *ret_error)
+{
+    if (ret_resolver == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "expected room for the resolver, got NULL");
+    if (rv != 0)
+        return rv;
+    if (task_index < -1 || task_index > MU_CLUSTER_INDEX_MAX)
+        return bad_index(task_index, ret_error);
+    if (master != NULL && strlen(master) > MASTER_BYTES_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "master: expected at most %d bytes, got %zu",
+                            (int)MASTER_BYTES_MAX, strlen(master));
+    if (master != NULL && mu__has_control(master))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "master: expected no control characters");
+    return 0;
 }
 
 int mu_resolver_new_static(const mu_cluster *cluster, const char *master,
@@ -196,12 +224,9 @@ int mu_resolver_new_static(const mu_cluster *cluster, const char *master,
     int rv = check_type(task_type, ret_error);
     mu_resolver *resolver;
 
+    rv = check_fixed(rv, master, task_index, ret_resolver, ret_error);
     if (rv != 0)
         return rv;
-    if (master != NULL && strlen(master) > MASTER_BYTES_MAX)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "master: expected at most %d bytes, got %zu",
-                            (int)MASTER_BYTES_MAX, strlen(master));
     resolver = new_shape(MU__SHAPE_FIXED, 0);
     if (resolver != NULL && cluster != NULL)
         resolver->fixed.cluster = mu_cluster_copy(cluster);
@@ -209,7 +234,7 @@ int mu_resolver_new_static(const mu_cluster *cluster, const char *master,
         mu_resolver_free(resolver);
         return out_of_memory(ret_error);
     }
-    resolver->fixed.task_index = task_index < 0 ? -1 : task_index;
+    resolver->fixed.task_index = task_index;
     (void)snprintf(resolver->fixed.master, sizeof resolver->fixed.master, "%s",
                    master == NULL ? "" : master);
     (void)snprintf(resolver->fixed.task_type, sizeof resolver->fixed.task_type, "%s",
@@ -241,6 +266,9 @@ int mu_resolver_new_union(mu_resolver *const *members, size_t count, mu_error *r
     int rv = check_members(members, count, ret_error);
     mu_resolver *resolver;
 
+    if (rv == 0 && ret_resolver == NULL)
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "expected room for the resolver, got NULL");
     if (rv != 0)
         return rv;
     resolver = new_shape(MU__SHAPE_UNION, 0);
@@ -317,7 +345,7 @@ int mu_resolver_set(mu_resolver *resolver, const char *setting, const char *valu
         mu__quote(shown, sizeof shown, setting, strlen(setting));
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected NAME.SETTING with the name of a resolver, as in "
-                            "\"slurm.port\", got %s",
+                            "\"slurm.port_base\", got %s",
                             shown);
     }
     if (entry->own != NULL)
@@ -357,9 +385,7 @@ int mu_resolver_set_task_index(mu_resolver *resolver, int index, mu_error *ret_e
     if (resolver == NULL)
         return no_resolver(ret_error);
     if (index < -1 || index > MU_CLUSTER_INDEX_MAX)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "task index: expected 0 to %d, or -1 for none, got %d",
-                            (int)MU_CLUSTER_INDEX_MAX, index);
+        return bad_index(index, ret_error);
     resolver->has_index = index >= 0;
     resolver->task_index = index;
     return 0;
@@ -371,9 +397,10 @@ static int set_word(const char *what, const char *word, mu_error *ret_error, boo
 {
     char shown[MU__QUOTE_BYTES];
 
-    if (word != NULL && strlen(word) > 15) {
+    if (word != NULL && (strlen(word) > 15 || mu__has_control(word))) {
         mu__quote(shown, sizeof shown, word, strlen(word));
-        return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most 15 bytes, "
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected at most 15 bytes, and no control characters, "
                             "got %s", what, shown);
     }
     *has = word != NULL;
@@ -396,6 +423,25 @@ int mu_resolver_set_environment(mu_resolver *resolver, const char *environment,
                ? no_resolver(ret_error)
                : set_word("environment", environment, ret_error,
                           &resolver->has_environment, resolver->environment);
+}
+
+int mu_resolver_set_accelerators(mu_resolver *resolver, const char *kind, int count,
+                                 mu_error *ret_error)
+{
+    int rv;
+
+    if (resolver == NULL)
+        return no_resolver(ret_error);
+    if (kind != NULL && (count < 0 || kind[0] == '\0'))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "accelerators: expected a kind, and a number of 0 or more, "
+                            "got %d",
+                            count);
+    rv = set_word("accelerator", kind, ret_error, &resolver->has_accelerators,
+                  resolver->accelerator);
+    if (rv == 0)
+        resolver->accelerators = count;
+    return rv;
 }
 
 void mu_resolver_on_progress(mu_resolver *resolver, mu_resolver_progress_fn progress,

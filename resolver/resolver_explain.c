@@ -26,6 +26,7 @@ static mu_value *text(const char *words)
         words += length == 0 ? 1 : length;
     }
     clean[used] = '\0';
+    mu__hide_control(clean);
     return mu_value_string(clean);
 }
 

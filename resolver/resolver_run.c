@@ -158,16 +158,48 @@ static void entry_succeeds(struct mu__entry *entry, const mu_resolution *resolut
                        resolution->task_type, resolution->task_index);
 }
 
+/* These are printed, and put into the environment of others. */
+static int check_texts(const mu_resolution *resolution, mu_error *ret_error)
+{
+    const struct {
+        const char *name;
+        const char *text;
+    } texts[] = {
+        {"rpc layer", resolution->rpc_layer},
+        {"environment", resolution->environment},
+        {"master", resolution->master},
+        {"address to listen at", resolution->bind_address},
+        {"visible devices", resolution->visible_devices},
+        {"accelerator", resolution->accelerator},
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char shown[MU__QUOTE_BYTES];
+
+        if (!mu__has_control(texts[i].text))
+            continue;
+        mu__quote(shown, sizeof shown, texts[i].text, strlen(texts[i].text));
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected no control characters, got %s", texts[i].name,
+                            shown);
+    }
+    return 0;
+}
+
 static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
                      mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_resolution resolution;
     mu_error error = {0};
+    mu_error inner;
     int rv;
 
     mu_resolution_init(&resolution);
     mu__notes_begin(notes, mu__entry_name(entry));
     rv = entry_resolve(entry, notes, left_ms, &error, &resolution);
+    if (rv == 0 && check_texts(&resolution, &inner) != 0)
+        rv = mu_error_set(&error, -MU_EINVALID, "resolver %s: %s", mu__entry_name(entry),
+                          inner.message);
     if (rv != 0) {
         mu_cluster_free(resolution.cluster);
         if (rv == MU__LATER)
@@ -356,6 +388,11 @@ static void override(const mu_resolver *resolver, mu_resolution *resolution)
     if (resolver->has_environment)
         (void)snprintf(resolution->environment, sizeof resolution->environment, "%s",
                        resolver->environment);
+    if (resolver->has_accelerators) {
+        (void)snprintf(resolution->accelerator, sizeof resolution->accelerator, "%s",
+                       resolver->accelerator);
+        resolution->accelerators = resolver->accelerators;
+    }
 }
 
 static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
@@ -376,11 +413,24 @@ static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
     return rv;
 }
 
+static int starved(mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+}
+
 int mu__resolver_run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
                      mu_error *ret_error, mu_resolution *ret_resolution)
 {
+    mu_resolution resolution;
+    int rv;
+
     begin_if_fresh(resolver, notes);
-    return run(resolver, notes, left_ms, ret_error, ret_resolution);
+    rv = run(resolver, notes, left_ms, ret_error, &resolution);
+    if (rv == 0 && !mu__notes_starved(notes))
+        *ret_resolution = resolution;
+    else if (rv == 0)
+        mu_cluster_free(resolution.cluster);
+    return mu__notes_starved(notes) ? starved(ret_error) : rv;
 }
 
 static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
@@ -399,8 +449,11 @@ static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *
 int mu__resolver_run_detect(mu_resolver *resolver, struct mu__notes *notes,
                             mu_error *ret_error)
 {
+    int rv;
+
     begin_if_fresh(resolver, notes);
-    return run_detect(resolver, notes, ret_error);
+    rv = run_detect(resolver, notes, ret_error);
+    return mu__notes_starved(notes) ? starved(ret_error) : rv;
 }
 
 /* ---- Announcing ---- */
@@ -464,6 +517,8 @@ int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
 
     begin_if_fresh(resolver, notes);
     rv = announce(resolver, notes, &own, ret_error, &again_ms);
+    if (mu__notes_starved(notes))
+        return starved(ret_error);
     if (rv != 0)
         return rv;
     *ret_index = own.index;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NAMES_BYTES = 300 };
+
 static size_t count_of(const struct mu__setting_spec *specs)
 {
     size_t count = 0;
@@ -88,26 +90,45 @@ static int bad_value(const struct mu__setting_spec *spec, const char *origin,
 
 /* ---- Setting ---- */
 
+/* All names, as far as there is room. */
+static void list_names(const struct mu__setting_spec *specs, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < count_of(specs) && used < size; i++) {
+        int length = snprintf(out + used, size - used, "%s%s", i == 0 ? "" : ", ",
+                              specs[i].name);
+
+        used += length < 0 ? size : (size_t)length;
+    }
+}
+
 static int no_such_setting(const struct mu__settings *settings, const char *name,
                            mu_error *ret_error)
 {
     const char *near = NULL;
     char shown[MU__QUOTE_BYTES];
+    char names[NAMES_BYTES];
     unsigned best = 3;
 
     for (size_t i = 0; i < count_of(settings->specs); i++) {
         unsigned distance = mu__text_distance(name, settings->specs[i].name);
 
-        if (distance < best) {
+        if (distance < best && distance < strlen(name)) {
             best = distance;
             near = settings->specs[i].name;
         }
     }
     mu__quote(shown, sizeof shown, name, strlen(name));
-    return mu_error_set(ret_error, -MU_EINVALID, "resolver %s has no setting %s%s%s%s",
-                        settings->resolver, shown,
-                        near == NULL ? "" : "; did you mean \"",
-                        near == NULL ? "" : near, near == NULL ? "" : "\"?");
+    if (near != NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s has no setting %s; did you mean \"%s\"?",
+                            settings->resolver, shown, near);
+    list_names(settings->specs, names, sizeof names);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "resolver %s has no setting %s; expected %s", settings->resolver,
+                        shown, names[0] == '\0' ? "none at all" : names);
 }
 
 int mu__settings_set(struct mu__settings *settings, const char *name, const char *value,

@@ -56,6 +56,35 @@ size_t mu__utf8_length(const char *at, const char *end)
     return 0;
 }
 
+/* Bytes of the control character at `at`, 0 when there is none. Those above ASCII are
+ * U+0080 to U+009F. */
+static size_t control_length(const char *at)
+{
+    unsigned char byte = (unsigned char)at[0];
+    unsigned char next = byte == 0xC2 ? (unsigned char)at[1] : 0;
+
+    if (next >= 0x80 && next < 0xA0)
+        return 2;
+    return (byte != '\0' && byte < ' ') || byte == 0x7F ? 1 : 0;
+}
+
+bool mu__has_control(const char *text)
+{
+    while (*text != '\0' && control_length(text) == 0)
+        text++;
+    return *text != '\0';
+}
+
+void mu__hide_control(char *text)
+{
+    while (*text != '\0') {
+        size_t length = control_length(text);
+
+        memset(text, '?', length);
+        text += length == 0 ? 1 : length;
+    }
+}
+
 /* Write one character as it is shown; returns how many bytes of `at` it used up. */
 static size_t show_character(char *out, size_t size, const char *at, const char *end)
 {
@@ -66,6 +95,8 @@ static size_t show_character(char *out, size_t size, const char *at, const char 
         (void)snprintf(out, size, "\\%c", *at);
     else if (length == 0 || byte < ' ' || byte == 0x7F)
         (void)snprintf(out, size, "\\x%02x", byte);
+    else if (length == 2 && byte == 0xC2 && (unsigned char)at[1] < 0xA0)
+        (void)snprintf(out, size, "\\x%02x\\x%02x", byte, (unsigned char)at[1]);
     else
         (void)snprintf(out, size, "%.*s", (int)length, at);
     return length > 0 ? length : 1;
@@ -75,7 +106,7 @@ void mu__quote(char *out, size_t size, const char *text, size_t length)
 {
     const char *end = text + length;
     char *to = out;
-    char shown[8];
+    char shown[12];
 
     assert(size >= 16);
     *to++ = '"';
@@ -119,4 +150,22 @@ unsigned mu__text_distance(const char *a, const char *b)
         }
     }
     return row[size];
+}
+
+bool mu__is_loopback_url(const char *url)
+{
+    static const char *const starts[] = {"http://127.", "http://localhost",
+                                         "http://[::1]"};
+
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        size_t size = strlen(starts[i]);
+        const char *end = url + size;
+
+        if (strncmp(url, starts[i], size) != 0)
+            continue;
+        end += i == 0 ? strspn(end, "0123456789.") : 0;
+        if (*end == '\0' || *end == '/' || *end == ':')
+            return true;
+    }
+    return false;
 }

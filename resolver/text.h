@@ -2,6 +2,7 @@
 #ifndef MU_RESOLVER_TEXT_H
 #define MU_RESOLVER_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -17,8 +18,18 @@ size_t mu__utf8_length(const char *at, const char *end);
  * become \xHH, and what does not fit becomes "...". `size` is at least 16. */
 void mu__quote(char *out, size_t size, const char *text, size_t length);
 
+/* Is there a control character, which would move a terminal's cursor or worse? */
+bool mu__has_control(const char *text);
+
+/* Put '?' in the place of each byte of a control character. */
+void mu__hide_control(char *text);
+
 /* How many letters must be added, taken away or changed to make `b` of `a`; UINT_MAX when
  * one of them is longer than MU__DISTANCE_BYTES_MAX. */
 unsigned mu__text_distance(const char *a, const char *b);
+
+/* Whether a url is one with http of this machine alone: only there may a token be sent in
+ * the clear. "http://127.example.org" is somebody else's. */
+bool mu__is_loopback_url(const char *url);
 
 #endif

@@ -136,16 +136,37 @@ static const struct {
     {CURLE_FILESIZE_EXCEEDED, -MU_EEXHAUSTED},
     {CURLE_OUT_OF_MEMORY, -MU_ENOMEM},
     {CURLE_PEER_FAILED_VERIFICATION, -MU_EUNAUTHENTICATED},
+    {CURLE_SSL_CLIENTCERT, -MU_EUNAUTHENTICATED},
     {CURLE_SSL_CERTPROBLEM, -MU_EINVALID},
     {CURLE_SSL_CACERT_BADFILE, -MU_EINVALID},
     {CURLE_BAD_FUNCTION_ARGUMENT, -MU_EINVALID},
 };
+
+/* A server that will not have us as we are (it wants a certificate, or another one) says
+ * so by an alert. With TLS 1.3 that comes after the handshake, when libcurl knows nothing
+ * better than that it could not read: so it is known by its words. */
+static bool is_refusal(const struct job *job, CURLcode result)
+{
+    static const char *const passing[] = {"internal error", "user canceled",
+                                          "close notify"};
+    const char *alert = strstr(job->words, " alert ");
+
+    if (alert == NULL || (result != CURLE_SSL_CONNECT_ERROR &&
+                          result != CURLE_RECV_ERROR && result != CURLE_SEND_ERROR))
+        return false;
+    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
+        if (strstr(alert, passing[i]) != NULL)
+            return false;
+    return true;
+}
 
 /* A protocol that libcurl does not take may be that of the URL or that of an answer. */
 static int code_of(const struct job *job, CURLcode result)
 {
     long sent = 0;
 
+    if (is_refusal(job, result))
+        return -MU_EUNAUTHENTICATED;
     (void)mu__curl.easy_getinfo(job->easy, CURLINFO_REQUEST_SIZE, &sent);
     if (result == CURLE_UNSUPPORTED_PROTOCOL && sent > 0)
         return -MU_EUNAVAILABLE;

@@ -67,6 +67,7 @@ struct mu__kernel {
     struct dispatch *dispatches;
     struct node *nodes;         /* ordered by number */
     size_t nodes_count;
+    size_t nodes_gone;          /* of these, without a type, not found any more */
     size_t nodes_capacity;
     struct monitor *remote_monitors;
     struct mu__kernel_counters counters;
@@ -94,7 +95,8 @@ static struct node *find_node(const struct mu__kernel *kernel, uint32_t number)
         else
             high = middle;
     }
-    if (low < kernel->nodes_count && kernel->nodes[low].number == number)
+    if (low < kernel->nodes_count && kernel->nodes[low].number == number &&
+        kernel->nodes[low].type != NULL)
         return &kernel->nodes[low];
     return NULL;
 }
@@ -701,7 +703,8 @@ int mu__watch_nodes(struct mu__ctx *ctx)
 
     actor->watches_nodes = true;
     for (size_t i = 0; i < kernel->nodes_count; i++)
-        if (tell_node_up(kernel, ctx->self.actor, &kernel->nodes[i]) != 0)
+        if (kernel->nodes[i].type != NULL &&
+            tell_node_up(kernel, ctx->self.actor, &kernel->nodes[i]) != 0)
             return -MU_ENOMEM;
     if (kernel->nodes_count > 0)
         wake_outside_turn(kernel, mu__now_ms(ctx));
@@ -725,6 +728,21 @@ static struct node *add_node(struct mu__kernel *kernel)
         kernel->nodes_capacity = capacity;
     }
     return &kernel->nodes[kernel->nodes_count];
+}
+
+/* Those that have gone leave the array together, in the order of its length: ten thousand
+ * may go at once. */
+static void drop_gone_nodes(struct mu__kernel *kernel)
+{
+    size_t kept = 0;
+
+    if (kernel->nodes_gone * 2 < kernel->nodes_count)
+        return;
+    for (size_t i = 0; i < kernel->nodes_count; i++)
+        if (kernel->nodes[i].type != NULL)
+            kernel->nodes[kept++] = kernel->nodes[i];
+    kernel->nodes_count = kept;
+    kernel->nodes_gone = 0;
 }
 
 void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *type,
@@ -771,15 +789,15 @@ static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
 void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason)
 {
     struct node *gone = find_node(kernel, node);
-    size_t at;
 
     if (gone == NULL)
         return;
-    at = (size_t)(gone - kernel->nodes);
     free(gone->type);
     free(gone->address);
-    memmove(gone, gone + 1, (kernel->nodes_count - at - 1) * sizeof *gone);
-    kernel->nodes_count--;
+    gone->type = NULL;
+    gone->address = NULL;
+    kernel->nodes_gone++;
+    drop_gone_nodes(kernel);
     remote_monitors_down(kernel, node);
     for (uint32_t i = 0; i < kernel->table_size; i++)
         if (kernel->table[i] != NULL && kernel->table[i]->watches_nodes &&

@@ -3,6 +3,7 @@
 #include "muster/error.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { CAPACITY_FIRST = 16 };
@@ -51,12 +52,17 @@ static int grow(struct mu__map *map)
     return 0;
 }
 
+static bool is_full(const struct mu__map *map)
+{
+    return map->count * 4 >= map->capacity * 3;
+}
+
 int mu__map_set(struct mu__map *map, uint64_t key, void *value)
 {
     struct mu__map_entry *entry;
 
     assert(key != 0 && value != NULL);
-    if (map->count * 4 >= map->capacity * 3) {
+    if (is_full(map) && mu__map_get(map, key) == NULL) {
         int rv = grow(map);
 
         if (rv != 0)

@@ -24,7 +24,8 @@ void mu__map_done(struct mu__map *map);
 /* NULL when there is none. */
 void *mu__map_get(const struct mu__map *map, uint64_t key);
 
-/* Sets or replaces. `key` and `value` are not 0. -MU_ENOMEM: nothing changed. */
+/* Sets, or replaces, which takes no memory. `key` and `value` are not 0. -MU_ENOMEM:
+ * nothing changed. */
 int mu__map_set(struct mu__map *map, uint64_t key, void *value);
 
 /* Takes out and returns the value, NULL when there is none. */

@@ -114,6 +114,8 @@ static void test_parsed_is_kept(void **state)
     begin(rows, false);
     mu__answer_keep(mu__ask_file(notes, "/f"), parsed, on_parsed_done);
     assert_ptr_equal(mu__ask_file(notes, "/f")->parsed, parsed);
+    assert_string_equal(mu__ask_file(notes, "/f")->data, "");   /* the bytes are gone */
+    assert_int_equal(mu__ask_file(notes, "/f")->size, 4);
     mu__notes_free(notes);
     assert_int_equal(parsed_freed, 1);
 }
@@ -230,6 +232,67 @@ static void test_checks(void **state)
     }
 }
 
+/* A server may repeat what it was sent: that is not shown. */
+static void test_checks_show_no_secret(void **state)
+{
+    static const char *const headers[] = {"Accept: application/json",
+                                          "Authorization: Bearer secret-token", NULL};
+    static const struct {
+        const char *body;
+        const char *words;
+    } rows[] = {
+        {"{\"message\":\"bad token secret-token\"}",
+         "it: status 401: the server does not accept the credentials"},
+        {"{\"message\":\"no Bearer of application/json\"}",
+         "it: status 401: the server does not accept the credentials; it says "
+         "\"no Bearer of application/json\""},
+    };
+    const struct mu__question question = {.kind = MU__ASK_HTTP, .name = "http://h/",
+                                          .headers = headers};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row answers[] = {
+            {.kind = MU__ASK_HTTP, .name = "http://h/", .text = rows[i].body,
+             .status = 401},
+            SCRIPT_END,
+        };
+        mu_error error;
+
+        begin(answers, false);
+        assert_int_equal(mu__answer_check(mu__ask(notes, &question), "it", &error),
+                         -MU_EUNAUTHENTICATED);
+        assert_string_equal(error.message, rows[i].words);
+        mu__notes_free(notes);
+    }
+}
+
+/* Ten thousand names are looked up in each run: no run may search through all. */
+static void test_many_questions(void **state)
+{
+    enum { COUNT = 20000, RUNS = 20 };
+
+    const struct mu__note *note;
+    char name[32];
+
+    (void)state;
+    begin(NULL, false);
+    for (unsigned run = 0; run < RUNS; run++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            const struct mu__question one = {.kind = MU__ASK_ADDRESSES, .name = name};
+
+            (void)snprintf(name, sizeof name, "worker-%u.service", i);
+            assert_int_equal(mu__ask(notes, &one)->code, -MU_ENOTFOUND);
+        }
+    }
+    assert_int_equal(script.asked[MU__ASK_ADDRESSES], COUNT);
+    for (unsigned i = 0; (note = mu__notes_at(notes, i)) != NULL; i++) {
+        (void)snprintf(name, sizeof name, "worker-%u.service", i);
+        assert_string_equal(note->question.name, name);
+    }
+    mu__notes_free(notes);
+}
+
 /* ---- Giving up ---- */
 
 static void test_given_up(void **state)
@@ -258,6 +321,8 @@ int main(void)
         cmocka_unit_test(test_what_is_said),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_checks_show_no_secret),
+        cmocka_unit_test(test_many_questions),
         cmocka_unit_test(test_given_up),
     };
 

@@ -10,11 +10,11 @@
 #include "tests/service.h"
 
 #include "actors/barriers.h"
+#include "tests/seeds.h"
 #include "tests/sim/random.h"
 
 enum {
     SEEDS = 1000,
-    REPEAT_EVERY = 40,      /* seeds that are run twice */
     TASKS_MAX = 30,
     NAMES_MAX = 4,
     GENERATIONS_MAX = 600,
@@ -530,43 +530,40 @@ static void heal(struct run *run)
     broken("all are well, and still they do not get through together");
 }
 
-static uint64_t run_seed(uint64_t seed, uint64_t reached[REACHED])
+/* What goes wrong fails the test at once. */
+static void run_seed(uint64_t seed, bool show, void *sum,
+                     struct seeds_verdict *ret_verdict)
 {
     static struct run run;
-    uint64_t digest;
+    uint64_t again[REACHED] = {0};
 
     seed_now = seed;
-    run = (struct run){.reached = reached};
+    run = (struct run){.reached = sum == NULL ? again : sum};
     set_up(&run, seed);
     for (unsigned i = 0; i < STEPS; i++)
         step(&run);
     heal(&run);
-    digest = sim_digest(run.service->sim);
+    ret_verdict->digest = sim_digest(run.service->sim);
+    if (show)
+        fputs(sim_trace(run.service->sim), stdout);
     service_end(run.service);
-    return digest;
 }
 
-static uint64_t seed_first = 1;
-static uint64_t seed_end;
+static const struct seeds seeds = {
+    .replay = "test_barrier_seeds",
+    .count = SEEDS,
+    .repeat_every = 40,
+    .seconds_max = 60,
+    .run = run_seed,
+};
 
 static void test_seeds(void **state)
 {
     uint64_t reached[REACHED] = {0};
-    uint64_t again[REACHED] = {0};
-    uint64_t last = 0;
-    uint64_t differ = 0;
 
     (void)state;
-    for (uint64_t seed = seed_first; seed < seed_end; seed++) {
-        uint64_t digest = run_seed(seed, reached);
-
-        differ += digest != last;
-        last = digest;
-        if (seed % REPEAT_EVERY == 0)
-            assert_true(run_seed(seed, again) == digest);
-    }
-    assert_true(differ == seed_end - seed_first);
-    for (int i = 0; i < REACHED && seed_end - seed_first >= SEEDS; i++)
+    seeds_run(&seeds, reached);
+    for (int i = 0; i < REACHED && seeds_count() >= SEEDS; i++)
         if (reached[i] < SEEDS / 4)
             fail_msg("only %llu times: %s", (unsigned long long)reached[i],
                      reached_words[i]);
@@ -576,10 +573,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds)};
 
-    sim_seeds(SEEDS, &seed_first, &seed_end);
-    if (argc > 1)
-        seed_first = strtoull(argv[1], NULL, 10);
-    if (argc > 1)
-        seed_end = seed_first + (argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
+    if (!seeds_arguments(&seeds, argc, argv))
+        return 2;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

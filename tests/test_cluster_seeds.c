@@ -7,6 +7,7 @@
  * What must be is said in tests/sim/cluster.h, and looked for after every event. Run by
  * hand for more seeds or others: test_cluster_seeds FIRST COUNT. */
 #include "actors/messages.h"
+#include "tests/seeds.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
@@ -14,20 +15,16 @@
 
 #include <inttypes.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 enum {
     SEEDS = 2000,
     EVENTS_MAX = 20 * 1000 * 1000,  /* of a seed; the usual is some ten thousand */
-    SEED_SECONDS_MAX = 30,      /* of the wall clock: no run takes a tenth of it */
-    REPEAT_EVERY = 40,          /* seeds that are run twice */
     PROGRAMS_MAX = 3,
     NAMES_MAX = 60,             /* closures with names, in a run with a journal */
     LIVELY_MAX = 10,            /* workers of a cluster with quick heartbeats */
@@ -45,9 +42,6 @@ enum {
     LEARN_MAX_MS = 2000,        /* until a node has learned of a change, */
     EXIT_MAX_MS = 500           /* and until one that was removed has ended */
 };
-
-static uint64_t seed_first = 1;
-static uint64_t seed_end = SEEDS + 1;
 
 struct run;
 
@@ -1331,13 +1325,6 @@ static struct verdict run_seed(uint64_t seed, bool show)
     return verdict;
 }
 
-static void expect_well(uint64_t seed, const struct verdict *verdict)
-{
-    if (verdict->broken[0] != '\0')
-        fail_msg("seed %" PRIu64 ": %s\nreplay: scripts/soak --seed %" PRIu64, seed,
-                 verdict->broken, seed);
-}
-
 static void add_up(struct verdict *sum, const struct verdict *verdict)
 {
     sum->closures += verdict->closures;
@@ -1365,7 +1352,7 @@ static void add_up(struct verdict *sum, const struct verdict *verdict)
 static void check_reach(const struct verdict *sum)
 {
     const struct sim_counters *counters = &sum->counters;
-    uint64_t seeds = seed_end - seed_first;
+    uint64_t count = seeds_count();
 
     print_message("%" PRIu64 " closures, %" PRIu64 " runs (%" PRIu64 " stuck), %" PRIu64
                   " retried, %" PRIu64 " cancelled\n", sum->closures, sum->runs,
@@ -1381,10 +1368,10 @@ static void check_reach(const struct verdict *sum)
                       i + 1 < REACHED ? ", " : "\n");
     print_message("%" PRIu64 " events, at most %" PRIu64 " in a run\n",
                   counters->events, sum->events_max);
-    if (seeds < SEEDS)
+    if (count < SEEDS)
         return;
     assert_true(sum->retried > SEEDS && sum->cancelled > SEEDS);
-    assert_true(counters->lives > SEEDS && sum->chief_lives > seeds + SEEDS / 10);
+    assert_true(counters->lives > SEEDS && sum->chief_lives > count + SEEDS / 10);
     assert_true(counters->stuck > SEEDS / 10 && counters->frames_overtaken > SEEDS / 50 &&
                 counters->frames_of_dead > SEEDS / 10);
     assert_true(sum->raised > SEEDS && sum->given_up > 0 && sum->refused > 0 &&
@@ -1393,53 +1380,31 @@ static void check_reach(const struct verdict *sum)
         assert_true(sum->reached[i] > SEEDS / 50);
 }
 
-/* A loop inside of one event, which the simulator cannot see, ends the program; and when
- * an assertion does, it is said which seed it was. */
-static char seed_words[96];
-
-static void tell_seed(int number)
+static void run_one(uint64_t seed, bool show, void *sum,
+                    struct seeds_verdict *ret_verdict)
 {
-    static const char endless[] = "an event does not end: ";
+    struct verdict verdict = run_seed(seed, show);
 
-    if (number == SIGALRM)
-        (void)!write(STDERR_FILENO, endless, sizeof endless - 1);
-    (void)!write(STDERR_FILENO, seed_words, strlen(seed_words));
-    _exit(1);
+    if (sum != NULL)
+        add_up(sum, &verdict);
+    ret_verdict->digest = verdict.digest;
+    (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s", verdict.broken);
 }
 
-static struct verdict run_watched(uint64_t seed, bool show)
-{
-    struct verdict verdict;
-
-    (void)snprintf(seed_words, sizeof seed_words,
-                   "seed %" PRIu64 " dies\nreplay: scripts/soak --seed %" PRIu64 "\n",
-                   seed, seed);
-    (void)alarm(SEED_SECONDS_MAX);
-    verdict = run_seed(seed, show);
-    (void)alarm(0);
-    return verdict;
-}
+static const struct seeds seeds = {
+    .replay = "scripts/soak --seed",
+    .count = SEEDS,
+    .repeat_every = 40,
+    .seconds_max = 30,
+    .run = run_one,
+};
 
 static void test_seeds(void **state)
 {
-    bool one = seed_end - seed_first == 1;
     struct verdict sum = {0};
-    uint64_t before = 0;
 
     (void)state;
-    (void)signal(SIGALRM, tell_seed);
-    (void)signal(SIGABRT, tell_seed);
-    (void)signal(SIGSEGV, tell_seed);
-    for (uint64_t seed = seed_first; seed < seed_end; seed++) {
-        struct verdict verdict = run_watched(seed, one);
-
-        expect_well(seed, &verdict);
-        if (seed % REPEAT_EVERY == 0 && run_seed(seed, false).digest != verdict.digest)
-            fail_msg("seed %" PRIu64 " does not repeat", seed);
-        assert_true(verdict.digest != before);
-        before = verdict.digest;
-        add_up(&sum, &verdict);
-    }
+    seeds_run(&seeds, &sum);
     check_reach(&sum);
 }
 
@@ -1447,14 +1412,10 @@ static void test_seeds(void **state)
  * of the result that it had sent there as an input; what ran there waited for ever. */
 static void test_seeds_that_once_failed(void **state)
 {
-    static const uint64_t seeds[] = {205387, 2076418};
+    static const uint64_t list[] = {205387, 2076418};
 
     (void)state;
-    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        struct verdict verdict = run_seed(seeds[i], false);
-
-        expect_well(seeds[i], &verdict);
-    }
+    seeds_run_again(&seeds, list, sizeof list / sizeof list[0]);
 }
 
 int main(int argc, char **argv)
@@ -1464,13 +1425,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_seeds),
     };
 
-    sim_seeds(SEEDS, &seed_first, &seed_end);
-    if (argc == 3) {
-        seed_first = strtoull(argv[1], NULL, 10);
-        seed_end = seed_first + strtoull(argv[2], NULL, 10);
-    } else if (argc != 1) {
-        fprintf(stderr, "usage: %s [FIRST COUNT]\n", argv[0]);
+    if (!seeds_arguments(&seeds, argc, argv))
         return 2;
-    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

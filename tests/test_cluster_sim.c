@@ -211,7 +211,7 @@ static void test_journal_outlives_its_chief(void **state)
         .flush = take_flush,
         .replace = take_bytes,
     };
-    struct notes notes = {.storage = {&ops}};
+    struct notes notes = {.storage.ops = &ops};
     struct cluster *cluster = cluster_new(1, &(struct cluster_options){.workers = 1});
     char ends[16] = "";
 

@@ -21,6 +21,7 @@
 #include "node/member_service.h"
 #include "node/store_etcd.h"
 #include "tests/linear.h"
+#include "tests/seeds.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
@@ -29,20 +30,16 @@
 
 #include <inttypes.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 enum {
     SEEDS = 150,
     EVENTS_MAX = 5 * 1000 * 1000,   /* of a seed; the usual is some ten thousand */
-    SEED_SECONDS_MAX = 60,      /* of the wall clock */
-    REPEAT_EVERY = 40,          /* seeds that are run twice */
     TASKS_MAX = 20,
     KEYS = 10,                  /* of which the first COUNTERS are only counted up */
     COUNTERS = 3,
@@ -58,9 +55,6 @@ enum {
     SETTLED_MS = 8 * 1000,
     FINAL_MS = 30 * 1000
 };
-
-static uint64_t seed_first = 1;
-static uint64_t seed_end = SEEDS + 1;
 
 /* Rare places: how often runs came there. */
 enum reached {
@@ -1897,13 +1891,6 @@ static struct verdict run_seed(uint64_t seed, bool show)
     return verdict;
 }
 
-static void expect_well(uint64_t seed, const struct verdict *verdict)
-{
-    if (verdict->broken[0] != '\0')
-        fail_msg("seed %" PRIu64 ": %s\nreplay: scripts/soak --coordination --seed %"
-                 PRIu64, seed, verdict->broken, seed);
-}
-
 /* A swarm that never comes to the rare places proves nothing about them. */
 static void check_reach(const struct verdict *sum)
 {
@@ -1911,60 +1898,42 @@ static void check_reach(const struct verdict *sum)
         print_message("%" PRIu64 " %s%s", sum->reached[i], reached_words[i],
                       i + 1 < REACHED ? ", " : "\n");
     print_message("%" PRIu64 " events\n", sum->events);
-    if (seed_end - seed_first < SEEDS)
+    if (seeds_count() < SEEDS)
         return;
     for (size_t i = 0; i < SKIPPED; i++)
         assert_true(sum->reached[i] > SEEDS / 10);
-    assert_true(sum->reached[SKIPPED] < (seed_end - seed_first) * KEYS / 2);
+    assert_true(sum->reached[SKIPPED] < seeds_count() * KEYS / 2);
 }
 
-/* What ends the program says which seed it was. */
-static char seed_words[96];
-
-static void tell_seed(int number)
+static void run_one(uint64_t seed, bool show, void *sum,
+                    struct seeds_verdict *ret_verdict)
 {
-    static const char endless[] = "an event does not end: ";
+    struct verdict verdict = run_seed(seed, show);
+    struct verdict *all = sum;
 
-    if (number == SIGALRM)
-        (void)!write(STDERR_FILENO, endless, sizeof endless - 1);
-    (void)!write(STDERR_FILENO, seed_words, strlen(seed_words));
-    _exit(1);
+    ret_verdict->digest = verdict.digest;
+    (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s", verdict.broken);
+    if (all == NULL)
+        return;
+    all->events += verdict.events;
+    for (size_t i = 0; i < REACHED; i++)
+        all->reached[i] += verdict.reached[i];
 }
 
-static struct verdict run_watched(uint64_t seed, bool show)
-{
-    struct verdict verdict;
-
-    (void)snprintf(seed_words, sizeof seed_words, "seed %" PRIu64 " dies\nreplay: "
-                   "scripts/soak --coordination --seed %" PRIu64 "\n", seed, seed);
-    (void)alarm(SEED_SECONDS_MAX);
-    verdict = run_seed(seed, show);
-    (void)alarm(0);
-    return verdict;
-}
+static const struct seeds seeds = {
+    .replay = "scripts/soak --coordination --seed",
+    .count = SEEDS,
+    .repeat_every = 40,
+    .seconds_max = 60,
+    .run = run_one,
+};
 
 static void test_seeds(void **state)
 {
-    bool one = seed_end - seed_first == 1;
     struct verdict sum = {0};
-    uint64_t before = 0;
 
     (void)state;
-    (void)signal(SIGALRM, tell_seed);
-    (void)signal(SIGABRT, tell_seed);
-    (void)signal(SIGSEGV, tell_seed);
-    for (uint64_t seed = seed_first; seed < seed_end; seed++) {
-        struct verdict verdict = run_watched(seed, one);
-
-        expect_well(seed, &verdict);
-        if (seed % REPEAT_EVERY == 0 && run_seed(seed, false).digest != verdict.digest)
-            fail_msg("seed %" PRIu64 " does not repeat", seed);
-        assert_true(verdict.digest != before);
-        before = verdict.digest;
-        sum.events += verdict.events;
-        for (size_t i = 0; i < REACHED; i++)
-            sum.reached[i] += verdict.reached[i];
-    }
+    seeds_run(&seeds, &sum);
     check_reach(&sum);
 }
 
@@ -1976,14 +1945,10 @@ static void test_seeds(void **state)
  * outcome of another one. */
 static void test_seeds_that_once_failed(void **state)
 {
-    static const uint64_t seeds[] = {10, 13, 104, 140, 104360};
+    static const uint64_t list[] = {10, 13, 104, 140, 104360};
 
     (void)state;
-    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        struct verdict verdict = run_seed(seeds[i], false);
-
-        expect_well(seeds[i], &verdict);
-    }
+    seeds_run_again(&seeds, list, sizeof list / sizeof list[0]);
 }
 
 int main(int argc, char **argv)
@@ -1993,13 +1958,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_seeds),
     };
 
-    sim_seeds(SEEDS, &seed_first, &seed_end);
-    if (argc == 3) {
-        seed_first = strtoull(argv[1], NULL, 10);
-        seed_end = seed_first + strtoull(argv[2], NULL, 10);
-    } else if (argc != 1) {
-        fprintf(stderr, "usage: %s [FIRST COUNT]\n", argv[0]);
+    if (!seeds_arguments(&seeds, argc, argv))
         return 2;
-    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,9 +141,25 @@ static void test_server_says_too_long(void **state)
     (void)state;
     assert_int_equal(evaluate(rows, run_one, 2000), -MU_EDEADLINE);
     assert_int_equal(asker.asked, 1);
-    assert_int_equal(took_ms(), 2000);
+    assert_int_equal(took_ms(), 10);
     assert_string_equal(error.message,
-                        "it: status 503: the server has failed; tried for 2.0 s");
+                        "it: status 503: the server has failed; it wants to be left "
+                        "alone for 3.0 s; tried for 0.0 s");
+    slow_done(&asker);
+}
+
+/* A question with one try is not asked again, but the next round is not to begin before
+ * the server wants it. */
+static void test_rounds_wait_for_the_server(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"http://h/x", "wait:3000", 10}, {NULL, NULL, 0}};
+
+    (void)state;
+    question.tries = 1;
+    assert_int_equal(evaluate(rows, run_one, 8000), -MU_EDEADLINE);
+    assert_int_equal(asker.asked, 3);
+    assert_int_equal(took_ms(), 10 + 3000 + 10 + 3000 + 10);
     slow_done(&asker);
 }
 
@@ -280,6 +296,75 @@ static void test_not_now_for_good(void **state)
     slow_done(&asker);
 }
 
+static unsigned rounds;     /* of run_state */
+
+/* "Not now" as long as it is answered; from its second round on it asks another one. */
+static int run_state(struct slow_asker *unused, struct mu__notes *notes,
+                     mu_error *ret_error)
+{
+    const struct mu__answer *answer;
+    int rv;
+
+    (void)unused;
+    rounds += mu__notes_runs(notes) == 1;
+    question.name = rounds == 1 ? "http://h/x" : "http://h/y";
+    answer = mu__ask(notes, &question);
+    if (answer == NULL)
+        return MU__LATER;
+    rv = mu__answer_check(answer, "it", ret_error);
+    return rv != 0 ? rv
+                   : mu_error_set(ret_error, -MU_EUNAVAILABLE, "TPU x: state REPAIRING");
+}
+
+/* That the last look was cut off is not all that is known. */
+static void test_last_conclusion_is_said(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"http://h/x", "200", 10}, {"http://h/y", "never", 10}, {NULL, NULL, 0}};
+    static const struct slow_row worse[] = {
+        {"http://h/x", "200", 10}, {"http://h/y", "refused never", 10}, {NULL, NULL, 0}};
+
+    (void)state;
+    rounds = 0;
+    assert_int_equal(evaluate(rows, run_state, 1000), -MU_EDEADLINE);
+    assert_string_equal(error.message, "TPU x: state REPAIRING; tried for 1.0 s");
+    slow_done(&asker);
+    rounds = 0;
+    assert_int_equal(evaluate(worse, run_state, 1000), -MU_EDEADLINE);
+    assert_string_equal(error.message, "TPU x: state REPAIRING; since then: connection "
+                                       "refused; tried for 1.0 s");
+    slow_done(&asker);
+}
+
+/* What the last run asks after the limit reaches nobody: it could not be waited for. */
+static int run_chain(struct slow_asker *unused, struct mu__notes *notes,
+                     mu_error *ret_error)
+{
+    const struct mu__question write = {.kind = MU__ASK_WRITE, .name = "/f"};
+    const struct mu__answer *first = mu__ask(notes, &question);
+    const struct mu__answer *second;
+
+    (void)unused;
+    if (first == NULL)
+        return MU__LATER;
+    second = mu__ask(notes, &write);
+    return second == NULL ? MU__LATER : mu__answer_check(second, "it", ret_error);
+}
+
+static void test_nothing_is_asked_after_the_end(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "never", 10},
+                                           {"/f", "ok", 10},
+                                           {NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_chain, 1000), -MU_EDEADLINE);
+    assert_int_equal(asker.asked, 1);
+    assert_string_equal(error.message,
+                        "it: writing file /f: no answer in time; tried for 1.0 s");
+    slow_done(&asker);
+}
+
 /* ---- Several questions ---- */
 
 static int run_two(struct slow_asker *unused, struct mu__notes *notes,
@@ -369,6 +454,7 @@ int main(void)
         cmocka_unit_test_setup(test_pauses_grow_and_are_told, setup),
         cmocka_unit_test_setup(test_server_says_how_long, setup),
         cmocka_unit_test_setup(test_server_says_too_long, setup),
+        cmocka_unit_test_setup(test_rounds_wait_for_the_server, setup),
         cmocka_unit_test_setup(test_limit, setup),
         cmocka_unit_test_setup(test_limit_without_answer, setup),
         cmocka_unit_test_setup(test_no_limit, setup),
@@ -376,6 +462,8 @@ int main(void)
         cmocka_unit_test_setup(test_tries_are_bounded, setup),
         cmocka_unit_test_setup(test_not_now_begins_anew, setup),
         cmocka_unit_test_setup(test_not_now_for_good, setup),
+        cmocka_unit_test_setup(test_last_conclusion_is_said, setup),
+        cmocka_unit_test_setup(test_nothing_is_asked_after_the_end, setup),
         cmocka_unit_test_setup(test_both_are_waited_for, setup),
         cmocka_unit_test_setup(test_certain_failure_does_not_wait, setup),
         cmocka_unit_test_setup(test_greedy_is_stopped, setup),

@@ -81,6 +81,12 @@ static void test_defaults_within(void **state)
     (void)state;
     script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NULL,
                   "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    /* What kubeconfig says, were it read, would be an error. */
+    script_expect(kind,
+                  ROWS(POD, SCRIPT_VARIABLE("KUBECONFIG", "/bad"),
+                       SCRIPT_FILE("/bad", "a: b: c"), ANSWER(DEFAULT, one_pod)),
+                  NAMES("executable_location=within_cluster"),
+                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
 }
 
 static void test_addresses(void **state)
@@ -531,6 +537,10 @@ static void test_no_access(void **state)
         {{"api_server=k:6443"}, -MU_EINVALID, "api_server: expected a url"},
         {{"api_server=http://k", "token=secret"}, -MU_EINVALID,
          "the token: expected a server with https for a token, got one with http"},
+        {{"api_server=http://127.example.org", "token=secret"}, -MU_EINVALID,
+         "expected a server with https for a token, got one with http"},
+        {{"api_server=http://localhost.example.org", "token=secret"}, -MU_EINVALID,
+         "expected a server with https for a token, got one with http"},
         {{"api_server=https://k", "token=a b"}, -MU_EINVALID,
          "the token: expected a token: one line of printable characters"},
         {{"api_server=https://k", "token_file=/gone"}, -MU_ENOTFOUND,

@@ -115,6 +115,27 @@ static void test_static(void **state)
     mu_resolver_free(resolver);
 }
 
+static void test_static_accelerators(void **state)
+{
+    mu_resolver *resolver = fixed(NULL, NULL, NULL, -1);
+
+    (void)state;
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "GPU", 4, &error), 0);
+    assert_int_equal(resolve(resolver, NULL), 0);
+    assert_string_equal(found.accelerator, "GPU");
+    assert_int_equal(found.accelerators, 4);
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "GPU", -1, &error),
+                     -MU_EINVALID);
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "", 1, &error), -MU_EINVALID);
+    expect_words("accelerators: expected a kind, and a number of 0 or more");
+    assert_int_equal(mu_resolver_set_accelerators(NULL, "GPU", 1, NULL), -MU_EINVALID);
+    assert_int_equal(mu_resolver_set_accelerators(resolver, NULL, 0, &error), 0);
+    assert_int_equal(resolve(resolver, NULL), 0);
+    assert_string_equal(found.accelerator, "");
+    assert_int_equal(found.accelerators, -1);
+    mu_resolver_free(resolver);
+}
+
 static void test_static_of_nothing(void **state)
 {
     mu_resolver *resolver = fixed(NULL, NULL, NULL, -1);
@@ -141,6 +162,15 @@ static void test_static_misuse(void **state)
     assert_int_equal(mu_resolver_new_static(NULL, master, NULL, -1, &error, &resolver),
                      -MU_EINVALID);
     expect_words("master: expected at most 300 bytes, got 399");
+    assert_int_equal(mu_resolver_new_static(NULL, "m\n:1", NULL, -1, &error, &resolver),
+                     -MU_EINVALID);
+    expect_words("master: expected no control characters");
+    assert_int_equal(mu_resolver_new_static(NULL, NULL, NULL, -2, &error, &resolver),
+                     -MU_EINVALID);
+    expect_words("task index: expected 0 to 999999, or -1 for none, got -2");
+    assert_int_equal(mu_resolver_new_static(NULL, NULL, NULL, -1, &error, NULL),
+                     -MU_EINVALID);
+    expect_words("expected room for the resolver, got NULL");
 }
 
 /* ---- What is set ---- */
@@ -194,8 +224,12 @@ static void test_setting_misuse(void **state)
     assert_int_equal(mu_resolver_set_task_index(one, -2, &error), -MU_EINVALID);
     assert_int_equal(mu_resolver_set_rpc_layer(one, "0123456789abcdef", &error),
                      -MU_EINVALID);
+    assert_int_equal(mu_resolver_set_environment(one, "a\nb", &error), -MU_EINVALID);
+    expect_words("no control characters, got \"a\\x0ab\"");
     assert_int_equal(mu_resolver_set(one, "varable", "X", &error), -MU_EINVALID);
     expect_words("did you mean \"variable\"?");
+    assert_int_equal(mu_resolver_set(one, "", "X", &error), -MU_EINVALID);
+    expect_words("resolver tf_config has no setting \"\"; expected variable");
     assert_int_equal(mu_resolver_set(one, "tf_config.variable", "X", &error), 0);
     assert_int_equal(mu_resolver_set(any, "variable", "X", &error), -MU_EINVALID);
     expect_words("expected NAME.SETTING");
@@ -355,6 +389,7 @@ static void test_union_misuse(void **state)
     members[1] = one;
     assert_int_equal(mu_resolver_new_union(members, 2, &error, &whole), -MU_EINVALID);
     expect_words("members 0 and 1 are the same");
+    assert_int_equal(mu_resolver_new_union(members, 1, &error, NULL), -MU_EINVALID);
     assert_int_equal(mu_resolver_new_union(members, 1, &error, &whole), 0);
     assert_int_equal(mu_resolver_set(whole, "a", "b", &error), -MU_EINVALID);
     expect_words("its members have");
@@ -695,6 +730,33 @@ static void test_own_returns_nonsense(void **state)
     mu_resolver_free(resolver);
 }
 
+/* Nor what would move the cursor of who reads it, wherever it is from. */
+static void test_control_characters(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *words;
+    } rows[] = {
+        {"{\"rpc_layer\": \"g\\u001b[2J\"}",
+         "resolver tf_config: rpc layer: expected no control characters, got "
+         "\"g\\x1b[2J\""},
+        {"{\"environment\": \"a\\nb\"}", "environment: expected no control"},
+        {"{\"session_master\": \"m\\u009b2J\"}",
+         "master: expected no control characters, got \"m\\xc2\\x9b2J\""},
+    };
+    mu_resolver *resolver = of_kind("tf_config");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {SCRIPT_VARIABLE("TF_CONFIG", rows[i].text),
+                                            SCRIPT_END};
+
+        assert_int_equal(resolve(resolver, script), -MU_EINVALID);
+        expect_words(rows[i].words);
+    }
+    mu_resolver_free(resolver);
+}
+
 static void test_own_come_first(void **state)
 {
     mu_resolver *resolver = first_that_fits();
@@ -736,6 +798,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_static),
+        cmocka_unit_test(test_static_accelerators),
         cmocka_unit_test(test_static_of_nothing),
         cmocka_unit_test(test_static_misuse),
         cmocka_unit_test(test_what_is_set_stands),
@@ -754,6 +817,7 @@ int main(void)
         cmocka_unit_test(test_explain_before_a_run),
         cmocka_unit_test(test_own_is_called_once),
         cmocka_unit_test(test_own_returns_nonsense),
+        cmocka_unit_test(test_control_characters),
         cmocka_unit_test(test_own_come_first),
     };
 

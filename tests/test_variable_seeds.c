@@ -4,6 +4,7 @@
  * nothing else is. The servers themselves do not crash: they have no backup.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
+#include "tests/seeds.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
@@ -19,7 +20,6 @@
 
 enum {
     SEEDS = 300,
-    REPEAT_EVERY = 50,
     ITEMS = 6,
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
@@ -27,9 +27,6 @@ enum {
     LIMIT_MS = 3000,
     PAUSE_MAX_MS = 150
 };
-
-static uint64_t seed_first = 1;
-static uint64_t seed_end = SEEDS + 1;
 
 struct run;
 
@@ -229,43 +226,49 @@ static struct verdict run_seed(uint64_t seed, bool show)
     return verdict;
 }
 
+struct sum {
+    uint64_t acknowledged;
+    uint64_t unknown;
+};
+
+static void run_one(uint64_t seed, bool show, void *sum,
+                    struct seeds_verdict *ret_verdict)
+{
+    struct verdict verdict = run_seed(seed, show);
+    struct sum *all = sum;
+
+    ret_verdict->digest = verdict.digest;
+    (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s", verdict.broken);
+    if (all == NULL)
+        return;
+    all->acknowledged += verdict.acknowledged;
+    all->unknown += verdict.unknown;
+}
+
+static const struct seeds seeds = {
+    .replay = "scripts/soak --variables --seed",
+    .count = SEEDS,
+    .repeat_every = 50,
+    .seconds_max = 60,
+    .run = run_one,
+};
+
 static void test_sums(void **state)
 {
-    bool one = seed_end - seed_first == 1;
-    uint64_t acknowledged = 0;
-    uint64_t unknown = 0;
-    uint64_t before = 0;
+    struct sum sum = {0};
 
     (void)state;
-    for (uint64_t seed = seed_first; seed < seed_end; seed++) {
-        struct verdict verdict = run_seed(seed, one);
-
-        if (verdict.broken[0] != '\0')
-            fail_msg("seed %" PRIu64 ": %s\nreplay: scripts/soak --variables --seed %"
-                     PRIu64, seed, verdict.broken, seed);
-        if (seed % REPEAT_EVERY == 0 && run_seed(seed, false).digest != verdict.digest)
-            fail_msg("seed %" PRIu64 " does not repeat", seed);
-        assert_true(verdict.digest != before);
-        before = verdict.digest;
-        acknowledged += verdict.acknowledged;
-        unknown += verdict.unknown;
-    }
-    print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown\n", acknowledged,
-                  unknown);
-    assert_true(acknowledged > 0);
+    seeds_run(&seeds, &sum);
+    print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown\n",
+                  sum.acknowledged, sum.unknown);
+    assert_true(sum.acknowledged > 0);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums)};
 
-    sim_seeds(SEEDS, &seed_first, &seed_end);
-    if (argc == 3) {
-        seed_first = strtoull(argv[1], NULL, 10);
-        seed_end = seed_first + strtoull(argv[2], NULL, 10);
-    } else if (argc != 1) {
-        fprintf(stderr, "usage: %s [FIRST COUNT]\n", argv[0]);
+    if (!seeds_arguments(&seeds, argc, argv))
         return 2;
-    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

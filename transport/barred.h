@@ -3,17 +3,19 @@
 #ifndef MU_TRANSPORT_BARRED_H
 #define MU_TRANSPORT_BARRED_H
 
-#include "runtime/message.h"
+#include "transport/chains.h"
 
 /* Bound: one more, and the one that is barred longest is not any more. It may then come
  * back as a worker may that nobody has listed. */
-enum { MU__BARRED_MAX = 4096 };
+enum { MU__BARRED_MAX = 16384 };
 
 struct mu__barred_one;
 
 struct mu__barred {
-    struct mu__barred_one *first;   /* the last one that was barred */
+    struct mu__barred_one *first;   /* barred longest */
+    struct mu__barred_one *last;
     uint32_t count;
+    struct mu__chains chains;       /* the same by task */
 };
 
 /* Zeroed memory is the empty list. */

@@ -18,6 +18,7 @@
 #include "runtime/codec.h"
 #include "runtime/map.h"
 #include "transport/barred.h"
+#include "transport/chains.h"
 #include "transport/outbox.h"
 
 #include <assert.h>
@@ -50,20 +51,22 @@ static const char *const state_names[STATES_COUNT] = {
     "resting", "dialling", "greeting", "up", "refusing"};
 
 struct link {
+    struct mu__chained chained; /* by task, or by url: see key_of; first, so that it is
+                                   the link */
     struct link *next;          /* of all links */
+    struct link *prev;
     struct link *dirty_next;    /* of links with something to send */
     bool dirty;
     bool keep;                  /* asked for with mu__links_dial */
     bool any;                   /* with mu__links_dial_any: whoever answers */
     bool heard;                 /* their HELLO has come, on `in` */
-    bool parting;               /* REFUSING, and has been up: says BYE */
     enum state state;
     char type[16];
     uint32_t index;
     char url[URL_BYTES_MAX];
     char says[URL_BYTES_MAX];   /* its address as of its HELLO; may differ from `url` */
     char why[REASON_BYTES_MAX]; /* the last reason for not being up */
-    const char *told;           /* the wire's reason that the owner knows already */
+    char told[REASON_BYTES_MAX];    /* the wire's reason that the owner knows already */
     uint32_t out;               /* 0: none */
     uint32_t in;                /* 0: none */
     uint32_t node;              /* while up */
@@ -95,8 +98,11 @@ struct mu__links {
     struct mu__map by_out;
     struct mu__map by_in;
     struct mu__map by_node;
+    struct mu__map by_life;
+    struct mu__chains chains;
     struct mu__barred barred;
-    uint32_t links_count;
+    uint32_t links_count;       /* without those that are REFUSING */
+    uint32_t refusing_count;
     uint32_t out_next;
     uint32_t node_next;
     uint32_t life_next;
@@ -163,12 +169,55 @@ static void undirty(struct mu__links *links, struct link *link)
 
 /* ---- life of a link ---- */
 
+/* What a link is found by: its task; one that refuses a peer, by where that peer is, so
+ * that it is not refused twice at a time. Nobody searches one that is parting. */
+static uint64_t key_of(const struct link *link)
+{
+    if (link->state != REFUSING)
+        return mu__task_key(mu__view_str(link->type), link->index);
+    return UINT64_C(1) << 63 | mu__view_hash(mu__view_str(link->url));
+}
+
+/* The same, behind `link` in its chain. The caller compares. */
+static struct link *next_in_chain(const struct link *link)
+{
+    return (struct link *)link->chained.next;
+}
+
+static struct link *first_of_task(const struct mu__links *links, struct mu__view type,
+                                  uint32_t index)
+{
+    return (struct link *)mu__chains_first(&links->chains, mu__task_key(type, index));
+}
+
+static uint32_t *counter_of(struct mu__links *links, enum state state)
+{
+    return state == REFUSING ? &links->refusing_count : &links->links_count;
+}
+
+static void enlist(struct mu__links *links, struct link *link)
+{
+    link->next = links->first;
+    if (links->first != NULL)
+        links->first->prev = link;
+    links->first = link;
+    ++*counter_of(links, link->state);
+}
+
+static void unlist(struct mu__links *links, struct link *link)
+{
+    *(link->prev == NULL ? &links->first : &link->prev->next) = link->next;
+    if (link->next != NULL)
+        link->next->prev = link->prev;
+    --*counter_of(links, link->state);
+}
+
 static struct link *link_new(struct mu__links *links, const char *type, uint32_t index,
-                             const char *url)
+                             const char *url, enum state state)
 {
     struct link *link;
 
-    if (links->links_count >= MU__LINKS_MAX || strlen(url) >= URL_BYTES_MAX ||
+    if (*counter_of(links, state) >= MU__LINKS_MAX || strlen(url) >= URL_BYTES_MAX ||
         strlen(type) >= sizeof link->type)
         return NULL;
     link = calloc(1, sizeof *link);
@@ -177,12 +226,15 @@ static struct link *link_new(struct mu__links *links, const char *type, uint32_t
     (void)snprintf(link->type, sizeof link->type, "%s", type);
     (void)snprintf(link->url, sizeof link->url, "%s", url);
     link->index = index;
+    link->state = state;
     link->missing_since_ms = now(links);
     link->waiting_step_ms = WAITING_FIRST_MS;
     link->waiting_note_ms = link->missing_since_ms + WAITING_FIRST_MS;
-    link->next = links->first;
-    links->first = link;
-    links->links_count++;
+    if (mu__chains_add(&links->chains, key_of(link), &link->chained) != 0) {
+        free(link);
+        return NULL;
+    }
+    enlist(links, link);
     return link;
 }
 
@@ -207,28 +259,45 @@ static void hang_up(struct mu__links *links, struct link *link)
     link->peer_life = 0;
 }
 
+static void end_life(struct mu__links *links, struct link *link)
+{
+    if (link->life != 0)
+        (void)mu__map_remove(&links->by_life, link->life);
+    link->life = 0;
+}
+
 static void link_free(struct mu__links *links, struct link *link)
 {
-    struct link **at = &links->first;
-
-    while (*at != link)
-        at = &(*at)->next;
-    *at = link->next;
-    links->links_count--;
+    unlist(links, link);
+    mu__chains_remove(&links->chains, &link->chained);
     hang_up(links, link);
+    end_life(links, link);
     mu__outbox_done(&link->outbox);
     free(link);
+}
+
+static int begin_life(struct mu__links *links, struct link *link)
+{
+    uint32_t life = ++links->life_next;
+    int rv = mu__map_set(&links->by_life, life, link);
+
+    if (rv != 0)
+        return rv;
+    end_life(links, link);
+    link->life = life;
+    return 0;
 }
 
 static int dial(struct mu__links *links, struct link *link)
 {
     uint32_t out = ++links->out_next;
-    int rv = mu__map_set(&links->by_out, out, link);
+    int rv = begin_life(links, link);
 
+    if (rv == 0)
+        rv = mu__map_set(&links->by_out, out, link);
     if (rv != 0)
         return rv;
     link->out = out;
-    link->life = ++links->life_next;
     set_state(links, link, link->state == REFUSING ? REFUSING : DIALLING);
     rv = links->wire->ops->dial(links->wire, out, link->url);
     if (rv != 0) {
@@ -348,7 +417,7 @@ static void come_up(struct mu__links *links, struct link *link)
     link->node = node;
     link->backoff_ms = 0;
     link->why[0] = '\0';
-    link->told = NULL;
+    link->told[0] = '\0';
     links->counters.links_up++;
     set_state(links, link, UP);
     say(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
@@ -408,10 +477,11 @@ static bool is_client(struct mu__view type)
     return mu__view_is(type, "client");
 }
 
-/* What dialled us back answers this very dial. */
-static bool is_answer(const struct link *link, const struct mu__frame_header *header)
+/* The link whose very dial a frame answers; NULL: there is none. */
+static struct link *answered(const struct mu__links *links,
+                             const struct mu__frame_header *header)
 {
-    return header->life != 0 && header->life == link->life;
+    return header->life == 0 ? NULL : mu__map_get(&links->by_life, header->life);
 }
 
 /* The link that a HELLO is of. Clients have no place in the cluster spec, so several may
@@ -419,18 +489,29 @@ static bool is_answer(const struct link *link, const struct mu__frame_header *he
 static struct link *link_of(struct mu__links *links, const struct mu__hello *hello,
                             const struct mu__frame_header *header)
 {
-    uint64_t incarnation = header->from;
+    struct link *link = answered(links, header);
 
-    for (struct link *link = links->first; link != NULL; link = link->next) {
-        if (link->any && is_answer(link, header))
-            return link;
-        if (link->state == REFUSING || !mu__view_is(hello->type, link->type) ||
-            link->index != hello->index)
+    if (link != NULL && link->any)
+        return link;
+    link = first_of_task(links, hello->type, hello->index);
+    for (; link != NULL; link = next_in_chain(link)) {
+        if (!mu__view_is(hello->type, link->type) || link->index != hello->index)
             continue;
-        if (!is_client(hello->type) || link->keep || link->peer == incarnation)
+        if (!is_client(hello->type) || link->keep || link->peer == header->from)
             return link;
     }
     return NULL;
+}
+
+/* Whether somebody is told already why he is refused. */
+static bool is_refusing(const struct mu__links *links, const char *url)
+{
+    uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
+    const struct link *link = (struct link *)mu__chains_first(&links->chains, key);
+
+    while (link != NULL && strcmp(link->url, url) != 0)
+        link = next_in_chain(link);
+    return link != NULL;
 }
 
 /* Dial back once, to say why. Bounded by the number of links. */
@@ -448,15 +529,13 @@ static void refuse(struct mu__links *links, const struct mu__hello *hello, uint3
         is_client(hello->type) ? " (`muster check` or another client, no task)" : "", url,
         reason);
     links->wire->ops->drop(links->wire, in);
-    for (link = links->first; link != NULL; link = link->next)
-        if (link->state == REFUSING && !link->parting && strcmp(link->url, url) == 0)
-            return;
-    link = link_new(links, type, hello->index, url);
+    if (is_refusing(links, url))
+        return;
+    link = link_new(links, type, hello->index, url, REFUSING);
     if (link == NULL)
         return;
     (void)snprintf(link->why, sizeof link->why, "%s", reason);
     link->peer_life = hello->life;
-    link->state = REFUSING;
     if (dial(links, link) != 0)
         link_free(links, link);
 }
@@ -571,7 +650,7 @@ static struct link *link_for_hello(struct mu__links *links, const struct mu__hel
         return link;
     mu__view_copy(hello->type, type, sizeof type);
     mu__view_copy(hello->address, url, sizeof url);
-    link = link_new(links, type, hello->index, url);
+    link = link_new(links, type, hello->index, url, RESTING);
     if (link != NULL && dial(links, link) != 0) {
         say(links, MU__LOG_WARN,
             "/job:%s/task:%" PRIu32 " says its address is \"%s\", which cannot be "
@@ -580,6 +659,19 @@ static struct link *link_for_hello(struct mu__links *links, const struct mu__hel
         link = NULL;
     }
     return link;
+}
+
+/* Whoever answers is that task from now on. */
+static bool call(struct mu__links *links, struct link *link,
+                 const struct mu__hello *hello)
+{
+    mu__chains_remove(&links->chains, &link->chained);
+    mu__view_copy(hello->type, link->type, sizeof link->type);
+    link->index = hello->index;
+    if (mu__chains_add(&links->chains, key_of(link), &link->chained) == 0)
+        return true;
+    go_down(links, link, "out of memory");
+    return false;
 }
 
 static void on_hello(struct mu__links *links, uint32_t in,
@@ -606,9 +698,9 @@ static void on_hello(struct mu__links *links, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    if (link->any) {
-        mu__view_copy(hello->type, link->type, sizeof link->type);
-        link->index = hello->index;
+    if (link->any && !call(links, link, hello)) {
+        links->wire->ops->drop(links->wire, in);
+        return;
     }
     mu__view_copy(hello->address, link->says, sizeof link->says);
     link->peer_life = hello->life;
@@ -620,12 +712,15 @@ static struct link *refused_link(struct mu__links *links,
                                  const struct mu__frame_header *header,
                                  const struct mu__refuse *refusal)
 {
-    for (struct link *link = links->first; link != NULL; link = link->next)
-        if (link->state != UP && link->state != REFUSING &&
-            (is_answer(link, header) || (mu__view_is(refusal->type, link->type) &&
-                                         link->index == refusal->index)))
-            return link;
-    return NULL;
+    struct link *link = answered(links, header);
+
+    if (link != NULL && link->state != UP && link->state != REFUSING)
+        return link;
+    link = first_of_task(links, refusal->type, refusal->index);
+    while (link != NULL && (link->state == UP || link->index != refusal->index ||
+                            !mu__view_is(refusal->type, link->type)))
+        link = next_in_chain(link);
+    return link;
 }
 
 static void on_refuse(struct mu__links *links, const struct mu__frame_header *header,
@@ -913,9 +1008,10 @@ static void tell_failing(struct mu__links *links, struct link *link)
                             ? NULL
                             : links->wire->ops->last_error(links->wire, link->out);
 
-    if (!link->keep || words == NULL || words == link->told)
+    if (!link->keep || words == NULL ||
+        strncmp(words, link->told, sizeof link->told - 1) == 0)
         return;
-    link->told = words;
+    (void)snprintf(link->told, sizeof link->told, "%s", words);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, words);
 }
 
@@ -1015,7 +1111,7 @@ uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms)
 static int keep_link(struct mu__links *links, const char *type, uint32_t index,
                      const char *url, bool any)
 {
-    struct link *link = link_new(links, type, index, url);
+    struct link *link = link_new(links, type, index, url, RESTING);
     int rv;
 
     if (link == NULL)
@@ -1032,11 +1128,12 @@ static int keep_link(struct mu__links *links, const char *type, uint32_t index,
 static struct link *next_of(const struct mu__links *links, const struct link *link,
                             const char *type, uint32_t index)
 {
-    struct link *at = link == NULL ? links->first : link->next;
+    struct link *at = link == NULL ? first_of_task(links, mu__view_str(type), index)
+                                   : next_in_chain(link);
 
-    while (at != NULL && (at->state == REFUSING || at->any || at->index != index ||
-                          strcmp(at->type, type) != 0))
-        at = at->next;
+    while (at != NULL &&
+           (at->any || at->index != index || strcmp(at->type, type) != 0))
+        at = next_in_chain(at);
     return at;
 }
 
@@ -1058,6 +1155,16 @@ int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
     return mu__links_move(links, type, index, url);
 }
 
+static void begin_parting(struct mu__links *links, struct link *link, const char *reason)
+{
+    mu__chains_remove(&links->chains, &link->chained);
+    link->keep = false;
+    links->links_count--;
+    links->refusing_count++;
+    set_state(links, link, REFUSING);
+    say_bye(links, link, reason);
+}
+
 /* The owner hears at once that it is gone. What is left of the link says goodbye, and
  * does not hang up before the peer does: else its connections' end could come first, and
  * say nothing. */
@@ -1074,10 +1181,10 @@ static void part(struct mu__links *links, struct link *link, const char *reason)
     (void)mu__map_remove(&links->by_node, node);
     links->counters.links_up--;
     link->node = 0;
-    link->keep = false;
-    link->parting = true;
-    set_state(links, link, REFUSING);
-    say_bye(links, link, reason);
+    if (links->refusing_count < MU__LINKS_MAX)
+        begin_parting(links, link, reason);
+    else
+        link_free(links, link);
     links->upcalls.down(links->upcalls.owner, node, reason);
 }
 
@@ -1228,6 +1335,8 @@ void mu__links_free(struct mu__links *links)
     mu__map_done(&links->by_out);
     mu__map_done(&links->by_in);
     mu__map_done(&links->by_node);
+    mu__map_done(&links->by_life);
+    mu__chains_done(&links->chains);
     mu__barred_done(&links->barred);
     free(links);
 }

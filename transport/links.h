@@ -60,7 +60,9 @@ struct mu__links_counters {
 
 /* Bounds. */
 enum {
-    MU__LINKS_MAX = 16384,              /* one more peer is refused */
+    MU__LINKS_MAX = 16384,              /* one more peer is refused; as many again may be
+                                           there to be told why, or goodbye, and one more
+                                           of these is told nothing */
     MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* unsent: the peer does not read, link down;
                                             one larger message is let through alone */
     MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20)
@@ -86,8 +88,8 @@ int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url);
 
 /* The same of a task that may have a link: one that the peer began, a worker that nobody
- * had listed, say, is kept then, and moved if need be. The task is not barred any more.
- * Looks at all links, as do hangup and move. */
+ * had listed, say, is kept then, and moved if need be. The task is not barred any
+ * more. */
 int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
                     const char *url);
 

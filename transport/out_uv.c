@@ -1,13 +1,16 @@
 /* One outgoing connection, made again and again until hangup.
  *
- * Each attempt has a channel of its own: a stream that lives for one connection. An out
- * whose channel has gone waits, with a back-off, and looks the name up anew.
+ * Each attempt has a channel of its own: a stream that lives for one connection. Where a
+ * name has several addresses, they are tried one after the other. An out whose channel
+ * has gone, and which has no address left, waits, with a back-off, and looks the name up
+ * anew.
  *
  * Memory. A channel outlives its out until its handle is closed; requests under way (a
  * look-up, writes) hold what they need. After an event neither is touched. */
 #include "transport/inner_uv.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +19,8 @@ enum {
     BACKOFF_MAX_MS = 2000,
     STABLE_MS = 1000,           /* what was up for so long is dialled again at once */
     CONNECT_MS = 10000,         /* for a connection and the greeting */
+    ADDRESSES_MAX = 16,         /* of one look-up that are tried; the rest is not */
+    ERROR_BYTES = 256,
     WAITING_BYTES_MAX = 4 << 20, /* written and not taken by the system: EAGAIN */
     WAITING_BYTES_LOW = 1 << 20 /* then `writable` comes */
 };
@@ -42,7 +47,11 @@ struct mu__out {
     uv_timer_t timer;           /* until the next attempt, or of the present one */
     unsigned backoff_ms;
     uint64_t up_since_ms;
-    const char *last_error;     /* static */
+    struct addrinfo *found;     /* owned, until up or the next look-up; NULL: none */
+    const struct addrinfo *at;  /* of these: the last that was tried; NULL: none */
+    unsigned tried;
+    char failing[ERROR_BYTES];  /* what came of those that were tried */
+    char last_error[ERROR_BYTES];   /* the same of all; "": nothing is known */
 };
 
 struct look_up {
@@ -75,6 +84,41 @@ static void channel_close(struct channel *channel)
     uv_close(&channel->stream.handle, on_channel_closed);
 }
 
+/* ---- the addresses of a name ---- */
+
+static void forget_addresses(struct mu__out *out)
+{
+    uv_freeaddrinfo(out->found);
+    out->found = NULL;
+    out->at = NULL;
+    out->tried = 0;
+}
+
+/* The one to try now; NULL: a new look-up is due. */
+static const struct addrinfo *next_address(const struct mu__out *out)
+{
+    if (out->tried >= ADDRESSES_MAX)
+        return NULL;
+    return out->at == NULL ? out->found : out->at->ai_next;
+}
+
+/* Told when all addresses have failed: of several each with its name. */
+static void note_failure(struct mu__out *out, const char *reason)
+{
+    char name[INET6_ADDRSTRLEN] = "";
+    size_t used = out->tried <= 1 ? 0 : strlen(out->failing);
+    bool is_only = out->at == NULL || (out->tried == 1 && out->at->ai_next == NULL);
+
+    if (!is_only)
+        (void)uv_ip_name(out->at->ai_addr, name, sizeof name);
+    (void)snprintf(out->failing + used, sizeof out->failing - used, "%s%s%s%s",
+                   used == 0 ? "" : "; ", name, is_only ? "" : ": ", reason);
+    if (next_address(out) == NULL)
+        (void)snprintf(out->last_error, sizeof out->last_error, "%s", out->failing);
+}
+
+/* ---- failing ---- */
+
 static void attempt(struct mu__out *out);
 
 static void on_retry(uv_timer_t *timer)
@@ -82,12 +126,16 @@ static void on_retry(uv_timer_t *timer)
     attempt(timer->data);
 }
 
-/* What held is dialled again at once; what did not, later and later, so that a peer that
- * refuses us is not stormed. */
+/* What held is dialled again at once, and so is the next address of a name; what did not,
+ * later and later, so that a peer that refuses us is not stormed. */
 static void retry_later(struct mu__out *out, bool was_stable)
 {
     unsigned delay_ms = was_stable ? 0 : out->backoff_ms;
 
+    if (next_address(out) != NULL) {
+        (void)uv_timer_start(&out->timer, on_retry, 0, 0);
+        return;
+    }
     out->backoff_ms = delay_ms == 0 ? BACKOFF_MIN_MS : delay_ms * 2;
     if (out->backoff_ms > BACKOFF_MAX_MS)
         out->backoff_ms = BACKOFF_MAX_MS;
@@ -106,7 +154,7 @@ static void fail(struct mu__out *out, const char *reason)
     out->channel = NULL;
     out->up = false;
     out->blocked = false;
-    out->last_error = reason;
+    note_failure(out, reason);
     retry_later(out, was_stable);
     if (!was_up)
         return;
@@ -139,7 +187,8 @@ static void come_up(struct mu__out *out)
     (void)uv_timer_stop(&out->timer);
     out->up = true;
     out->up_since_ms = uv_now(wire->loop);
-    out->last_error = NULL;
+    out->last_error[0] = '\0';
+    forget_addresses(out);
     wire->news = true;
     wire->events.out_up(wire->owner, out->number);
 }
@@ -248,6 +297,13 @@ static void connect_to(struct mu__out *out, const struct sockaddr *address)
         fail(out, words_of(rv));
 }
 
+static void try_next_address(struct mu__out *out)
+{
+    out->at = next_address(out);
+    out->tried++;
+    connect_to(out, out->at->ai_addr);
+}
+
 static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
     struct look_up *look_up = (struct look_up *)request;
@@ -256,8 +312,10 @@ static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo 
 
     if (out != NULL) {
         out->look_up = NULL;
+        out->found = found;
+        found = NULL;
         if (status == 0)
-            connect_to(out, found->ai_addr);
+            try_next_address(out);
         else
             fail(out, "no such host");
     }
@@ -289,12 +347,18 @@ static int start_look_up(struct mu__out *out)
     return 0;
 }
 
-/* Numbers need no look-up, which would start libuv's threads. */
+/* The addresses of the last look-up first. Numbers need none, which would start libuv's
+ * threads. */
 static void attempt(struct mu__out *out)
 {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
 
+    if (next_address(out) != NULL) {
+        try_next_address(out);
+        return;
+    }
+    forget_addresses(out);
     if (out->url.ipc)
         connect_to(out, NULL);
     else if (uv_ip4_addr(out->url.host, out->url.port, &v4) == 0)
@@ -336,6 +400,7 @@ static void on_out_closed(uv_handle_t *handle)
     struct mu__out *out = handle->data;
     struct mu__wire_uv *wire = out->wire;
 
+    forget_addresses(out);
     free(out);
     mu__wire_uv_drop_hold(wire);
 }
@@ -367,7 +432,7 @@ const char *mu__out_last_error(struct mu__wire *door, uint32_t number)
 {
     const struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
 
-    return out == NULL ? NULL : out->last_error;
+    return out == NULL || out->last_error[0] == '\0' ? NULL : out->last_error;
 }
 
 /* ---- sending ---- */

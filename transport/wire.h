@@ -28,6 +28,7 @@ struct mu__wire_ops {
 
     /* Connect `out` to `url` ("tcp://host:port", "ipc:///path") and keep it connected:
      * tries again, with back-off, at each loss, resolving the name anew, until hangup.
+     * The addresses of a name are tried in turn, without a back-off between them.
      * Each success is told as out_up, each loss as out_down. An `out` in use, or a url
      * that cannot be understood, is refused with an error. */
     int (*dial)(struct mu__wire *wire, uint32_t out, const char *url);
@@ -42,8 +43,9 @@ struct mu__wire_ops {
     /* Break an incoming connection. No event of it follows. */
     void (*drop)(struct mu__wire *wire, uint32_t in);
 
-    /* Why `out` is not connected, for messages: a static string. NULL when it is, or when
-     * nothing is known. */
+    /* Why `out` is not connected, for messages: of a name with several addresses, why
+     * each of them failed. Valid until the loop's next turn. NULL when it is connected,
+     * or when nothing is known. */
     const char *(*last_error)(struct mu__wire *wire, uint32_t out);
 };
 

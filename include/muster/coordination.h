@@ -97,8 +97,10 @@ MU_EXPORT int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version,
                              int64_t limit_ms, mu_error *ret_error,
                              uint64_t *ret_version, mu_value **ret_tasks);
 
-/* What the machines have: a list of maps: task, host, cores, memory_bytes, gpus (a list
- * of maps: name, memory_bytes), of the tasks that are connected. */
+/* What the machines have: a list of maps: task, host, cores, memory_bytes, gpus and tpus
+ * (lists of maps: name, memory_bytes; 0: not known), of the tasks that are connected. A
+ * TPU's chip stands there once for each device that a program sees: twice for v2, v3
+ * and 7x. */
 MU_EXPORT int mu_tasks_devices(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                                mu_value **ret_devices);
 

@@ -97,6 +97,10 @@ MU_EXPORT int mu_resolver_set_rpc_layer(mu_resolver *resolver, const char *rpc_l
 MU_EXPORT int mu_resolver_set_environment(mu_resolver *resolver, const char *environment,
                                           mu_error *ret_error);
 
+/* `count` of `kind` ("GPU") for each task; kind NULL takes it back. */
+MU_EXPORT int mu_resolver_set_accelerators(mu_resolver *resolver, const char *kind,
+                                           int count, mu_error *ret_error);
+
 /* Called with a line for people when something is tried again: what, and why the last try
  * failed. On the thread of the call. NULL: nothing is said, the default. */
 typedef void (*mu_resolver_progress_fn)(void *user, const char *line);

@@ -19,6 +19,9 @@ struct etcd {
     int port;
     int peer_port;
     pid_t pid;
+    const char *certificate;    /* "DIR/NAME" of NAME.pem and NAME.key: it takes https */
+    const char *client_ca;      /* a file: only of clients with a certificate of these */
+    const char *token_ttl_s;    /* of its users' tokens; NULL: as it comes */
 };
 
 /* Whether the server is installed. */
@@ -38,8 +41,36 @@ static inline bool etcd_is_here(void)
     return false;
 }
 
+/* The arguments that say how it is reached and by whom. */
+static inline void etcd_secure(const struct etcd *etcd, char *files, size_t size,
+                               const char **arguments)
+{
+    char *key = files + size / 2;
+
+    if (etcd->certificate != NULL) {
+        (void)snprintf(files, size / 2, "%s.pem", etcd->certificate);
+        (void)snprintf(key, size / 2, "%s.key", etcd->certificate);
+        *arguments++ = "--cert-file";
+        *arguments++ = files;
+        *arguments++ = "--key-file";
+        *arguments++ = key;
+    }
+    if (etcd->client_ca != NULL) {
+        *arguments++ = "--client-cert-auth";
+        *arguments++ = "--trusted-ca-file";
+        *arguments++ = etcd->client_ca;
+    }
+    if (etcd->token_ttl_s != NULL) {
+        *arguments++ = "--auth-token-ttl";
+        *arguments++ = etcd->token_ttl_s;
+    }
+}
+
 static inline void etcd_exec(const struct etcd *etcd)
 {
+    const char *arguments[32] = {"etcd", "--data-dir", "data", "--log-level", "error"};
+    size_t count = 5;
+    char files[512];
     char client[64];
     char peer[64];
     char cluster[80];
@@ -49,17 +80,26 @@ static inline void etcd_exec(const struct etcd *etcd)
 #ifdef __linux__
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
-    (void)snprintf(client, sizeof client, "http://127.0.0.1:%d", etcd->port);
+    (void)snprintf(client, sizeof client, "%s://127.0.0.1:%d",
+                   etcd->certificate == NULL ? "http" : "https", etcd->port);
     (void)snprintf(peer, sizeof peer, "http://127.0.0.1:%d", etcd->peer_port);
     (void)snprintf(cluster, sizeof cluster, "default=%s", peer);
     (void)snprintf(log, sizeof log, "%s/log", etcd->folder);
     file = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (file < 0 || chdir(etcd->folder) != 0 || dup2(file, 1) < 0 || dup2(file, 2) < 0)
         _exit(126);
-    (void)execlp("etcd", "etcd", "--data-dir", "data", "--listen-client-urls", client,
-                 "--advertise-client-urls", client, "--listen-peer-urls", peer,
-                 "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
-                 "--log-level", "error", (char *)NULL);
+    arguments[count++] = "--listen-client-urls";
+    arguments[count++] = client;
+    arguments[count++] = "--advertise-client-urls";
+    arguments[count++] = client;
+    arguments[count++] = "--listen-peer-urls";
+    arguments[count++] = peer;
+    arguments[count++] = "--initial-advertise-peer-urls";
+    arguments[count++] = peer;
+    arguments[count++] = "--initial-cluster";
+    arguments[count++] = cluster;
+    etcd_secure(etcd, files, sizeof files, arguments + count);
+    (void)execvp("etcd", (char *const *)(uintptr_t)arguments);
     _exit(127);
 }
 

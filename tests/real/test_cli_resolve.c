@@ -384,6 +384,28 @@ static void test_signal_while_looking(void **state)
     cli_expect_code(&node, 128 + SIGTERM);
 }
 
+/* So does one that asks: with a word, and once is enough. */
+static void test_signal_while_asking(void **state)
+{
+    static const char *const verbs[] = {"resolve", "check", "status"};
+    static const int signals[] = {SIGINT, SIGTERM, SIGINT};
+    char setting[128];
+    char words[64];
+
+    (void)state;
+    (void)snprintf(setting, sizeof setting, "path=%s", path);
+    (void)unlink(path);
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        cli_start(&cli, NULL, verbs[i], "--resolver", "file", "--resolver-set", setting,
+                  NULL);
+        (void)cli_expect(&cli, NULL, "again in");
+        cli_kill(&cli, signals[i]);
+        cli_expect_code(&cli, 128 + signals[i]);
+        (void)snprintf(words, sizeof words, "muster %s: ended by a signal\n", verbs[i]);
+        expect_words(words);
+    }
+}
+
 /* What a source says about devices is in the environment before the plugin is loaded. */
 static void test_visible_devices(void **state)
 {
@@ -449,6 +471,15 @@ static const struct refusal {
      "auto_set_gpu"},
     {{"resolve", "--resolver", "file", "--resolver", "slurm", "--resolver-set",
       "path=x"}, NULL, 2, "there are several resolvers: expected NAME.SETTING=VALUE"},
+    {{"resolve", "--resolver", "file", "--resolver", "gce", "--resolver-set",
+      "token=secret"}, NULL, 2, "expected NAME.SETTING=VALUE, got \"token=...\""},
+    {{"resolve", "--resolver", ""}, NULL, 2, "there is no resolver \"\"\n"},
+    {{"resolve", "--resolver", "file", "--resolver-set", "port=1"}, NULL, 2,
+     "has no setting \"port\"; expected path, task_type, task_index"},
+    {{"resolve", "--resolver", "file", "--resolver-set", "path=\x1b[2J",
+      "--resolve-ms", "0"}, NULL, 1, "?[2J: No such file"},
+    {{"resolve"}, "TF_CONFIG={\"rpc_layer\": \"\\u001b[2J\"}", 1,
+     "rpc layer: expected no control characters, got \"\\x1b[2J\""},
     {{"resolve", "--resolver", "slurm"}, NULL, 1, "SLURM_"},
     {{"resolve", "--resolver", "file", "--resolver-set", "path=/nowhere/x",
       "--resolve-ms", "0"}, NULL, 1, "/nowhere/x"},
@@ -488,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_node_and_status),
         cmocka_unit_test(test_node_is_told_its_task),
         cmocka_unit_test(test_signal_while_looking),
+        cmocka_unit_test(test_signal_while_asking),
         cmocka_unit_test(test_visible_devices),
         cmocka_unit_test(test_refusals),
     };

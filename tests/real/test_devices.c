@@ -49,27 +49,33 @@ static int remove_root(void **state)
     return system(command);
 }
 
-static void expect_gpus(const mu_value *devices, const char *const *names,
-                        const int64_t *bytes)
+static void expect_list(const mu_value *devices, const char *key,
+                        const char *const *names, const int64_t *bytes)
 {
-    const mu_value *gpus = mu_value_find(devices, "gpus");
+    const mu_value *list = mu_value_find(devices, key);
     size_t count = 0;
 
     while (names[count] != NULL)
         count++;
-    assert_non_null(gpus);
-    assert_int_equal(mu_value_count(gpus), count);
+    assert_non_null(list);
+    assert_int_equal(mu_value_count(list), count);
     for (size_t i = 0; i < count; i++) {
-        const mu_value *gpu = mu_value_at(gpus, i);
+        const mu_value *device = mu_value_at(list, i);
         const char *name = NULL;
         int64_t number = -1;
         size_t size;
 
-        (void)mu_value_get_string(mu_value_find(gpu, "name"), &name, &size);
-        (void)mu_value_get_int(mu_value_find(gpu, "memory_bytes"), &number);
+        (void)mu_value_get_string(mu_value_find(device, "name"), &name, &size);
+        (void)mu_value_get_int(mu_value_find(device, "memory_bytes"), &number);
         assert_string_equal(name, names[i]);
         assert_int_equal(number, bytes[i]);
     }
+}
+
+static void expect_gpus(const mu_value *devices, const char *const *names,
+                        const int64_t *bytes)
+{
+    expect_list(devices, "gpus", names, bytes);
 }
 
 static void put_card(const char *name, const char *vendor, const char *device,
@@ -95,6 +101,7 @@ static void test_no_gpus(void **state)
     devices = mu__devices_read(root);
     assert_non_null(devices);
     expect_gpus(devices, (const char *const[]){NULL}, NULL);
+    expect_list(devices, "tpus", (const char *const[]){NULL}, NULL);
     (void)mu_value_get_int(mu_value_find(devices, "memory_bytes"), &number);
     assert_int_equal(number, INT64_C(16303428) * 1024);
     (void)mu_value_get_int(mu_value_find(devices, "cores"), &number);
@@ -144,6 +151,98 @@ static void test_nvidia(void **state)
     mu_value_free(devices);
 }
 
+/* ---- TPUs ---- */
+
+#define GIB(count) (INT64_C(count) << 30)
+
+static void put_chip(const char *slot, const char *vendor, const char *device,
+                     const char *subsystem)
+{
+    char path[160];
+
+    (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/vendor", slot);
+    put(path, vendor);
+    (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/device", slot);
+    put(path, device);
+    (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/subsystem_device", slot);
+    put(path, subsystem);
+}
+
+/* The network card of such a machine is Google's, too. */
+static void test_chips(void **state)
+{
+    mu_value *devices;
+
+    (void)state;
+    put_chip("0000:00:04.0", "0x1ae0\n", "0x0042\n", "0x0058\n");
+    put_chip("0000:00:05.0", "0x1ae0\n", "0x005e\n", "0x0050\n");
+    put_chip("0000:00:06.0", "0x1ae0\n", "0x0063\n", "0x0063\n");
+    put_chip("0000:00:07.0", "0x8086\n", "0x005e\n", "0x0000\n");
+    put_chip("0000:00:08.0", "0x1ae0\n", "0x0027\n", "0x004e\n");
+    put_chip("0000:00:09.0", "0x1ae0\n", "0x0027\n", "0x004f\n");
+    put_chip("0000:00:0a.0", "0x1ae0\n", "0x0062\n", "0x0000\n");
+    put_chip("0000:00:0b.0", "0x1ae0\n", "0x006f\n", "0x0000\n");
+    put("/sys/bus/pci/devices/0000:00:0c.0/class", "0x060000\n");
+    put("/dev/accel0", "");
+    devices = mu__devices_read(root);
+    expect_list(devices, "tpus",
+                (const char *const[]){"TPU v4", "TPU v5e", "TPU v2", "TPU v2", "TPU v3",
+                                      "TPU v3", "TPU v5p", "TPU v6e", NULL},
+                (const int64_t[]){GIB(32), GIB(16), GIB(8), GIB(8), GIB(16), GIB(16),
+                                  GIB(95), GIB(32)});
+    expect_gpus(devices, (const char *const[]){NULL}, NULL);
+    mu_value_free(devices);
+}
+
+/* Device files alone: only where the environment says that they are TPUs. */
+static void test_chips_in_containers(void **state)
+{
+    static const struct {
+        const char *type;
+        const char *bounds;
+        const char *files[3];
+        const char *names[5];
+        int64_t bytes[4];
+    } rows[] = {
+        {NULL, NULL, {"/dev/accel0", "/dev/accel1"}, {NULL}, {0}},
+        {NULL, "2,1,1", {"/dev/accel0", "/dev/accel1"}, {"TPU", "TPU"}, {0}},
+        {"v4-8", NULL, {"/dev/accel0", "/dev/vfio/0"}, {"TPU v4"}, {GIB(32)}},
+        {"v3-8",
+         NULL,
+         {"/dev/accel0", "/dev/accel1"},
+         {"TPU v3", "TPU v3", "TPU v3", "TPU v3"},
+         {GIB(16), GIB(16), GIB(16), GIB(16)}},
+        {"v5litepod-4",
+         "2,2,1",
+         {"/dev/vfio/0", "/dev/vfio/11", "/dev/vfio/vfio"},
+         {"TPU v5litepod", "TPU v5litepod"},
+         {0}},
+        {"tpu7x-8", NULL, {"/dev/vfio/3"}, {"TPU 7x", "TPU 7x"}, {GIB(96), GIB(96)}},
+        {"v4-8", NULL, {"/dev/accel/accel0", "/dev/accelerate"}, {NULL}, {0}},
+        {"v4\x01-8", NULL, {"/dev/accel0"}, {"TPU v4?"}, {0}},
+        {"", NULL, {"/dev/accel0"}, {"TPU"}, {0}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        mu_value *devices;
+
+        (void)make_root(NULL);
+        for (size_t j = 0; j < 3 && rows[i].files[j] != NULL; j++)
+            put(rows[i].files[j], "");
+        if (rows[i].type != NULL)
+            assert_int_equal(setenv("TPU_ACCELERATOR_TYPE", rows[i].type, 1), 0);
+        if (rows[i].bounds != NULL)
+            assert_int_equal(setenv("TPU_CHIPS_PER_HOST_BOUNDS", rows[i].bounds, 1), 0);
+        devices = mu__devices_read(root);
+        expect_list(devices, "tpus", rows[i].names, rows[i].bytes);
+        mu_value_free(devices);
+        (void)unsetenv("TPU_ACCELERATOR_TYPE");
+        (void)unsetenv("TPU_CHIPS_PER_HOST_BOUNDS");
+        (void)remove_root(NULL);
+    }
+}
+
 static void test_memory_texts(void **state)
 {
     static const struct {
@@ -189,9 +288,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_gpus, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_cards, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_nvidia, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_chips, make_root, remove_root),
+        cmocka_unit_test(test_chips_in_containers),
         cmocka_unit_test(test_memory_texts),
         cmocka_unit_test(test_this_machine),
     };
 
+    (void)unsetenv("TPU_ACCELERATOR_TYPE");
+    (void)unsetenv("TPU_CHIPS_PER_HOST_BOUNDS");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,88 +3,11 @@
  * the test's own, where this machine's DNS server is the test's. */
 #define _GNU_SOURCE /* unshare */
 
-#include "tests/real/dnsmasq.h"
+#include "tests/real/machine.h"
 
-#include <net/if.h>
 #include <netdb.h>
-#include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
 
 enum { PORT_CHIEF = 7001, PORT_WORKER = 7002 };
-
-/* ---- A machine of the test's own ---- */
-
-static bool write_text(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    size_t size = strlen(text);
-    bool whole = fd >= 0 && write(fd, text, size) == (ssize_t)size;
-
-    if (fd >= 0)
-        (void)close(fd);
-    return whole;
-}
-
-/* A user who is nobody elsewhere may be root there. */
-static bool leave(void)
-{
-    uid_t user = geteuid();
-    gid_t group = getegid();
-    char text[64];
-
-    if (user == 0)
-        return unshare(CLONE_NEWNET | CLONE_NEWNS) == 0;
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) != 0)
-        return false;
-    (void)write_text("/proc/self/setgroups", "deny");
-    (void)snprintf(text, sizeof text, "0 %u 1", (unsigned)user);
-    if (!write_text("/proc/self/uid_map", text))
-        return false;
-    (void)snprintf(text, sizeof text, "0 %u 1", (unsigned)group);
-    return write_text("/proc/self/gid_map", text);
-}
-
-static bool lift_loopback(void)
-{
-    struct ifreq request = {.ifr_name = "lo"};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool done = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0;
-
-    request.ifr_flags = (short)(request.ifr_flags | IFF_UP | IFF_RUNNING);
-    done = done && ioctl(fd, SIOCSIFFLAGS, &request) == 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return done;
-}
-
-static bool put_file(const char *path, const char *text)
-{
-    char own[] = "/tmp/muster-names-XXXXXX";
-    int fd = mkstemp(own);
-    bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) &&
-                fchmod(fd, 0644) == 0 && mount(own, path, NULL, MS_BIND, NULL) == 0;
-
-    if (fd >= 0)
-        (void)close(fd);
-    (void)unlink(own);
-    return done;
-}
-
-/* NULL, or what is not permitted here. */
-static const char *make_machine(void)
-{
-    if (!leave())
-        return "namespaces are not permitted";
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
-        return "mounts are not permitted";
-    if (!lift_loopback())
-        return "the loopback interface cannot be lifted";
-    if (!put_file("/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1\n") ||
-        !put_file("/etc/nsswitch.conf", "hosts: dns\n"))
-        return "files in /etc cannot be replaced";
-    return NULL;
-}
 
 /* ---- Nodes ---- */
 
@@ -266,7 +189,7 @@ int main(void)
                                         close_fixture),
     };
     const char *reason =
-        dnsmasq_program() == NULL ? "dnsmasq is not installed" : make_machine();
+        dnsmasq_program() == NULL ? "dnsmasq is not installed" : machine_make_names();
 
     if (reason != NULL) {
         print_message("%s: skipped\n", reason);

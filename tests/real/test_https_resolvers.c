@@ -371,7 +371,7 @@ static void test_client_certificate(void **state)
         fail_msg("%s", outcome.error.message);
     assert_string_equal(outcome.cluster, ONE_POD);
     ask_with_certificate("other", &outcome);
-    assert_int_equal(outcome.rv, -MU_EUNAVAILABLE);
+    assert_int_equal(outcome.rv, -MU_EUNAUTHENTICATED);
 }
 
 /* ---- TPU and GCE ---- */

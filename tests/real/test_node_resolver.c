@@ -5,6 +5,7 @@
 
 #include "tests/real/cli.h"
 
+#include <stdatomic.h>
 
 #define TASKS "chief=1,worker=2,ps=1"
 
@@ -611,6 +612,114 @@ static void test_file_changes(void **state)
     assert_int_equal(mu_node_task_count(chief->node, "worker"), 2);
 }
 
+/* While it is looked for who is there, the file is written anew, by another member of the
+ * union: then nobody knows whether what was read is the old or the new one. */
+struct rewriter {
+    char path[128];
+    char text[512];
+    atomic_bool is_armed;
+    atomic_uint looks;
+};
+
+static int rewrite(void *user, int64_t limit_ms, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
+{
+    struct rewriter *rewriter = user;
+
+    (void)limit_ms;
+    (void)ret_error;
+    (void)ret_resolution;
+    if (atomic_exchange(&rewriter->is_armed, false)) {
+        const struct timespec pause = {.tv_nsec = 100000000};
+
+        (void)nanosleep(&pause, NULL);
+        write_file(rewriter->path, rewriter->text);
+    }
+    (void)atomic_fetch_add(&rewriter->looks, 1);
+    return 0;
+}
+
+static mu_resolver *make_rewriting(struct rewriter *rewriter)
+{
+    const mu_resolver_kind kind = {.name = "rewriter", .resolve = rewrite,
+                                   .user = rewriter};
+    mu_resolver *members[2] = {make_resolver("file", rewriter->path), NULL};
+    mu_resolver *whole = NULL;
+
+    assert_int_equal(mu_resolver_register(&kind, NULL), 0);
+    assert_int_equal(mu_resolver_new("rewriter", NULL, &members[1]), 0);
+    assert_int_equal(mu_resolver_new_union(members, 2, NULL, &whole), 0);
+    return whole;
+}
+
+static void test_file_changes_during_look(void **state)
+{
+    static struct rewriter rewriter;
+    struct fixture *f = *state;
+    mu_node_options options;
+    mu_error error = {0};
+    mu_node *node = NULL;
+    mu_resolver *resolver;
+    uint64_t begin_ms;
+    int sockets[2];
+    int ports[2];
+    char text[128];
+
+    for (int i = 0; i < 2; i++)
+        ports[i] = nodes_free_port(&sockets[i]);
+    for (int i = 0; i < 2; i++)
+        (void)close(sockets[i]);
+    (void)snprintf(rewriter.path, sizeof rewriter.path, "%s/cluster.json", f->folder);
+    (void)snprintf(text, sizeof text, "{\"chief\":[\"127.0.0.1:%d\"]}", ports[0]);
+    (void)snprintf(rewriter.text, sizeof rewriter.text,
+                   "{\"chief\":[\"127.0.0.1:%d\"],\"worker\":[\"127.0.0.1:%d\"]}",
+                   ports[0], ports[1]);
+    write_file(rewriter.path, text);
+    resolver = make_rewriting(&rewriter);
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.cluster = NULL;
+    options.resolver = resolver;
+    if (mu_node_open(&options, &error, &node) != 0)
+        fail_msg("%s", error.message);
+
+    for (int i = 0; i < SOON_MS && atomic_load(&rewriter.looks) < 2; i++)
+        nodes_pause();
+    for (int i = 0; i < 100; i++)   /* then it begins to watch */
+        nodes_pause();
+    atomic_store(&rewriter.is_armed, true);
+    write_file(rewriter.path, text);
+    begin_ms = cli_now_ms();
+    wait_workers(node, 1);
+    assert_in_range(cli_now_ms() - begin_ms, 0, 4000);
+
+    assert_int_equal(mu_node_close(node, SOON_MS, NULL), 0);
+    mu_resolver_free(resolver);
+    assert_int_equal(mu_resolver_unregister("rewriter", NULL), 0);
+}
+
+/* What was asked for in vain is told, also when no resolver was found. */
+static void test_nobody_recognises(void **state)
+{
+    struct fixture *f = *state;
+    mu_node_options options;
+    mu_error error = {0};
+    mu_resolver *resolver = NULL;
+    mu_node *node = NULL;
+    mu_value *explained;
+
+    assert_int_equal(mu_resolver_new("auto", &error, &resolver), 0);
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.cluster = NULL;
+    options.resolver = resolver;
+    assert_int_equal(mu_node_open(&options, &error, &node), -MU_ENOTFOUND);
+    assert_non_null(strstr(error.message, "no resolver recognises"));
+    explained = mu_resolver_explain(resolver);
+    assert_non_null(explained);
+    assert_true(mu_value_count(explained) > 10);
+    mu_value_free(explained);
+    mu_resolver_free(resolver);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -632,6 +741,8 @@ int main(int argc, char **argv)
         ETCD(test_etcd_any_index),
         ETCD(test_etcd_down_for_a_while),
         FOLDER(test_file_changes),
+        FOLDER(test_file_changes_during_look),
+        FOLDER(test_nobody_recognises),
     };
 
     if (argc == 5 && strcmp(argv[1], "worker") == 0)

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -193,6 +194,22 @@ static void test_files_and_folders(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* A limit begins with its question, however long the loop was kept from its rounds. */
+static void test_limit_begins_with_question(void **state)
+{
+    const struct mu__question question = {.kind = MU__ASK_FILE, .name = "/dev/null",
+                                          .limit_ms = 200};
+    const struct timespec pause = {.tv_nsec = 300000000};
+    struct asking a;
+
+    (void)state;
+    asking_begin(&a);
+    uv_update_time(&a.loop);
+    (void)nanosleep(&pause, NULL);
+    assert_int_equal(ask(&a, &question)->code, 0);
+    asking_end(&a);
+}
+
 static void test_what_is_known_at_once(void **state)
 {
     struct asking a;
@@ -335,6 +352,8 @@ static void test_misuse(void **state)
     expect_words("there is no resolver \"slrum\"");
     assert_int_equal(mu_resolver_new("tf_confg", &error, &resolver), -MU_ENOTFOUND);
     expect_words("did you mean \"tf_config\"?");
+    assert_int_equal(mu_resolver_new("tf_config", &error, NULL), -MU_EINVALID);
+    assert_int_equal(mu_resolver_new(NULL, NULL, NULL), -MU_EINVALID);
     assert_int_equal(mu_resolver_resolve(NULL, 0, &error, &found), -MU_EINVALID);
     assert_int_equal(mu_resolver_cluster(NULL, 0, NULL, NULL), -MU_EINVALID);
     assert_int_equal(mu_resolver_master(NULL, NULL, -1, NULL, 0, NULL, NULL),
@@ -504,15 +523,22 @@ static void test_accelerators_of_the_source(void **state)
     assert_int_equal(mu_resolver_unregister("harbour", &error), 0);
 }
 
-static void add_machine(mu_value *list, const char *task, unsigned gpus)
+static void add_devices(mu_value *machine, const char *key, unsigned count)
+{
+    mu_value *devices = mu_value_list();
+
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(mu_value_append(devices, mu_value_map()), 0);
+    assert_int_equal(mu_value_set(machine, key, devices), 0);
+}
+
+static void add_machine(mu_value *list, const char *task, unsigned gpus, unsigned tpus)
 {
     mu_value *machine = mu_value_map();
-    mu_value *cards = mu_value_list();
 
-    for (unsigned i = 0; i < gpus; i++)
-        assert_int_equal(mu_value_append(cards, mu_value_map()), 0);
     assert_int_equal(mu_value_set(machine, "task", mu_value_string(task)), 0);
-    assert_int_equal(mu_value_set(machine, "gpus", cards), 0);
+    add_devices(machine, "gpus", gpus);
+    add_devices(machine, "tpus", tpus);
     assert_int_equal(mu_value_append(list, machine), 0);
 }
 
@@ -523,26 +549,30 @@ static void test_counting(void **state)
         int index;
         bool knows_cluster;
         int rv;
-        size_t count;
+        size_t counts[MU__ACCELERATORS];
         const char *words;
     } rows[] = {
-        {"worker", 0, true, 0, 2, NULL},
-        {"worker", -1, true, -MU_EUNAVAILABLE, 0, "/job:worker/task:2 has not told yet"},
-        {"worker", -1, false, 0, 2, NULL},
-        {"ps", 0, true, 0, 0, NULL},
-        {"ps", 1, true, -MU_EUNAVAILABLE, 0, "/job:ps/task:1 has not told yet"},
-        {NULL, -1, true, -MU_EPRECONDITION, 0,
-         "/job:ps/task:0 has 0 and /job:worker/task:0 has 2"},
-        {NULL, -1, false, -MU_EPRECONDITION, 0,
+        {"worker", 0, true, 0, {2, 4}, NULL},
+        {"worker", -1, true, -MU_EUNAVAILABLE, {0}, "/job:worker/task:2 has not told yet"},
+        {"worker", -1, false, 0, {2, 4}, NULL},
+        {"ps", 0, true, 0, {0, 0}, NULL},
+        {"ps", 1, true, -MU_EUNAVAILABLE, {0}, "/job:ps/task:1 has not told yet"},
+        {NULL, -1, true, -MU_EPRECONDITION, {0},
+         "of GPUs /job:ps/task:0 has 0 and /job:worker/task:0 has 2"},
+        {"evaluator", -1, false, -MU_EPRECONDITION, {0},
+         "of TPUs /job:evaluator/task:0 has 1 and /job:evaluator/task:1 has 8"},
+        {NULL, -1, false, -MU_EPRECONDITION, {0},
          "/job:worker/task:0 has 2 and /job:ps/task:0 has 0"},
     };
     mu_cluster *cluster = mu_cluster_new();
     mu_value *list = mu_value_list();
 
     (void)state;
-    add_machine(list, "/job:worker/task:0", 2);
-    add_machine(list, "/job:worker/task:1", 2);
-    add_machine(list, "/job:ps/task:0", 0);
+    add_machine(list, "/job:worker/task:0", 2, 4);
+    add_machine(list, "/job:worker/task:1", 2, 4);
+    add_machine(list, "/job:ps/task:0", 0, 0);
+    add_machine(list, "/job:evaluator/task:0", 0, 1);
+    add_machine(list, "/job:evaluator/task:1", 0, 8);
     for (int i = 0; i < 3; i++) {
         char address[16];
 
@@ -551,13 +581,14 @@ static void test_counting(void **state)
     }
     assert_int_equal(mu_cluster_add(cluster, "ps", 0, "p0:1", &error), 0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        size_t count = 99;
+        size_t counts[MU__ACCELERATORS] = {99, 99};
         int rv = mu__devices_count(list, rows[i].knows_cluster ? cluster : NULL,
-                                   rows[i].type, rows[i].index, &error, &count);
+                                   rows[i].type, rows[i].index, &error, counts);
 
         if (rv != rows[i].rv)
             fail_msg("row %zu: %d", i, rv);
-        assert_int_equal(count, rv == 0 ? rows[i].count : 99);
+        for (size_t j = 0; j < MU__ACCELERATORS; j++)
+            assert_int_equal(counts[j], rv == 0 ? rows[i].counts[j] : 99);
         if (rv != 0)
             expect_words(rows[i].words);
     }
@@ -569,6 +600,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_and_folders),
+        cmocka_unit_test(test_limit_begins_with_question),
         cmocka_unit_test(test_what_is_known_at_once),
         cmocka_unit_test(test_http),
         cmocka_unit_test(test_cancelled),

@@ -1,0 +1,338 @@
+/* A chief whose cluster changes: 10,000 workers are added at once, move, and are removed,
+ * each compared with the start of a chief that has them from the begin. What the loop
+ * thread does, with all turns that follow: links, the supervisor, the coordination
+ * service. A wire swallows frames and opens no sockets; the peers say HELLO and REGISTER,
+ * and nothing else.
+ *
+ * "apart" is every third worker, so that what is left has no ranges of neighbours. */
+#include "bench.h"
+
+#include "actors/messages.h"
+#include "actors/store.h"
+#include "node/member.h"
+#include "runtime/codec.h"
+#include "transport/frames.h"
+
+enum { MANY = 10000, ROUNDS = 5, CHIEF = 0xa };
+
+/* ---- A world and a wire without a system below ---- */
+
+struct place {
+    struct mu__world world;
+    struct mu__wire wire;
+    struct mu__member member;
+    uint64_t now_ms;
+    uint64_t drawn;
+    bool wanted;
+    uint64_t heard;         /* frames that the chief has said */
+    uint64_t incarnations;  /* of peers, so far */
+    uint32_t *outs;         /* of each worker's last dial */
+    uint32_t workers;
+};
+
+static void *need(void *memory)
+{
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+static struct place *place_of(struct mu__wire *wire)
+{
+    return (struct place *)((char *)wire - offsetof(struct place, wire));
+}
+
+static uint64_t now_ms(struct mu__world *world)
+{
+    return ((struct place *)world)->now_ms;
+}
+
+static uint64_t draw(struct mu__world *world)
+{
+    return ++((struct place *)world)->drawn * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static void wake_at(struct mu__world *world, uint64_t due_ms)
+{
+    struct place *p = (struct place *)world;
+
+    p->wanted = p->wanted || due_ms <= p->now_ms;
+}
+
+static int transmit(struct mu__world *world, struct mu__msg *msg)
+{
+    struct place *p = (struct place *)world;
+
+    return mu__links_transmit(p->member.links, msg);
+}
+
+static void no_log(struct mu__world *world, enum mu__log_level level, const char *who,
+                   const char *line)
+{
+    (void)world;
+    (void)level;
+    (void)who;
+    (void)line;
+}
+
+static const struct mu__world_ops world_ops = {
+    .now_ms = now_ms, .random = draw, .wake_at = wake_at, .transmit = transmit,
+    .log = no_log};
+
+static struct mu__buf *buffer(struct mu__wire *wire, size_t capacity)
+{
+    (void)wire;
+    return mu__buf_new(capacity);
+}
+
+/* "tcp://w17:7000" */
+static int dial(struct mu__wire *wire, uint32_t out, const char *url)
+{
+    unsigned long worker = strtoul(url + strlen("tcp://w"), NULL, 10);
+
+    if (worker >= place_of(wire)->workers)
+        abort();
+    place_of(wire)->outs[worker] = out;
+    return 0;
+}
+
+static void forget(struct mu__wire *wire, uint32_t number)
+{
+    (void)wire;
+    (void)number;
+}
+
+static int swallow(struct mu__wire *wire, uint32_t out, struct mu__buf *frame)
+{
+    (void)out;
+    place_of(wire)->heard++;
+    mu__buf_unref(frame);
+    return 0;
+}
+
+static const char *last_error(struct mu__wire *wire, uint32_t out)
+{
+    (void)wire;
+    (void)out;
+    return NULL;
+}
+
+static const struct mu__wire_ops wire_ops = {
+    .buffer = buffer, .dial = dial, .hangup = forget, .send = swallow, .drop = forget,
+    .last_error = last_error};
+
+static void run_turns(struct place *p)
+{
+    do {
+        p->wanted = false;
+        mu__member_events.burst_end(&p->member);
+    } while (p->wanted);
+}
+
+/* ---- Peers ---- */
+
+static struct mu__buf *frame_of(uint8_t type, uint64_t from, uint64_t to)
+{
+    const struct mu__frame_header header = {MU__FRAME_VERSION, type, from, to, 1, 0};
+    struct mu__buf *frame = need(mu__buf_new(512));
+
+    mu__frame_write(frame, &header);
+    frame->size = MU__FRAME_HEADER_BYTES;
+    return frame;
+}
+
+static void say(struct place *p, uint32_t in, const struct mu__schema *schema,
+                const struct mu__msg *msg, struct mu__buf *frame)
+{
+    if (mu__encode(schema, msg, frame) != 0)
+        abort();
+    (void)mu__member_events.frame(&p->member, in, frame);
+    mu__buf_unref(frame);
+}
+
+static void say_hello(struct place *p, uint32_t in, uint64_t incarnation, uint32_t worker,
+                      const char *url)
+{
+    struct mu__msg *msg = need(mu__msg_heap(MU__FRAME_HELLO, sizeof(struct mu__hello)));
+
+    *(struct mu__hello *)mu__body(msg) = (struct mu__hello){
+        .cluster = mu__view_str("bench"),
+        .type = mu__view_str("worker"),
+        .index = worker,
+        .address = mu__view_str(url),
+    };
+    say(p, in, &mu__frame_messages, msg, frame_of(MU__FRAME_HELLO, incarnation, 0));
+    free(msg);
+}
+
+static void say_register(struct place *p, uint32_t in, uint64_t incarnation)
+{
+    struct mu__msg *msg = need(mu__msg_heap(MU__REGISTER, sizeof(struct mu__register)));
+
+    msg->to.actor = MU__SUPERVISOR;
+    ((struct mu__register *)mu__body(msg))->threads = 1;
+    say(p, in, &mu__messages, msg,
+        frame_of(MU__FRAME_DATA, incarnation, p->member.incarnation));
+    free(msg);
+}
+
+static void name_url(char *out, size_t size, uint32_t worker, uint32_t port)
+{
+    (void)snprintf(out, size, "tcp://w%u:%u", worker, port);
+}
+
+/* Each of them dials back. */
+static void answer_all(struct place *p, uint32_t port)
+{
+    char url[64];
+
+    for (uint32_t i = 0; i < p->workers; i++) {
+        uint64_t incarnation = ++p->incarnations + 1000;
+
+        name_url(url, sizeof url, i, port);
+        mu__member_events.out_up(&p->member, p->outs[i]);
+        say_hello(p, (uint32_t)incarnation, incarnation, i, url);
+        run_turns(p);
+        say_register(p, (uint32_t)incarnation, incarnation);
+        run_turns(p);
+    }
+    if (mu__links_count_up(p->member.links) != p->workers)
+        abort();
+}
+
+/* ---- Clusters ---- */
+
+/* The chief, and workers at a port; without every third of them, or with no worker. */
+static mu_cluster *cluster_of(uint32_t workers, uint32_t port, bool third)
+{
+    mu_cluster *cluster = need(mu_cluster_new());
+    char url[64];
+    int rv = mu_cluster_add(cluster, "chief", 0, "tcp://chief:7000", NULL);
+
+    for (uint32_t i = 0; rv == 0 && i < workers; i++) {
+        name_url(url, sizeof url, i, port);
+        if (!third || i % 3 != 0)
+            rv = mu_cluster_add(cluster, "worker", (int)i, url, NULL);
+    }
+    if (rv != 0)
+        abort();
+    return cluster;
+}
+
+/* Nanoseconds. */
+static uint64_t start(struct place *p, uint32_t workers, uint32_t listed)
+{
+    mu_cluster *cluster = cluster_of(listed, 7000, false);
+    char tasks[64] = "chief:0";
+    struct mu__member_config config = {
+        .cluster = cluster,
+        .cluster_name = "bench",
+        .task_type = "chief",
+        .address = "tcp://chief:7000",
+        .threads = 1,
+        .queue_max = 1000,
+        .attempts_max = 5,
+        .heartbeat_ms = 1000,
+        .silence_ms = 5000,
+        .hosts = "chief:0",
+        .coordination = {.store = &mu__store_memory, .tasks = tasks,
+                         .suspect_ms = 5000, .dead_ms = 60000, .reconnect_ms = 60000,
+                         .lease_ms = 5000},
+    };
+    uint64_t begin_ns;
+    mu_error error;
+
+    if (listed > 0)
+        (void)snprintf(tasks, sizeof tasks, "chief:0,worker:0-%u", listed - 1);
+    *p = (struct place){.world.ops = &world_ops, .wire.ops = &wire_ops, .now_ms = 1,
+                        .workers = workers};
+    p->outs = need(calloc(workers, sizeof *p->outs));
+    begin_ns = bench_now_ns();
+    if (mu__member_start(&p->member, &config, &p->world, &p->wire, &error) != 0) {
+        fprintf(stderr, "%s\n", error.message);
+        abort();
+    }
+    run_turns(p);
+    begin_ns = bench_now_ns() - begin_ns;
+    mu_cluster_free(cluster);
+    return begin_ns;
+}
+
+static void stop(struct place *p)
+{
+    mu__member_stop(&p->member);
+    free(p->outs);
+}
+
+/* Nanoseconds. Takes the cluster. */
+static uint64_t change(struct place *p, mu_cluster *cluster)
+{
+    uint64_t begin_ns = bench_now_ns();
+
+    if (mu__member_set_cluster(&p->member, cluster, NULL) != 0)
+        abort();
+    run_turns(p);
+    begin_ns = bench_now_ns() - begin_ns;
+    mu_cluster_free(cluster);
+    return begin_ns;
+}
+
+/* ---- Measuring ---- */
+
+enum { STARTED, ADDED, MOVED, REMOVED_APART, ADDED_APART, REMOVED, STEPS_COUNT };
+
+static const char *const names[STEPS_COUNT] = {
+    "start", "added", "moved", "removed, apart", "added, apart", "removed"};
+
+static uint64_t one_round(uint32_t workers, uint64_t ns[STEPS_COUNT])
+{
+    struct place p;
+    uint64_t heard;
+
+    ns[STARTED] = start(&p, workers, workers);
+    stop(&p);
+    (void)start(&p, workers, 0);
+    ns[ADDED] = change(&p, cluster_of(workers, 7000, false));
+    answer_all(&p, 7000);
+    ns[MOVED] = change(&p, cluster_of(workers, 7001, false));
+    answer_all(&p, 7001);
+    ns[REMOVED_APART] = change(&p, cluster_of(workers, 7001, true));
+    ns[ADDED_APART] = change(&p, cluster_of(workers, 7001, false));
+    ns[REMOVED] = change(&p, cluster_of(0, 0, false));
+    heard = p.heard;
+    if (mu__links_count_up(p.member.links) != 0)
+        abort();
+    stop(&p);
+    return heard;
+}
+
+int main(void)
+{
+    uint64_t rounds = bench_size(1, ROUNDS);
+    uint32_t workers = (uint32_t)bench_size(300, MANY);
+    uint64_t samples[STEPS_COUNT][ROUNDS];
+    uint64_t ns[STEPS_COUNT];
+    double start_ms = 0;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        if (one_round(workers, ns) == 0)
+            abort();
+        for (int step = 0; step < STEPS_COUNT; step++)
+            samples[step][i] = ns[step];
+    }
+    for (int step = 0; step < STEPS_COUNT; step++) {
+        double ms = (double)bench_median(samples[step], rounds) / 1e6;
+
+        start_ms = step == STARTED ? ms : start_ms;
+        bench_report(&(struct bench_line){
+            .bench = "changes",
+            .metric = names[step],
+            .value = ms,
+            .unit = "ms",
+            .limit = step == STARTED ? 0 : start_ms,
+            .target = 50,
+            .less_is_more = true,
+        });
+    }
+    return 0;
+}
