@@ -45,8 +45,9 @@ int resolve_find(struct resolve *resolve, mu_error *ret_error)
         .limit_ms = cmd_resolver_limit(resolve->options),
     };
     struct mu__resolved resolved;
-    int rv = mu__resolving_call(&config, ret_error, &resolved);
+    int rv;
 
+    rv = mu__resolving_call(&config, ret_error, &resolved);
     if (rv != 0)
         return rv;
     resolve->found = resolved.resolution;

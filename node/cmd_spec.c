@@ -286,8 +286,7 @@ void cmd_spec_done(struct cmd_spec *spec)
     *spec = (struct cmd_spec){0};
 }
 
-/* Take what the flags leave open from what was found, and free the rest. */
-static void fill_in(struct cmd_spec *spec, mu_resolution *found)
+void cmd_spec_fill_in(struct cmd_spec *spec, mu_resolution *found)
 {
     if (spec->cluster == NULL)
         spec->cluster = found->cluster;
@@ -323,7 +322,7 @@ int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
         cmd_spec_done(&spec);
         return rv;
     }
-    fill_in(&spec, &found);
+    cmd_spec_fill_in(&spec, &found);
     *ret_spec = spec;
     return 0;
 }

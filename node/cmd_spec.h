@@ -28,6 +28,9 @@ void cmd_spec_done(struct cmd_spec *spec);
 int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec);
 
+/* Take what the flags leave open from what was found, and free the rest of that. */
+void cmd_spec_fill_in(struct cmd_spec *spec, mu_resolution *found);
+
 /* What the flags say about the task alone; ret_spec->type stays "" when that is
  * nothing. */
 int cmd_spec_task(const struct cmd_options *options, mu_error *ret_error,
