@@ -263,6 +263,21 @@ static void tune_memory(void)
     (void)mallopt(M_ARENA_MAX, ARENAS);
 }
 
+/* Where a resolver is asked, and nobody says an index: the one that it knows or takes. Of
+ * a chief and an evaluator there is one. */
+static int index_of(const struct task *task)
+{
+    const struct cmd_options *o = task->options;
+    bool said = o->values[CMD_FLAG_TASK].text != NULL ||
+                o->values[CMD_FLAG_INDEX].source != CMD_FROM_DEFAULT;
+
+    return said || task->spec.resolver == NULL || task->spec.cluster != NULL ||
+                   strcmp(task->spec.type, "chief") == 0 ||
+                   strcmp(task->spec.type, "evaluator") == 0
+               ? task->spec.index
+               : -1;
+}
+
 static mu_node_options options_of(struct task *task)
 {
     const struct cmd_options *o = task->options;
@@ -273,7 +288,7 @@ static mu_node_options options_of(struct task *task)
     options.cluster = task->spec.cluster;
     options.resolver = task->spec.resolver;
     options.task_type = task->spec.type[0] == '\0' ? NULL : task->spec.type;
-    options.task_index = task->spec.index;
+    options.task_index = index_of(task);
     options.bind_address = cmd_text(o, CMD_FLAG_BIND);
     if (options.bind_address == NULL && task->spec.found.bind_address[0] != '\0')
         options.bind_address = task->spec.found.bind_address;

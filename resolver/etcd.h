@@ -96,8 +96,8 @@ int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
 int mu__etcd_kept(const struct mu__etcd_answer *answer, mu_error *ret_error,
                   uint64_t *ret_ttl_s);
 
-/* The token of an answer to authenticate, behind `before`: a header's line, so what cannot
- * stand in one is -MU_EDATALOSS. `out` has `size` bytes. */
+/* The token of an answer to authenticate, behind `before`: a header's line, so what
+ * cannot stand in one is -MU_EDATALOSS. `out` has `size` bytes. */
 int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,
                    const char *before, char *out, size_t size);
 

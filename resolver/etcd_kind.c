@@ -135,12 +135,13 @@ static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
     if (at->key.size < folder || memcmp(at->key.data, talk->folder, folder) != 0)
         return mu_error_set(talk->etcd.error, -MU_EDATALOSS,
                             "etcd: expected keys below %s only", talk->folder);
-    rv = mu__entry_task(name, at->key.size - folder, '/', talk->folder, talk->etcd.error, type,
-                        &index);
+    rv = mu__entry_task(name, at->key.size - folder, '/', talk->folder, talk->etcd.error,
+                        type, &index);
     if (rv != 0)
         return rv;
     (void)snprintf(source, sizeof source, "etcd: %s%s/%d", talk->folder, type, index);
-    rv = mu__entry_parse(at->value.data, at->value.size, source, talk->etcd.error, &entry);
+    rv = mu__entry_parse(at->value.data, at->value.size, source, talk->etcd.error,
+                         &entry);
     return rv != 0 ? rv : mu__entry_add(&entry, source, type, index, talk->etcd.error,
                                         resolution);
 }
@@ -305,8 +306,8 @@ static int read_holder(struct talk *talk, const struct place *place,
     if (rv < 0)
         return rv;
     *ret_lease = entry.lease;
-    return mu__entry_parse(entry.value.data, entry.value.size, place->key, talk->etcd.error,
-                           ret_entry);
+    return mu__entry_parse(entry.value.data, entry.value.size, place->key,
+                           talk->etcd.error, ret_entry);
 }
 
 /* How long a lease has to live; 0 when it is gone. */

@@ -67,8 +67,9 @@ static void *copy(const void *bytes, size_t size)
     return all;
 }
 
-void mu__kept_answers_put(struct mu__kept_answers *kept, const struct mu__question *question,
-                  const char *data, size_t size, uint64_t now_ms)
+void mu__kept_answers_put(struct mu__kept_answers *kept,
+                          const struct mu__question *question, const char *data,
+                          size_t size, uint64_t now_ms)
 {
     struct mu__kept_answer *row = find(kept, question);
 

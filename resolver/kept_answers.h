@@ -26,8 +26,9 @@ const struct mu__kept_answer *mu__kept_answers_find(struct mu__kept_answers *kep
                                             uint64_t now_ms);
 
 /* Copy an answer, in place of an earlier one. Without memory nothing is kept. */
-void mu__kept_answers_put(struct mu__kept_answers *kept, const struct mu__question *question,
-                  const char *data, size_t size, uint64_t now_ms);
+void mu__kept_answers_put(struct mu__kept_answers *kept,
+                          const struct mu__question *question, const char *data,
+                          size_t size, uint64_t now_ms);
 
 void mu__kept_answers_done(struct mu__kept_answers *kept);
 

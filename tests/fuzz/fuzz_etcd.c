@@ -37,6 +37,7 @@ static void read_entries(struct mu__etcd_entries *entries)
 static void read_parts(const struct mu__etcd_answer *answer)
 {
     struct mu__etcd_entries entries;
+    char token[64];
     uint64_t a = 0;
     uint64_t b = 0;
     bool flag;
@@ -47,6 +48,9 @@ static void read_parts(const struct mu__etcd_answer *answer)
     rv = mu__etcd_granted(answer, &error, &a, &b);
     check(rv, &error);
     must(rv != 0 || (a > 0 && b > 0 && a <= INT64_MAX), "granted");
+    rv = mu__etcd_token(answer, &error, "A: ", token, sizeof token);
+    check(rv, &error);
+    must(rv != 0 || strpbrk(token + 3, "\r\n ") == NULL, "a header's line");
     check(mu__etcd_kept(answer, &error, &a), &error);
     check(mu__etcd_succeeded(answer, &error, &flag), &error);
     rv = mu__etcd_ranged(answer, &error, &entries);

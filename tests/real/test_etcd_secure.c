@@ -267,7 +267,7 @@ static void test_users(void **state)
     begin(f, NULL, false);
     make_users(f);
     make_resolver(f);
-    (void)expect_refused(f, SOON_MS, -MU_EUNAUTHENTICATED, "has users; expected settings");
+    (void)expect_refused(f, SOON_MS, -MU_EUNAUTHENTICATED, "has users; expected");
     set(f->resolver, "user", "job");
     (void)expect_refused(f, SOON_MS, -MU_EINVALID, "a user is set, and no password");
     set(f->resolver, "password", "guessed word");
@@ -323,10 +323,12 @@ static void make_nameless(struct fixture *f)
     char command[512];
 
     (void)snprintf(command, sizeof command,
-                   "cd %s && openssl req -new -newkey rsa:2048 -nodes -keyout nameless.key "
-                   "-subj /O=muster -out nameless.csr > nameless.log 2>&1 && openssl x509 "
-                   "-req -in nameless.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
-                   "-out nameless.pem >> nameless.log 2>&1", f->folder);
+                   "cd %s && openssl req -new -newkey rsa:2048 -nodes"
+                   " -keyout nameless.key -subj /O=muster -out nameless.csr"
+                   " > nameless.log 2>&1 && openssl x509 -req -in nameless.csr -CA ca.pem"
+                   " -CAkey ca.key -CAcreateserial -days 2 -out nameless.pem"
+                   " >> nameless.log 2>&1",
+                   f->folder);
     if (system(command) != 0)
         fail_msg("no certificate: see %s/nameless.log", f->folder);
 }

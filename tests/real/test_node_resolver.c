@@ -648,9 +648,9 @@ static void test_etcd_auto(void **state)
 {
     struct fixture *f = *state;
 
-    if (!needs_etcd(f))
-        return;
-    play_auto(f, "MUSTER_ETCD");
+    assert_non_null(f);
+    if (needs_etcd(f))
+        play_auto(f, "MUSTER_ETCD");
 }
 
 /* ---- Several sources ---- */
@@ -837,7 +837,8 @@ static size_t count_there(struct fixture *f)
     set(resolver, "tasks", NULL);
     if (mu_resolver_cluster(resolver, SOON_MS, &error, &cluster) != 0)
         fail_msg("%s", error.message);
-    count = mu_cluster_task_count(cluster, "worker") + mu_cluster_task_count(cluster, "ps") +
+    count = mu_cluster_task_count(cluster, "worker") +
+            mu_cluster_task_count(cluster, "ps") +
             mu_cluster_task_count(cluster, "chief");
     mu_cluster_free(cluster);
     mu_resolver_free(resolver);
@@ -1143,6 +1144,7 @@ static void test_file_moves_own_task(void **state)
     write_file(path, text);
     nodes_wait_log(&f->nodes, "is what the cluster calls this task, which is at tcp://");
     wait_workers(chief->node, 1);
+    assert_int_equal(mu_node_task_count(chief->node, "chief"), 1);
 }
 
 int main(int argc, char **argv)
