@@ -176,22 +176,18 @@ static int only_index(const mu_node_options *options)
 }
 
 /* Type and index of the options win, index 0 as any other. */
-static int take_task(struct search *search, mu_node_options *options, mu_error *ret_error)
+static void take_task(struct search *search, mu_node_options *options)
 {
     const mu_resolution *resolution = &search->resolution;
     struct mu__found *found = search->found;
 
-    if (options->task_type == NULL) {
-        if (resolution->task_type[0] == '\0')
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "resolver %s does not say which task this process is; "
-                                "expected task_type and task_index in the options or in "
-                                "the resolver",
-                                resolution->source);
+    if (options->task_type == NULL && resolution->task_type[0] != '\0') {
         (void)snprintf(found->type, sizeof found->type, "%s", resolution->task_type);
         options->task_type = found->type;
         options->task_index = resolution->task_index;
     }
+    if (options->task_type == NULL)
+        return;
     if (options->task_index < 0 && found->index >= 0)
         options->task_index = found->index;
     if (options->task_index < 0 &&
@@ -199,13 +195,6 @@ static int take_task(struct search *search, mu_node_options *options, mu_error *
         options->task_index = resolution->task_index;
     if (options->task_index < 0)
         options->task_index = only_index(options);
-    if (options->task_index < 0)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "resolver %s does not say which %s this process is, of %zu; "
-                            "expected task_index in the options or in the resolver",
-                            resolution->source, options->task_type,
-                            mu_cluster_task_count(options->cluster, options->task_type));
-    return 0;
 }
 
 static int take(struct search *search, mu_node_options *options, mu_error *ret_error)
@@ -213,6 +202,8 @@ static int take(struct search *search, mu_node_options *options, mu_error *ret_e
     struct mu__found *found = search->found;
     const mu_resolution *resolution = &search->resolution;
 
+    found->resolution = *resolution;
+    found->resolution.cluster = NULL;
     found->cluster = resolution->cluster;
     if (found->cluster == NULL)
         found->cluster = mu_cluster_new();
@@ -227,7 +218,8 @@ static int take(struct search *search, mu_node_options *options, mu_error *ret_e
     if (found->address[0] != '\0')
         options->advertise_address = found->address;
     options->cluster = found->cluster;
-    return take_task(search, options, ret_error);
+    take_task(search, options);
+    return 0;
 }
 
 /* Resolvers that have a name for the cluster in their keys use the node's. */
@@ -240,7 +232,8 @@ static void set_cluster_name(const mu_node_options *options)
                           NULL);
 }
 
-int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found)
+int mu__find_any(mu_node_options *options, mu_error *ret_error,
+                 struct mu__found *ret_found)
 {
     struct search search = {.options = options, .found = ret_found};
     int rv;
@@ -252,6 +245,27 @@ int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *re
     write_incarnation(ret_found->incarnation, sizeof ret_found->incarnation);
     rv = run(&search, ret_error);
     return rv != 0 ? rv : take(&search, options, ret_error);
+}
+
+int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found)
+{
+    int rv = mu__find_any(options, ret_error, ret_found);
+
+    if (rv != 0 || ret_found->cluster == NULL)
+        return rv;
+    if (options->task_type == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s does not say which task this process is; "
+                            "expected task_type and task_index in the options or in the "
+                            "resolver",
+                            ret_found->resolution.source);
+    if (options->task_index < 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s does not say which %s this process is, of %zu; "
+                            "expected task_index in the options or in the resolver",
+                            ret_found->resolution.source, options->task_type,
+                            mu_cluster_task_count(options->cluster, options->task_type));
+    return 0;
 }
 
 void mu__found_done(struct mu__found *found, const mu_node_options *options,
