@@ -61,6 +61,7 @@ struct mu__store_config {
     struct mu__pool *pool;
     struct mu__storage *storage;    /* journal: its file, open */
     struct mu__http *http;          /* etcd */
+    const struct mu__http_tls *tls; /* for https; may be NULL. Outlives the store */
     uint32_t lease_ms;              /* etcd: a leader not heard for so long is replaced */
     struct mu__store_upcalls up;
 };

@@ -13,7 +13,8 @@
 
 enum {
     PROGRESS_MS = 3000,     /* between lines that say what is waited for */
-    SLICE_MS = 3000,        /* of one look, where this task must be told in between */
+    SLICE_FIRST_MS = 3000,  /* of one look, where others come one by one */
+    SLICE_MOST_MS = 30000,
     HURRY_MS = 300,         /* too short for a look that says who is missing */
     AGAIN_MS = 1000,        /* after telling has failed */
     SETTLE_MS = 50,         /* after a change was noticed: more may follow */
@@ -23,7 +24,8 @@ enum {
 struct mu__finder {
     struct mu__finder_config config;
     struct mu__asker_uv *asker;
-    struct mu__resolving *resolving;    /* under way; NULL: none */
+    struct mu__resolving *looking;      /* under way; NULL: none */
+    struct mu__resolving *telling;      /* or taking back what was told */
     uv_timer_t timer;
     struct mu__path_watch watch;
     mu_announcement announcement;
@@ -35,12 +37,12 @@ struct mu__finder {
     bool has_told;
     bool is_known;          /* the cluster is */
     bool has_failed;
-    bool is_telling;        /* what is under way is an announcement */
     bool has_changed;       /* what is watched, since the look under way began */
     uint64_t began_ms;
     uint64_t tell_ms;       /* when to tell again; 0: not */
     uint64_t look_ms;       /* when to look again; 0: not */
     uint64_t looked_ms;     /* when it was done last */
+    int64_t slice_ms;       /* of the last look, while the cluster was not known */
     uint64_t said_ms;       /* when a line of progress was written */
     mu_error last;          /* why the cluster was not known at the last look */
     char trouble[2][512];   /* the failures that were logged: of looking, of telling */
@@ -153,9 +155,10 @@ static void fail(struct mu__finder *finder, const mu_error *error)
     finder->config.failed(finder->config.owner, error);
 }
 
-static void start(struct mu__finder *finder, enum mu__resolving_what what,
-                  int64_t limit_ms,
-                  void (*done)(void *owner, struct mu__resolved *resolved))
+static int start(struct mu__finder *finder, enum mu__resolving_what what,
+                 int64_t limit_ms,
+                 void (*done)(void *owner, struct mu__resolved *resolved),
+                 struct mu__resolving **ret_resolving)
 {
     const struct mu__resolving_config config = {
         .loop = finder->config.loop,
@@ -169,17 +172,20 @@ static void start(struct mu__finder *finder, enum mu__resolving_what what,
         .owner = finder,
     };
 
-    assert(finder->resolving == NULL);
-    if (mu__resolving_start(&config, &finder->resolving) != 0) {
-        mu_error error;
+    assert(*ret_resolving == NULL);
+    return mu__resolving_start(&config, ret_resolving);
+}
 
-        finder->resolving = NULL;
-        (void)mu_error_set(&error, -MU_ENOMEM, "no memory to ask the resolver");
-        if (finder->is_known || finder->closing)
-            wait_until(finder, now_ms(finder) + AGAIN_MS);
-        else
-            fail(finder, &error);
-    }
+/* When to try again: while the cluster is not known, not at all. */
+static uint64_t without_memory(struct mu__finder *finder)
+{
+    mu_error error;
+
+    if (finder->is_known)
+        return now_ms(finder) + AGAIN_MS;
+    (void)mu_error_set(&error, -MU_ENOMEM, "no memory to ask the resolver");
+    fail(finder, &error);
+    return 0;
 }
 
 /* Looks come in slices, each of which says how long it was tried: it is the whole that
@@ -218,8 +224,7 @@ static void on_change(void *owner)
     if (finder->look_ms == 0 || due_ms >= finder->look_ms)
         return;
     finder->look_ms = due_ms;
-    if (finder->resolving == NULL)
-        next(finder);
+    next(finder);
 }
 
 /* ---- Steps ---- */
@@ -264,7 +269,7 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
     struct mu__finder *finder = owner;
     uint32_t watch_ms = mu__resolver_watch_ms(finder->config.resolver);
 
-    finder->resolving = NULL;
+    finder->looking = NULL;
     finder->looked_ms = now_ms(finder);
     if (resolved->code == 0 && is_forgotten(finder, &resolved->resolution)) {
         tell_anew(finder, &resolved->resolution);
@@ -292,8 +297,7 @@ static void on_told(void *owner, struct mu__resolved *resolved)
 {
     struct mu__finder *finder = owner;
 
-    finder->resolving = NULL;
-    finder->is_telling = false;
+    finder->telling = NULL;
     if (resolved->code == 0) {
         forget_trouble(finder, OF_TELLING);
         finder->announcement.index = resolved->task_index;
@@ -327,7 +331,7 @@ static void on_detected(void *owner, struct mu__resolved *resolved)
 {
     struct mu__finder *finder = owner;
 
-    finder->resolving = NULL;
+    finder->looking = NULL;
     if (resolved->code != 0)
         fail(finder, &resolved->error);
     else if (mu__resolver_announces(finder->config.resolver))
@@ -368,73 +372,98 @@ static void on_withdrawn(void *owner, struct mu__resolved *resolved)
 {
     struct mu__finder *finder = owner;
 
-    finder->resolving = NULL;
+    finder->telling = NULL;
     if (resolved->code != 0)
         say_trouble(finder, OF_TELLING, &resolved->error);
     close_all(finder);
+}
+
+/* Short at first, so that the pauses within one do not grow; then longer, since a source
+ * may need its time: an endpoint that hangs is before one that answers. */
+static int64_t next_slice(int64_t last_ms)
+{
+    if (last_ms == 0)
+        return SLICE_FIRST_MS;
+    return 2 * last_ms < SLICE_MOST_MS ? 2 * last_ms : SLICE_MOST_MS;
 }
 
 static void look(struct mu__finder *finder)
 {
     int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
 
-    finder->is_telling = false;
     finder->has_changed = false;
     if (!finder->is_known && finder->tells) {
-        int64_t slice_ms = (int64_t)(finder->tell_ms - now_ms(finder));
-
         if (finder->last.code != 0 && limit_ms >= 0 && limit_ms < HURRY_MS) {
             fail_late(finder);
             return;
         }
-        slice_ms = finder->tell_ms == 0 || slice_ms > SLICE_MS ? SLICE_MS : slice_ms;
-        limit_ms = limit_ms < 0 || limit_ms > slice_ms ? slice_ms : limit_ms;
+        finder->slice_ms = next_slice(finder->slice_ms);
+        if (limit_ms < 0 || limit_ms > finder->slice_ms)
+            limit_ms = finder->slice_ms;
     }
-    start(finder, MU__RESOLVING_RESOLVE, limit_ms, on_looked);
+    if (start(finder, MU__RESOLVING_RESOLVE, limit_ms, on_looked, &finder->looking) != 0)
+        finder->look_ms = without_memory(finder);
+}
+
+static void tell(struct mu__finder *finder)
+{
+    if (start(finder, MU__RESOLVING_ANNOUNCE, finder->is_known ? 0 : left_ms(finder),
+              on_told, &finder->telling) != 0)
+        finder->tell_ms = without_memory(finder);
 }
 
 static void close_next(struct mu__finder *finder)
 {
-    if (finder->withdraws && finder->has_told) {
-        finder->withdraws = false;
-        (void)uv_timer_stop(&finder->timer);    /* of what came before it */
-        start(finder, MU__RESOLVING_WITHDRAW, finder->withdraw_ms, on_withdrawn);
-    } else {
+    bool withdraws = finder->withdraws && finder->has_told;
+
+    finder->withdraws = false;
+    (void)uv_timer_stop(&finder->timer);
+    if (!withdraws || start(finder, MU__RESOLVING_WITHDRAW, finder->withdraw_ms,
+                            on_withdrawn, &finder->telling) != 0)
         close_all(finder);
-    }
 }
 
-/* What is due; nothing while something is under way. */
-static void next(struct mu__finder *finder)
+/* Telling does not wait for a look, however long that takes: leases end. The first look
+ * waits until this task was told, since it may be all that is there. */
+static void go_on(struct mu__finder *finder)
 {
     uint64_t now = now_ms(finder);
+
+    if (finder->tells && finder->telling == NULL && finder->tell_ms != 0 &&
+        finder->tell_ms <= now)
+        tell(finder);
+    if (finder->has_failed || finder->looking != NULL ||
+        (finder->tells && !finder->has_told))
+        return;
+    if ((!finder->is_known || finder->look_ms != 0) && finder->look_ms <= now)
+        look(finder);
+}
+
+static void wait_for_next(struct mu__finder *finder)
+{
     uint64_t due_ms = UINT64_MAX;
 
-    if (finder->resolving != NULL || finder->handles > 0)
-        return;
-    if (finder->closing) {
-        close_next(finder);
-        return;
-    }
-    if (finder->has_failed)
-        return;
-    if (finder->tells && finder->tell_ms != 0) {
-        if (finder->tell_ms <= now + (finder->is_known ? 0 : HURRY_MS)) {
-            finder->is_telling = true;
-            start(finder, MU__RESOLVING_ANNOUNCE,
-                  finder->is_known ? 0 : left_ms(finder), on_told);
-            return;
-        }
+    if (finder->tells && finder->telling == NULL && finder->tell_ms != 0)
         due_ms = finder->tell_ms;
-    }
-    if ((!finder->is_known || finder->look_ms != 0) && finder->look_ms <= now) {
-        look(finder);
-        return;
-    }
-    if (finder->look_ms != 0 && finder->look_ms < due_ms)
+    if (finder->looking == NULL && finder->look_ms != 0 && finder->look_ms < due_ms)
         due_ms = finder->look_ms;
     if (due_ms != UINT64_MAX)
         wait_until(finder, due_ms);
+}
+
+/* What is due. */
+static void next(struct mu__finder *finder)
+{
+    if (finder->handles > 0 || (finder->has_failed && !finder->closing))
+        return;
+    if (finder->closing) {
+        if (finder->telling == NULL)
+            close_next(finder);
+        return;
+    }
+    go_on(finder);
+    if (!finder->has_failed && !finder->closing)
+        wait_for_next(finder);
 }
 
 /* ---- Life ---- */
@@ -443,13 +472,14 @@ static void begin(uv_timer_t *timer)
 {
     struct mu__finder *finder = timer->data;
 
-    start(finder, MU__RESOLVING_DETECT, finder->is_known ? 0 : left_ms(finder),
-          on_detected);
+    if (start(finder, MU__RESOLVING_DETECT, finder->is_known ? 0 : left_ms(finder),
+              on_detected, &finder->looking) != 0)
+        (void)without_memory(finder);
 }
 
 /* It was told before, so others wait for the next time; and the watched path is found out
  * by looking. */
-static void go_on(uv_timer_t *timer)
+static void begin_known(uv_timer_t *timer)
 {
     struct mu__finder *finder = timer->data;
 
@@ -497,7 +527,7 @@ int mu__finder_open(const struct mu__finder_config *config, mu_error *ret_error,
     (void)uv_timer_init(config->loop, &finder->timer);
     mu__path_watch_init(&finder->watch, config->loop, on_change, finder);
     finder->timer.data = finder;
-    (void)uv_timer_start(&finder->timer, config->is_known ? go_on : begin, 0, 0);
+    (void)uv_timer_start(&finder->timer, config->is_known ? begin_known : begin, 0, 0);
     *ret_finder = finder;
     return 0;
 }
@@ -516,8 +546,8 @@ static void on_told_too_long(uv_timer_t *timer)
 {
     struct mu__finder *finder = timer->data;
 
-    mu__resolving_cancel(finder->resolving);
-    finder->resolving = NULL;
+    mu__resolving_cancel(finder->telling);
+    finder->telling = NULL;
     next(finder);
 }
 
@@ -532,11 +562,13 @@ void mu__finder_close(struct mu__finder *finder, bool withdraws, int64_t limit_m
     finder->withdraw_ms = limit_ms;
     finder->closed = closed;
     finder->closed_arg = arg;
-    if (finder->resolving != NULL && finder->is_telling && withdraws) {
+    mu__resolving_cancel(finder->looking);
+    finder->looking = NULL;
+    if (finder->telling != NULL && withdraws) {
         (void)uv_timer_start(&finder->timer, on_told_too_long, (uint64_t)limit_ms, 0);
         return;
     }
-    mu__resolving_cancel(finder->resolving);
-    finder->resolving = NULL;
+    mu__resolving_cancel(finder->telling);
+    finder->telling = NULL;
     wait_until(finder, now_ms(finder));
 }

@@ -2,9 +2,8 @@
  * listens if its resolver takes that, finds out who is in the cluster, and keeps doing
  * both, since leases end and clusters change. Loop thread only.
  *
- * One evaluation of the resolver at a time: while the cluster is not known yet, saying
- * where this task is comes between the looks, so that a lease does not end while others
- * are waited for. */
+ * Looking for the others and saying where this task is do not wait for each other, so
+ * that a lease does not end while others are waited for, or a slow source is asked. */
 #ifndef MU_NODE_FINDER_H
 #define MU_NODE_FINDER_H
 

@@ -182,30 +182,27 @@ static int run(struct search *search, mu_error *ret_error, mu_resolution *ret_re
 }
 
 /* Type and index of the options win, index 0 as any other. */
-static int take_task(const mu_resolution *resolution, struct mu__found *found,
-                     mu_node_options *options, mu_error *ret_error)
+static void take_task(const mu_resolution *resolution, struct mu__found *found,
+                      mu_node_options *options)
 {
-    if (options->task_type == NULL) {
-        if (resolution->task_type[0] == '\0')
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "resolver %s does not say which task this process is; "
-                                "expected task_type and task_index in the options or in "
-                                "the resolver",
-                                resolution->source);
+    if (options->task_type == NULL && resolution->task_type[0] != '\0') {
         (void)snprintf(found->type, sizeof found->type, "%s", resolution->task_type);
         options->task_type = found->type;
         options->task_index = resolution->task_index;
     }
+    if (options->task_type == NULL)
+        return;
     if (options->task_index < 0 && found->index >= 0)
         options->task_index = found->index;
     if (options->task_index < 0)
         options->task_index = resolution->task_index;
-    return 0;
 }
 
 static int take(const mu_resolution *resolution, struct mu__found *found,
                 mu_node_options *options, mu_error *ret_error)
 {
+    found->resolution = *resolution;
+    found->resolution.cluster = NULL;
     found->cluster = resolution->cluster;
     if (found->cluster == NULL)
         found->cluster = mu_cluster_new();
@@ -220,7 +217,8 @@ static int take(const mu_resolution *resolution, struct mu__found *found,
     if (found->address[0] != '\0')
         options->advertise_address = found->address;
     options->cluster = found->cluster;
-    return take_task(resolution, found, options, ret_error);
+    take_task(resolution, found, options);
+    return 0;
 }
 
 /* Resolvers that have a name for the cluster in their keys use the node's. */
@@ -233,7 +231,8 @@ static void set_cluster_name(const mu_node_options *options)
                           NULL);
 }
 
-int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found)
+int mu__find_any(mu_node_options *options, mu_error *ret_error,
+                 struct mu__found *ret_found)
 {
     struct search *search;
     struct mu__pipe_guard guard;
@@ -274,6 +273,18 @@ static void withdraw(struct mu__found *found, const mu_node_options *options)
     if (mu__finder_open(&config, NULL, &search->finder) == 0)
         end(search, true);
     leave(search);
+}
+
+int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found)
+{
+    int rv = mu__find_any(options, ret_error, ret_found);
+
+    if (rv != 0 || ret_found->cluster == NULL || options->task_type != NULL)
+        return rv;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "resolver %s does not say which task this process is; expected "
+                        "task_type and task_index in the options or in the resolver",
+                        ret_found->resolution.source);
 }
 
 void mu__found_done(struct mu__found *found, const mu_node_options *options,

@@ -41,6 +41,19 @@ static int find_store(struct mu__hosting *hosting, const mu_node_options *o,
                         hosting->store, count);
 }
 
+/* Only where they are of use: they may be those of another task's resolver. */
+static int read_certificates(struct mu__hosting *hosting, mu_error *error)
+{
+    mu_error inner;
+    int rv;
+
+    if (!hosting->is_host || !hosting->kind->shared ||
+        strstr(hosting->place, "https://") == NULL)
+        return 0;
+    rv = mu__etcd_tls_read(&hosting->tls, &inner);
+    return rv == 0 ? 0 : mu_error_set(error, rv, "option store: %s", inner.message);
+}
+
 static int read_texts(struct mu__hosting *hosting, const mu_node_options *o,
                       mu_error *error)
 {
@@ -58,7 +71,8 @@ static int read_texts(struct mu__hosting *hosting, const mu_node_options *o,
         return rv;
     hosting->is_host = mu__service_is_host(hosting->hosts, o->task_type, o->task_index);
     hosting->sync = o->store_sync != 0;
-    return find_store(hosting, o, error);
+    rv = find_store(hosting, o, error);
+    return rv == 0 ? read_certificates(hosting, error) : rv;
 }
 
 int mu__hosting_init(struct mu__hosting *hosting, const mu_node_options *options,
@@ -84,6 +98,7 @@ void mu__hosting_done(struct mu__hosting *hosting)
     free(hosting->hosts);
     free(hosting->tasks);
     free(hosting->store);
+    mu__etcd_tls_done(&hosting->tls);
     mu_value_free(hosting->devices);
     *hosting = (struct mu__hosting){0};
 }
@@ -143,6 +158,7 @@ void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options
         .store_place = hosting->place,
         .storage = hosting->storage,
         .http = hosting->http == NULL ? NULL : mu__http_curl_door(hosting->http),
+        .tls = &hosting->tls.tls,
         .tasks = hosting->tasks,
         .recoverable = hosting->recoverable,
         .suspect_ms = options->suspect_ms,

@@ -3,6 +3,7 @@
 #ifndef MU_NODE_HOSTING_H
 #define MU_NODE_HOSTING_H
 
+#include "node/etcd_tls.h"
 #include "node/member.h"
 #include "node/member_service.h"
 #include "runtime/http_curl.h"
@@ -20,6 +21,7 @@ struct mu__hosting {
     bool sync;
     struct mu__storage *storage;    /* a journal's, while the node is open */
     struct mu__http_curl *http;     /* a store's that is elsewhere, as long */
+    struct mu__etcd_tls tls;        /* of its https addresses */
     mu_value *devices;
 };
 

@@ -35,7 +35,8 @@ struct mu__resolved {
 struct mu__resolving_config {
     uv_loop_t *loop;
     struct mu__asker *asker;    /* in the same loop: mu__asker_uv_asker() */
-    mu_resolver *resolver;      /* borrowed; one evaluation at a time */
+    mu_resolver *resolver;      /* borrowed; one evaluation at a time, and beside it one
+                                   that announces or withdraws */
 
     /* In place of a resolver (which is NULL then): what is run, as
        mu__evaluation_config has it; `what` is RESOLVE. */

@@ -88,6 +88,7 @@ static void send_flight(struct etcd_store *store, struct mu__ctx *ctx,
         .body_size = flight->body.size,
         .limit_ms = limit_ms,
         .owner = ctx->self,
+        .tls = store->tls,
     };
     store->http->ops->send(store->http, &flight->http);
 }
@@ -411,6 +412,7 @@ static void let_go(struct etcd_store *store)
         .body = flight->body.text,
         .body_size = flight->body.size,
         .limit_ms = LIMIT_MIN_MS,
+        .tls = store->tls,
     };
     store->http->ops->tell(store->http, &flight->http);
 }
@@ -517,6 +519,7 @@ static void set_up(struct etcd_store *store, const struct mu__store_config *conf
     store->schema = config->schema;
     store->pool = config->pool;
     store->http = config->http;
+    store->tls = config->tls;
     store->up = config->up;
     store->lease_ms =
         config->lease_ms < LEASE_MIN_MS ? LEASE_MIN_MS : config->lease_ms;

@@ -1,8 +1,9 @@
 /* The store that is etcd, over its v3 JSON gateway.
  *
  * A place is "URL[,URL...]", the addresses of one etcd cluster, "http://10.0.0.1:2379"
- * each; a path in an address comes before the gateway's own ("http://proxy/etcd"). Users
- * and passwords of etcd are not supported.
+ * each; a path in an address comes before the gateway's own ("http://proxy/etcd"). https
+ * addresses are taken with the certificates of the store's config. Users and passwords of
+ * etcd are not supported.
  *
  * Keys, below /muster/CLUSTER_NAME (with % and / in the name as %25 and %2F):
  *

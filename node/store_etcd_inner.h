@@ -75,6 +75,7 @@ struct etcd_store {
     const struct mu__schema *schema;
     struct mu__pool *pool;
     struct mu__http *http;
+    const struct mu__http_tls *tls; /* may be NULL */
     struct mu__store_upcalls up;
     uint32_t lease_ms;
     uint64_t incarnation;

@@ -223,6 +223,8 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
 /* Between calls. */
 struct own {
     bool taken;                 /* the place was ours */
+    unsigned endpoint;          /* that answered last: one that hangs is not waited for
+                                   each time, the lease would end meanwhile */
     uint64_t holder_lease;      /* of another one in the place, */
     uint64_t holder_term;       /* and the reign of etcd's leader that this is from: */
     uint64_t holder_ttl_s;      /* how long it had to live when it was last seen, */
@@ -461,6 +463,46 @@ static int take_free(struct talk *talk, struct place *place)
     return rv;
 }
 
+static int take_place(struct talk *talk, struct place *place)
+{
+    bool kept = false;
+    int rv = keep(talk, place, &kept);
+
+    if (rv == 0 && !kept)
+        rv = grant(talk, place);
+    if (rv != 0)
+        return rv;
+    return place->task.task_index >= 0 ? take_given(talk, place)
+                                       : take_free(talk, place);
+}
+
+/* Several endpoints that hang are to be gone through while the lease lives. */
+static uint32_t request_ms(const struct place *place, const struct talk *talk)
+{
+    uint32_t part_ms = (uint32_t)place->ttl_s * 1000 / 4;
+
+    return part_ms < talk->etcd.request_ms ? part_ms : talk->etcd.request_ms;
+}
+
+static int begin_place(struct talk *talk, struct place *place, void **own)
+{
+    int rv;
+
+    if (*own == NULL)
+        *own = calloc(1, sizeof(struct own));
+    place->own = *own;
+    if (place->own == NULL)
+        return mu_error_set(talk->etcd.error, -MU_ENOMEM, "etcd: out of memory");
+    rv = mu__setting_number(talk->etcd.notes, talk->etcd.settings, TTL, talk->etcd.error,
+                            &place->ttl_s);
+    if (rv != 0)
+        return rv;
+    talk->etcd.first = place->own->endpoint;
+    talk->etcd.request_ms = request_ms(place, talk);
+    return mu__task_announced(talk->etcd.notes, talk->etcd.settings, TASK_TYPE,
+                              place->announcement, talk->etcd.error, &place->task);
+}
+
 static int announce(struct mu__notes *notes, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own,
                     int *ret_index, uint32_t *ret_again_ms)
@@ -470,26 +512,15 @@ static int announce(struct mu__notes *notes, const struct mu__settings *settings
         .lease = lease_of(announcement->incarnation),
     };
     struct talk talk;
-    bool kept = false;
     int rv = begin(notes, settings, ret_error, &talk);
 
-    if (*own == NULL)
-        *own = calloc(1, sizeof(struct own));
-    place.own = *own;
-    if (place.own == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "etcd: out of memory");
     if (rv == 0)
-        rv = mu__setting_number(notes, settings, TTL, ret_error, &place.ttl_s);
+        rv = begin_place(&talk, &place, own);
     if (rv == 0)
-        rv = mu__task_announced(notes, settings, TASK_TYPE, announcement, ret_error,
-                                &place.task);
-    if (rv == 0)
-        rv = keep(&talk, &place, &kept);
-    if (rv == 0 && !kept)
-        rv = grant(&talk, &place);
-    if (rv == 0)
-        rv = place.task.task_index >= 0 ? take_given(&talk, &place)
-                                        : take_free(&talk, &place);
+        rv = take_place(&talk, &place);
+    if (rv == MU__LATER || place.own == NULL)
+        return rv;
+    place.own->endpoint = talk.etcd.first;
     if (rv != 0)
         return rv;
     place.own->taken = true;

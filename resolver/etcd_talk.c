@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    REQUEST_MS = 3000,          /* before the next endpoint is asked */
+    REQUEST_MS = 3000,
     TOKEN_KEPT_MS = 240000,     /* etcd's simple tokens end 5 minutes after their last
                                    use, as it comes */
     TOKEN_BYTES = 4096,         /* a JWT has some hundreds */
@@ -161,7 +161,8 @@ int mu__etcd_talk_begin(struct mu__notes *notes, const struct mu__settings *sett
 {
     int rv;
 
-    *talk = (struct mu__etcd_talk){notes, settings, .error = ret_error};
+    *talk = (struct mu__etcd_talk){
+        notes, settings, .error = ret_error, .request_ms = REQUEST_MS};
     rv = read_endpoints(talk);
     if (rv == 0)
         rv = read_tls(talk);
@@ -190,7 +191,7 @@ static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *pat
     question.kind = MU__ASK_HTTP;
     question.name = url;
     question.method = "POST";
-    question.limit_ms = REQUEST_MS;
+    question.limit_ms = talk->request_ms;
     question.tries = 1;
     question.tls = &talk->tls;
     answer = mu__ask(talk->notes, &question);
@@ -322,15 +323,21 @@ int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
                        struct mu__etcd_body *body, unsigned again,
                        struct mu__etcd_answer **ret_answer)
 {
+    unsigned first = talk->first;
     int rv = body->failed ? mu_error_set(talk->error, -MU_ENOMEM, "etcd: out of memory")
                           : -MU_EUNAVAILABLE;
 
     /* One of several may have a certificate that has run out. */
     for (unsigned i = 0;
-         i < talk->endpoints_count && (rv == -MU_EUNAVAILABLE ||
-                                       (i > 0 && rv == -MU_EUNAUTHENTICATED));
-         i++)
-        rv = post_to(talk, talk->endpoints[i], path, body, again, ret_answer);
+         i < talk->endpoints_count &&
+         (rv == -MU_EUNAVAILABLE || (i > 0 && rv == -MU_EUNAUTHENTICATED));
+         i++) {
+        unsigned number = (first + i) % talk->endpoints_count;
+
+        rv = post_to(talk, talk->endpoints[number], path, body, again, ret_answer);
+        if (rv != -MU_EUNAVAILABLE && rv != MU__LATER)
+            talk->first = number;
+    }
     mu__etcd_body_done(body);
     return rv;
 }

@@ -52,6 +52,9 @@ struct mu__etcd_talk {
     mu_error *error;
     char endpoints[MU__TALK_ENDPOINTS_MAX][MU__TALK_URL_BYTES];
     unsigned endpoints_count;
+    unsigned first;             /* the endpoint that is asked first; then the one that
+                                   answered last */
+    uint32_t request_ms;        /* before the next endpoint is asked */
     struct mu__ask_tls tls;
     const char *user;           /* NULL: none */
     const char *password;

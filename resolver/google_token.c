@@ -178,7 +178,7 @@ static int exchange(const struct mu__google *google, const char *uri,
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(source, sizeof source, "credentials %.150s: token server", path);
-    if (answer->code != 0)
+    if (answer->code != 0 || answer->status / 100 == 3)
         return mu__answer_check(answer, source, ret_error);
     if (answer->status != 200)
         return refused(answer, path, ret_error);

@@ -16,7 +16,6 @@ static void entry_begin(struct mu__entry *entry)
     entry->why[0] = '\0';
     entry->detected.known = false;
     entry->resolved.known = false;
-    entry->announced.known = false;
     mu_cluster_free(entry->resolution.cluster);
     mu_resolution_init(&entry->resolution);
 }
@@ -37,6 +36,25 @@ static void begin_if_fresh(mu_resolver *resolver, const struct mu__notes *notes)
 {
     if (mu__notes_runs(notes) <= 1)
         begin(resolver);
+}
+
+/* Rounds of announcing may be under way beside others: they have only this of their
+ * own. */
+static void begin_announcing(mu_resolver *resolver)
+{
+    struct mu__entry *entry;
+
+    for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++)
+        entry->announced.known = false;
+    for (size_t i = 0; i < resolver->members_count; i++)
+        begin_announcing(resolver->members[i]);
+}
+
+static void begin_announcing_if_fresh(mu_resolver *resolver,
+                                      const struct mu__notes *notes)
+{
+    if (mu__notes_runs(notes) <= 1)
+        begin_announcing(resolver);
 }
 
 /* ---- Functions of the program's own ---- */
@@ -515,7 +533,7 @@ int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
     uint32_t again_ms = 0;
     int rv;
 
-    begin_if_fresh(resolver, notes);
+    begin_announcing_if_fresh(resolver, notes);
     rv = announce(resolver, notes, &own, ret_error, &again_ms);
     if (mu__notes_starved(notes))
         return starved(ret_error);
@@ -547,7 +565,7 @@ static int withdraw(mu_resolver *resolver, struct mu__notes *notes,
 int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__notes *notes,
                               const mu_announcement *announcement, mu_error *ret_error)
 {
-    begin_if_fresh(resolver, notes);
+    begin_announcing_if_fresh(resolver, notes);
     return withdraw(resolver, notes, announcement, ret_error);
 }
 

@@ -16,8 +16,9 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 
-static long fault_countdown = -1;
-static bool fault_happened;
+/* Threads may allocate, too. */
+static _Atomic long fault_countdown = -1;
+static _Atomic bool fault_happened;
 
 /* Allocation `n` fails, counted from 0. */
 static void fault_arm(long n)

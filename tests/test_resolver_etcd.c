@@ -215,11 +215,16 @@ static const struct {
      "http://17", "expected at most 16"},
     {"prefix=/x/", "prefix: expected 1 to 128 bytes without \"/\" at the end"},
     {"tasks=worker=x", "job 1: expected TYPE=COUNT"},
+    {"user=u", "a user is set, and no password; expected setting password_file"},
+    {"password=x", "a password is set, and no user"},
+    {"key_file=/k", "key_file is set alone, expected certificate_file with it"},
+    {"certificate_file=/k", "certificate_file is set alone, expected key_file"},
 };
 
 static void test_bad_settings(void **state)
 {
-    static const struct script_row rows[] = {ENDPOINTS(A), SCRIPT_END};
+    static const struct script_row rows[] = {ENDPOINTS(A), SCRIPT_FILE("/k", "pem"),
+                                             SCRIPT_END};
 
     (void)state;
     for (size_t i = 0; i < sizeof bad_settings / sizeof bad_settings[0]; i++) {
@@ -228,6 +233,133 @@ static void test_bad_settings(void **state)
         script_expect_error(kind, rows, settings, -MU_EINVALID, bad_settings[i].words);
     }
     script_expect_error(kind, NULL, NULL, -MU_EINVALID, "MUSTER_ETCD");
+}
+
+/* ---- Users ---- */
+
+#define AUTH "/v3/auth/authenticate"
+#define RENEWED 1000
+#define ERROR(code, words) \
+    "{\"error\":\"etcdserver: " words "\",\"code\":" #code "}"
+
+static const char *const user[] = {"user=me", "password=se\"cret\\", NULL};
+
+#define LOGIN(url, ...) \
+    POST(url AUTH, .body = "{\"name\":\"me\",\"password\":\"se\\u0022cret\\u005c\"}", \
+         __VA_ARGS__)
+
+static void test_user(void **state)
+{
+    static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
+    static const char *const from_file[] = {"user=me", "password_file=/p", NULL};
+    static const char *const too_long[] = {"user=me", "password_file=/empty", NULL};
+    char text[TEXT_BYTES];
+    const struct script_row rows[] = {
+        ENDPOINTS(A), SCRIPT_FILE("/p", "se\"cret\\\r\n"), SCRIPT_FILE("/empty", "\n"),
+        LOGIN(A, .text = "{" HEADER ",\"token\":\"TT.1\"}"),
+        {.kind = MU__ASK_HTTP, .name = A "/v3/kv/range", .method = "POST",
+         .has_header = "Authorization: TT.1", .text = range_answer(pairs, text)},
+        SCRIPT_END};
+
+    (void)state;
+    script_expect(kind, rows, user, "{\"ps\":[\"a:1\"]}", "");
+    script_expect(kind, rows, from_file, "{\"ps\":[\"a:1\"]}", "");
+    script_expect_error(kind, rows, too_long, -MU_EINVALID,
+                        "etcd: password: expected 1 to 4096 bytes, got 0");
+}
+
+/* A token that is not known any more is replaced, once in a run. */
+static void test_token_ended(void **state)
+{
+    static const char *const words[] = {
+        ERROR(16, "invalid auth token"), ERROR(3, "revision of auth store is old")};
+    static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
+    char text[TEXT_BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct script_row rows[] = {
+            ENDPOINTS(A), LOGIN(A, .text = "{\"token\":\"old\"}"),
+            LOGIN(A, .text = "{\"token\":\"new\"}", .again = RENEWED),
+            {.kind = MU__ASK_HTTP, .name = A "/v3/kv/range", .method = "POST",
+             .has_header = "Authorization: old", .text = words[i], .status = 401},
+            {.kind = MU__ASK_HTTP, .name = A "/v3/kv/range", .method = "POST",
+             .has_header = "Authorization: new", .again = RENEWED},
+            SCRIPT_END};
+
+        rows[4].text = range_answer(pairs, text);
+        script_expect(kind, rows, user, "{\"ps\":[\"a:1\"]}", "");
+        rows[4].text = words[0];
+        rows[4].status = 401;
+        script_expect_error(kind, rows, user, -MU_EUNAUTHENTICATED, "invalid auth token");
+    }
+}
+
+/* An etcd whose users were switched off needs no token. */
+static void test_no_users(void **state)
+{
+    static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
+    char text[TEXT_BYTES];
+    const struct script_row rows[] = {
+        ENDPOINTS(A),
+        LOGIN(A, .text = ERROR(9, "authentication is not enabled"), .status = 412),
+        POST(A "/v3/kv/range", .text = range_answer(pairs, text)), SCRIPT_END};
+
+    (void)state;
+    script_expect(kind, rows, user, "{\"ps\":[\"a:1\"]}", "");
+}
+
+static const struct {
+    const char *login;
+    const char *range;
+    int code;
+    const char *words;
+} refusals[] = {
+    {ERROR(3, "authentication failed, invalid user ID or password"), NULL,
+     -MU_EUNAUTHENTICATED, "etcd at http://a:2379 does not take user \"me\" with this"},
+    {ERROR(3, "CommonName of client sending"), NULL, -MU_EUNAUTHENTICATED,
+     "expected one without it in certificate_file"},
+    {ERROR(14, "no leader"), NULL, -MU_EUNAVAILABLE, "no leader"},
+    {"{\"token\":7}", NULL, -MU_EDATALOSS, "has no \"token\" of 1 to"},
+    {"{\"token\":\"a\\r\\nb\"}", NULL, -MU_EDATALOSS, "has no \"token\" of 1 to"},
+    {"{\"token\":\"t\"}", ERROR(7, "permission denied"), -MU_EPERMISSION,
+     "expected a role with readwrite for the keys that begin with "
+     "/muster/muster/tasks/"},
+};
+
+static void test_refused_users(void **state)
+{
+    static const struct script_row nobody[] = {
+        ENDPOINTS(A),
+        POST(A "/v3/kv/range", .status = 400, .text = ERROR(3, "user name is empty")),
+        SCRIPT_END};
+
+    (void)state;
+    script_expect_error(kind, nobody, NULL, -MU_EUNAUTHENTICATED,
+                        "has users; expected settings user and password_file");
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        bool is_token = strstr(refusals[i].login, "token") != NULL;
+        const struct script_row rows[] = {
+            ENDPOINTS(A),
+            LOGIN(A, .text = refusals[i].login, .status = is_token ? 200 : 400),
+            POST(A "/v3/kv/range", .text = refusals[i].range, .status = 403), SCRIPT_END};
+
+        script_expect_error(kind, rows, user, refusals[i].code, refusals[i].words);
+    }
+}
+
+/* One of several endpoints has a certificate that has run out. */
+static void test_one_bad_certificate(void **state)
+{
+    static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
+    char text[TEXT_BYTES];
+    const struct script_row rows[] = {
+        ENDPOINTS(B "," A),
+        POST(B "/v3/kv/range", .code = -MU_EUNAUTHENTICATED, .text = "it has expired"),
+        POST(A "/v3/kv/range", .text = range_answer(pairs, text)), SCRIPT_END};
+
+    (void)state;
+    script_expect(kind, rows, NULL, "{\"ps\":[\"a:1\"]}", "");
 }
 
 /* ---- Telling ---- */
@@ -419,6 +551,11 @@ int main(void)
         cmocka_unit_test(test_next_endpoint),
         cmocka_unit_test(test_bad_entries),
         cmocka_unit_test(test_bad_answers),
+        cmocka_unit_test(test_user),
+        cmocka_unit_test(test_token_ended),
+        cmocka_unit_test(test_no_users),
+        cmocka_unit_test(test_refused_users),
+        cmocka_unit_test(test_one_bad_certificate),
         cmocka_unit_test(test_bad_settings),
         cmocka_unit_test(test_takes_a_place),
         cmocka_unit_test(test_first_free_place),

@@ -10,26 +10,38 @@
 
 enum { BACKLOG = 512 };
 
+/* What the system says, and what it means where that is not plain. */
 static const struct {
     int status;
     int code;
+    const char *words;
 } refusals[] = {
-    {UV_EADDRINUSE, -MU_EEXISTS},       {UV_EADDRNOTAVAIL, -MU_EINVALID},
-    {UV_EACCES, -MU_EPERMISSION},       {UV_EPERM, -MU_EPERMISSION},
-    {UV_ENOMEM, -MU_ENOMEM},            {UV_ENOENT, -MU_EINVALID},
-    {UV_EAI_NONAME, -MU_EINVALID},      {UV_EAI_NODATA, -MU_EINVALID},
-    {UV_ENOTDIR, -MU_EINVALID},
+    {UV_EADDRINUSE, -MU_EEXISTS, "another process (or node) listens there"},
+    {UV_EADDRNOTAVAIL, -MU_EINVALID,
+     "expected an address of this machine, whose interface is up"},
+    {UV_EACCES, -MU_EPERMISSION,
+     "expected a port of 1024 or more, or a folder that may be written"},
+    {UV_EPERM, -MU_EPERMISSION, NULL},
+    {UV_ENOMEM, -MU_ENOMEM, NULL},
+    {UV_ENOENT, -MU_EINVALID, NULL},
+    {UV_EAI_NONAME, -MU_EINVALID, NULL},
+    {UV_EAI_NODATA, -MU_EINVALID, NULL},
+    {UV_ENOTDIR, -MU_EINVALID, NULL},
 };
 
 int mu__listen_refused(const char *url, int status, mu_error *ret_error)
 {
     int code = -MU_EUNAVAILABLE;
+    const char *words = NULL;
 
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
-        if (refusals[i].status == status)
+        if (refusals[i].status == status) {
             code = refusals[i].code;
-    return mu_error_set(ret_error, code, "cannot listen at %s: %s", url,
-                        uv_strerror(status));
+            words = refusals[i].words;
+        }
+    return mu_error_set(ret_error, code, "cannot listen at %s: %s%s%s", url,
+                        uv_strerror(status), words == NULL ? "" : "; ",
+                        words == NULL ? "" : words);
 }
 
 /* ---- tcp ---- */

@@ -142,7 +142,11 @@ MU_EXPORT int mu_restart_exit_code(const mu_error *error);
  * until that one knows the cluster, for resolve_ms at most (-MU_EDEADLINE, with who or
  * what is missing), and says in the log every few seconds what is waited for. With
  * `options->loop` this must be called on that loop's thread (or before it runs, on the
- * thread that will run it); SIGPIPE is then blocked in that thread. On success the caller
+ * thread that will run it); SIGPIPE is then blocked in that thread. A resolver blocks
+ * that thread, too, and nothing else of the loop runs meanwhile: where that must not be,
+ * open the node before the loop runs or without `loop`; or, if the resolver is not one by
+ * which tasks tell each other where they are, ask it on another thread
+ * (mu_resolver_resolve) and give the node the cluster. On success the caller
  * closes the node with mu_node_close. Errors: -MU_EINVALID (options, cluster),
  * -MU_EEXISTS (address in use; the task lives elsewhere), -MU_ENOMEM, and a resolver's
  * own, each with what and where in ret_error. */

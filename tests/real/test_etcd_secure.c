@@ -165,6 +165,18 @@ static void test_https(void **state)
     (void)expect_refused(f, SOON_MS, -MU_ENOTFOUND, "etcd: ca_file: file ");
 }
 
+/* etcd cuts the connection. Its reason comes with that, or too late to be read; then it
+ * looks as if etcd went away, and is tried again. */
+static void expect_no_entrance(struct fixture *f)
+{
+    mu_error error;
+    mu_node *node = open_chief(f, 2000, &error);
+
+    assert_true(error.code == -MU_EUNAUTHENTICATED || error.code == -MU_EDEADLINE);
+    assert_non_null(strstr(error.message, "etcd at https://127.0.0.1:"));
+    (void)mu_node_close(node, SOON_MS, NULL);
+}
+
 static void test_client_certificate(void **state)
 {
     struct fixture *f = *state;
@@ -175,8 +187,7 @@ static void test_client_certificate(void **state)
     begin(f, "server", true);
     make_resolver(f);
     set_file(f, "ca_file", "ca.pem");
-    /* The connection is cut: what is said of that depends on who is faster. */
-    (void)expect_refused(f, 2000, -MU_EDEADLINE, "etcd at https://127.0.0.1:");
+    expect_no_entrance(f);
     set_file(f, "certificate_file", "client.pem");
     (void)expect_refused(f, SOON_MS, -MU_EINVALID,
                          "certificate_file is set alone, expected key_file with it");

@@ -1,12 +1,16 @@
 /* Sockets that listen before there is a wire, addresses to tell, and files that are
  * written whole. */
+#define _GNU_SOURCE /* unshare */
+
 #include "tests/real/nodes.h"
 
 #include "node/own_address.h"
 #include "resolver/write_uv.h"
 #include "transport/listen_uv.h"
 
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 /* What connects early waits. */
 static void test_tcp(void **state)
@@ -28,6 +32,7 @@ static void test_tcp(void **state)
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(mu__listen(listening.text, &error, &other), -MU_EEXISTS);
     assert_non_null(strstr(error.message, listening.text));
+    assert_non_null(strstr(error.message, "another process (or node) listens there"));
     (void)close(fd);
     mu__listening_close(&listening);
     mu__listening_close(&listening);
@@ -59,11 +64,13 @@ static void test_refused(void **state)
     static const struct {
         const char *url;
         int code;
+        const char *words;
     } rows[] = {
-        {"127.0.0.1:1", -MU_EINVALID},
-        {"tcp://127.0.0.1", -MU_EINVALID},
-        {"tcp://192.0.2.1:0", -MU_EINVALID},        /* an address that is not ours */
-        {"ipc:///no/such/folder/s", -MU_EINVALID},
+        {"127.0.0.1:1", -MU_EINVALID, "tcp://"},
+        {"tcp://127.0.0.1", -MU_EINVALID, "port"},
+        {"tcp://192.0.2.1:0", -MU_EINVALID,
+         "expected an address of this machine, whose interface is up"},
+        {"ipc:///no/such/folder/s", -MU_EINVALID, "no such file"},
     };
     struct mu__listening listening;
 
@@ -73,7 +80,77 @@ static void test_refused(void **state)
 
         assert_int_equal(mu__listen(rows[i].url, &error, &listening), rows[i].code);
         assert_non_null(strstr(error.message, rows[i].url));
+        if (strstr(error.message, rows[i].words) == NULL)
+            fail_msg("%s", error.message);
     }
+}
+
+/* ---- What a machine can be like ---- */
+
+/* In a process of its own, since what it gives up does not come back. Where the machine
+ * cannot be made like this, nothing is tested. */
+static void expect_after(bool (*prepare)(void), bool (*holds)(void))
+{
+    enum { CANNOT = 77 };
+    int status = 0;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(!prepare() ? CANNOT : holds() ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == CANNOT)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static bool give_up_privileges(void)
+{
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "r");
+    int first = 0;
+
+    if (file == NULL || fscanf(file, "%d", &first) != 1 || first < 2)
+        return false;
+    (void)fclose(file);
+    return getuid() != 0 || setuid(65534) == 0;
+}
+
+static bool is_refused_port_1(void)
+{
+    struct mu__listening listening;
+    mu_error error = {0};
+
+    return mu__listen("tcp://127.0.0.1:1", &error, &listening) == -MU_EPERMISSION &&
+           strstr(error.message, "cannot listen at tcp://127.0.0.1:1: permission "
+                                 "denied; expected a port of 1024 or more") != NULL;
+}
+
+static void test_privileged_port(void **state)
+{
+    assert_null(*state);
+    expect_after(give_up_privileges, is_refused_port_1);
+}
+
+/* A network of its own has one interface, which is not up yet. */
+static bool take_interfaces_down(void)
+{
+    return unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
+}
+
+static bool is_own_host_loopback(void)
+{
+    char host[MU__OWN_HOST_BYTES];
+
+    mu__own_host(host);
+    return strcmp(host, "127.0.0.1") == 0;
+}
+
+/* Addresses of interfaces that are down are not told. */
+static void test_interfaces_are_down(void **state)
+{
+    assert_null(*state);
+    expect_after(take_interfaces_down, is_own_host_loopback);
 }
 
 static void test_advertised(void **state)
@@ -169,6 +246,8 @@ int main(void)
         cmocka_unit_test(test_tcp),
         cmocka_unit_test(test_ipc),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_privileged_port),
+        cmocka_unit_test(test_interfaces_are_down),
         cmocka_unit_test(test_advertised),
         cmocka_unit_test(test_own_address),
         cmocka_unit_test(test_files),

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdatomic.h>
+#include <uv.h>
 
 #define TASKS "chief=1,worker=2,ps=1"
 
@@ -468,6 +469,31 @@ static void test_folder_leaves_nothing(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
+/* A port that somebody else has: nothing is told. */
+static void test_folder_port_in_use(void **state)
+{
+    struct fixture *f = *state;
+    struct task task = {.fixture = f, .index = 0, .type = "chief", .resolve_ms = SOON_MS};
+    mu_node_options options;
+    char url[64];
+    char path[128];
+    int fd;
+    int port = nodes_free_port(&fd);
+
+    assert_int_equal(listen(fd, 1), 0);
+    (void)snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    task.resolver = make_resolver(f->resolver, f->where);
+    task_options(&task, &options);
+    options.bind_address = url;
+    assert_int_equal(mu_node_open(&options, &task.error, &task.node), -MU_EEXISTS);
+    if (strstr(task.error.message, "listens there") == NULL)
+        fail_msg("%s", task.error.message);
+    (void)snprintf(path, sizeof path, "%s/chief-0", f->folder);
+    assert_int_equal(access(path, F_OK), -1);
+    (void)close(fd);
+    mu_resolver_free(task.resolver);
+}
+
 /* Where it listens is not what it tells: a name, with the port that was chosen. */
 static void test_folder_advertised(void **state)
 {
@@ -552,6 +578,327 @@ static void test_etcd_down_for_a_while(void **state)
     etcd_start(&f->etcd);
     nodes_wait_log(&f->nodes, "the others can be told again");
     nodes_wait_log(&f->nodes, "the cluster can be looked at again");
+    assert_int_equal(run_on(coordinator, 1), f->worker);
+    mu_coordinator_close(coordinator);
+}
+
+/* False: there is no such file. */
+static bool read_entry(const struct fixture *f, const char *name, char *out, int size)
+{
+    char path[128];
+    size_t length;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/%s", f->folder, name);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    length = fread(out, 1, (size_t)size - 1, file);
+    out[length] = '\0';
+    (void)fclose(file);
+    return true;
+}
+
+/* ---- What is found in the environment ---- */
+
+static void set_variable(const char *name, const char *value)
+{
+    if (value == NULL)
+        assert_int_equal(unsetenv(name), 0);
+    else
+        assert_int_equal(setenv(name, value, 1), 0);
+}
+
+/* Nothing is said to the node: variables name the source, the tasks, and which one it is;
+ * it announces itself all the same, and takes it back. */
+static void play_auto(struct fixture *f, const char *variable)
+{
+    mu_node_options options;
+    mu_error error = {0};
+    mu_resolver *resolver = NULL;
+    mu_node *node = NULL;
+
+    set_variable(variable, f->where);
+    set_variable("MUSTER_TASKS", "chief=1");
+    set_variable("MUSTER_TYPE", "chief");
+    assert_int_equal(mu_resolver_new(NULL, &error, &resolver), 0);
+    nodes_options(&f->nodes, NULL, -1, &options);
+    options.cluster = NULL;
+    options.resolver = resolver;
+    options.resolve_ms = SOON_MS;
+    options.bind_address = "tcp://127.0.0.1:0";
+    if (mu_node_open(&options, &error, &node) != 0)
+        fail_msg("%s", error.message);
+    assert_string_equal(mu_node_task(node), "/job:chief/task:0");
+    assert_int_equal(mu_node_task_count(node, "chief"), 1);
+    set_variable(variable, NULL);
+    set_variable("MUSTER_TASKS", NULL);
+    set_variable("MUSTER_TYPE", NULL);
+    assert_int_equal(mu_node_close(node, SOON_MS, &error), 0);
+    mu_resolver_free(resolver);
+}
+
+static void test_folder_auto(void **state)
+{
+    play_auto(*state, "MUSTER_CLUSTER_DIRECTORY");
+    assert_non_null(*state);
+}
+
+static void test_etcd_auto(void **state)
+{
+    struct fixture *f = *state;
+
+    if (!needs_etcd(f))
+        return;
+    play_auto(f, "MUSTER_ETCD");
+}
+
+/* ---- Several sources ---- */
+
+static mu_resolver *unite(mu_resolver *one, mu_resolver *other)
+{
+    mu_resolver *members[] = {one, other};
+    mu_resolver *whole = NULL;
+    mu_error error = {0};
+
+    if (mu_resolver_new_union(members, 2, &error, &whole) != 0)
+        fail_msg("%s", error.message);
+    return whole;
+}
+
+static int open_united(struct fixture *f, mu_resolver *whole, mu_error *ret_error,
+                       mu_node **ret_node)
+{
+    mu_node_options options;
+
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.cluster = NULL;
+    options.resolver = whole;
+    options.resolve_ms = 3000;
+    options.bind_address = "tcp://127.0.0.1:0";
+    return mu_node_open(&options, ret_error, ret_node);
+}
+
+/* Parameter servers stand in a file, the others tell each other where they are. */
+static void test_folder_union_with_fixed(void **state)
+{
+    static const char ps[] = "{\"ps\":[\"127.0.0.1:9\"]}";
+    struct fixture *f = *state;
+    mu_resolver *folder = make_resolver("directory", f->where);
+    mu_resolver *fixed = NULL;
+    mu_resolver *whole;
+    mu_cluster *cluster = NULL;
+    mu_error error = {0};
+    mu_node *node = NULL;
+    char text[128];
+
+    set(folder, "tasks", "chief=1");
+    assert_int_equal(mu_cluster_parse(ps, strlen(ps), "ps", &error, &cluster), 0);
+    assert_int_equal(
+        mu_resolver_new_static(cluster, NULL, NULL, -1, &error, &fixed), 0);
+    mu_cluster_free(cluster);
+    whole = unite(folder, fixed);
+    if (open_united(f, whole, &error, &node) != 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(mu_node_task_count(node, "chief"), 1);
+    assert_int_equal(mu_node_task_count(node, "ps"), 1);
+    assert_true(read_entry(f, "chief-0", text, sizeof text));
+    assert_int_equal(mu_node_close(node, SOON_MS, &error), 0);
+    assert_false(read_entry(f, "chief-0", text, sizeof text));
+    mu_resolver_free(whole);
+}
+
+/* A task that tells two sources where it is would be in the cluster twice: that is said,
+ * and what was told is taken back from both. */
+static void test_folder_union_of_two(void **state)
+{
+    struct fixture *f = *state;
+    char other[128];
+    mu_resolver *first = make_resolver("directory", f->where);
+    mu_resolver *second;
+    mu_resolver *whole;
+    mu_error error = {0};
+    mu_node *node = NULL;
+    char text[128];
+
+    (void)snprintf(other, sizeof other, "%s-2", f->folder);
+    assert_int_equal(mkdir(other, 0700), 0);
+    second = make_resolver("directory", other);
+    set(first, "tasks", "chief=1");
+    set(second, "tasks", "chief=1");
+    whole = unite(first, second);
+    assert_int_equal(open_united(f, whole, &error, &node), -MU_EEXISTS);
+    if (strstr(error.message, "union: ") == NULL)
+        fail_msg("%s", error.message);
+    assert_false(read_entry(f, "chief-0", text, sizeof text));
+    assert_int_equal(rmdir(other), 0);
+    mu_resolver_free(whole);
+}
+
+/* ---- A loop of the program's own ---- */
+
+struct embedded {
+    struct fixture *f;
+    uv_loop_t *loop;
+    uv_timer_t timer;
+    mu_resolver *resolver;
+    mu_node *node;
+    unsigned ticks;
+    char first[128];            /* what the node has told at first */
+    bool has_told_again;
+    bool is_closed;
+};
+
+static int open_embedded(struct embedded *e, const char *tasks, unsigned resolve_ms,
+                         mu_error *ret_error)
+{
+    mu_node_options options;
+
+    set(e->resolver, "tasks", tasks);
+    nodes_options(&e->f->nodes, "chief", 0, &options);
+    options.cluster = NULL;
+    options.resolver = e->resolver;
+    options.resolve_ms = resolve_ms;
+    options.bind_address = "tcp://127.0.0.1:0";
+    options.loop = e->loop;
+    return mu_node_open(&options, ret_error, &e->node);
+}
+
+static void on_embedded_closed(void *user)
+{
+    ((struct embedded *)user)->is_closed = true;
+}
+
+/* Opening waits on the loop's thread, and runs nothing else of it. What was told is taken
+ * back when the time is over. */
+static void open_within_the_loop(struct embedded *e)
+{
+    char text[128];
+    mu_error error = {0};
+
+    assert_int_equal(open_embedded(e, "chief=1,worker=1", 500, &error), -MU_EDEADLINE);
+    assert_int_equal(e->ticks, 1);
+    assert_false(read_entry(e->f, "chief-0", text, sizeof text));
+    if (open_embedded(e, "chief=1", SOON_MS, &error) != 0)
+        fail_msg("%s", error.message);
+    assert_true(read_entry(e->f, "chief-0", e->first, sizeof e->first));
+}
+
+/* Until the node, which runs on this loop, has told again where it is. */
+static void on_embedded_tick(uv_timer_t *timer)
+{
+    struct embedded *e = timer->data;
+    char text[128];
+
+    if (++e->ticks == 1)
+        open_within_the_loop(e);
+    assert_true(read_entry(e->f, "chief-0", text, sizeof text));
+    e->has_told_again = strcmp(text, e->first) != 0;
+    if (!e->has_told_again && e->ticks < SOON_MS / 10)
+        return;
+    uv_close((uv_handle_t *)timer, NULL);
+    mu_node_close_async(e->node, on_embedded_closed, e);
+}
+
+static void test_folder_programs_loop(void **state)
+{
+    struct fixture *f = *state;
+    struct embedded e = {.f = f};
+    char text[128];
+    uv_loop_t loop;
+
+    assert_int_equal(uv_loop_init(&loop), 0);
+    e.loop = &loop;
+    e.resolver = make_resolver("directory", f->where);
+    (void)uv_timer_init(&loop, &e.timer);
+    e.timer.data = &e;
+    (void)uv_timer_start(&e.timer, on_embedded_tick, 0, 10);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(e.is_closed);
+    assert_true(e.has_told_again);
+    assert_false(read_entry(f, "chief-0", text, sizeof text));
+    assert_int_equal(uv_loop_close(&loop), 0);
+    mu_resolver_free(e.resolver);
+}
+
+/* ---- A slow source ---- */
+
+/* Of the tasks that a second look at etcd, by the address that answers, finds. */
+static size_t count_there(struct fixture *f)
+{
+    char url[64];
+    mu_resolver *resolver = make_resolver("etcd", f->where);
+    mu_cluster *cluster = NULL;
+    mu_error error = {0};
+    size_t count = 0;
+
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%d", f->etcd.port);
+    set(resolver, "endpoints", url);
+    set(resolver, "tasks", NULL);
+    if (mu_resolver_cluster(resolver, SOON_MS, &error, &cluster) != 0)
+        fail_msg("%s", error.message);
+    count = mu_cluster_task_count(cluster, "worker") + mu_cluster_task_count(cluster, "ps") +
+            mu_cluster_task_count(cluster, "chief");
+    mu_cluster_free(cluster);
+    mu_resolver_free(resolver);
+    return count;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* The first endpoint takes connections and says nothing, so that each look takes as long
+ * as a lease: telling goes on beside it, and nobody's lease ends. */
+static void test_etcd_hanging_endpoint(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t end_ms;
+    int fd;
+    int port;
+
+    if (!needs_etcd(f))
+        return;
+    port = nodes_free_port(&fd);
+    assert_int_equal(listen(fd, 64), 0);
+    (void)snprintf(f->where, sizeof f->where,
+                   "http://127.0.0.1:%d,http://127.0.0.1:%d", port, f->etcd.port);
+    (void)open_all(f);
+    end_ms = now_ms() + 4 * TTL_S * 1000;
+    while (now_ms() < end_ms) {
+        if (count_there(f) != 4)
+            fail_msg("a lease has ended; the log:\n%s", f->nodes.log.text);
+        for (int i = 0; i < 100; i++)
+            nodes_pause();
+    }
+    assert_int_equal(nodes_has_logged(&f->nodes, "cannot be told"), 0);
+    (void)close(fd);
+}
+
+/* All of etcd stands still for as long as a lease lasts: when it goes on, so does
+ * everything else. */
+static void test_etcd_stopped(void **state)
+{
+    struct fixture *f = *state;
+    mu_coordinator *coordinator;
+
+    if (!needs_etcd(f))
+        return;
+    coordinator = nodes_coordinator(open_all(f));
+    assert_int_equal(kill(f->etcd.pid, SIGSTOP), 0);
+    nodes_wait_log(&f->nodes, "cannot be told where this task is");
+    nodes_wait_log(&f->nodes, "the last one known stands");
+    assert_int_equal(run_on(coordinator, 0), getpid());
+    assert_int_equal(kill(f->etcd.pid, SIGCONT), 0);
+    nodes_wait_log(&f->nodes, "the others can be told again");
+    for (int i = 0; i < SOON_MS / 100 && count_there(f) != 4; i++)
+        for (int k = 0; k < 100; k++)
+            nodes_pause();
+    assert_int_equal(count_there(f), 4);
     assert_int_equal(run_on(coordinator, 1), f->worker);
     mu_coordinator_close(coordinator);
 }
@@ -768,6 +1115,36 @@ static void test_nobody_recognises(void **state)
     mu_resolver_free(resolver);
 }
 
+/* Where this task itself is does not change while it runs: a source that says so is taken
+ * for the others, and that is logged. */
+static void test_file_moves_own_task(void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+    char text[512];
+    struct task *chief;
+    int sockets[2];
+    int ports[2];
+
+    for (int i = 0; i < 2; i++)
+        ports[i] = nodes_free_port(&sockets[i]);
+    for (int i = 0; i < 2; i++)
+        (void)close(sockets[i]);
+    (void)snprintf(path, sizeof path, "%s/cluster.json", f->folder);
+    (void)snprintf(f->where, sizeof f->where, "%s", path);
+    f->resolver = "file";
+    (void)snprintf(text, sizeof text, "{\"chief\":[\"127.0.0.1:%d\"]}", ports[0]);
+    write_file(path, text);
+    chief = begin_task(f, "chief", 0);
+    (void)end_opening(chief);
+    (void)snprintf(text, sizeof text,
+                   "{\"chief\":[\"127.0.0.1:%d\"],\"worker\":[\"127.0.0.1:9\"]}",
+                   ports[1]);
+    write_file(path, text);
+    nodes_wait_log(&f->nodes, "is what the cluster calls this task, which is at tcp://");
+    wait_workers(chief->node, 1);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -782,12 +1159,21 @@ int main(int argc, char **argv)
         FOLDER(test_folder_away),
         FOLDER(test_folder_leaves_nothing),
         FOLDER(test_folder_advertised),
+        FOLDER(test_folder_port_in_use),
+        FOLDER(test_folder_programs_loop),
+        FOLDER(test_folder_auto),
+        FOLDER(test_folder_union_with_fixed),
+        FOLDER(test_folder_union_of_two),
+        ETCD(test_etcd_auto),
+        FOLDER(test_file_moves_own_task),
         ETCD(test_etcd_find_and_run),
         ETCD(test_etcd_killed_worker),
         ETCD(test_etcd_taken_name),
         ETCD(test_etcd_missing),
         ETCD(test_etcd_any_index),
         ETCD(test_etcd_down_for_a_while),
+        ETCD(test_etcd_hanging_endpoint),
+        ETCD(test_etcd_stopped),
         FOLDER(test_file_changes),
         FOLDER(test_file_changes_during_look),
         FOLDER(test_nobody_recognises),
