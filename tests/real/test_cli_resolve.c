@@ -456,7 +456,7 @@ static void test_signal_while_asking(void **state)
     (void)unlink(path);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         cli_start(&cli, NULL, verbs[i], "--resolver", "file", "--resolver-set", setting,
-                  NULL);
+                  "--resolve-ms", "20000", NULL);
         (void)cli_expect(&cli, NULL, "again in");
         cli_kill(&cli, signals[i]);
         cli_expect_code(&cli, 128 + signals[i]);
