@@ -107,6 +107,8 @@ struct mu__asked {
     int64_t limit_ms;
     uint32_t session;               /* in which it was sent last; 0: it never was */
     uint32_t bytes;                 /* that it takes on its way */
+    bool may_be_done;               /* it was sent in a former session, too, which has not
+                                       answered */
     uint8_t queue;                  /* of limits, plus 1; 0: none */
     bool extended;                  /* its limit has passed, the service may still say
                                        what was missing */

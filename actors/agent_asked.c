@@ -206,6 +206,11 @@ bool mu__agent_is_asked(const struct agent *a, const struct mu__asked *asked)
     return asked->kind->say == NULL || is_asked_now(a, asked);
 }
 
+bool mu__agent_may_be_done(const struct mu__asked *asked)
+{
+    return asked->session != 0 || asked->may_be_done;
+}
+
 static void say_late(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked)
 {
     const struct mu__asked_kind *kind = asked->kind;
@@ -220,7 +225,7 @@ static void say_late(struct mu__ctx *ctx, struct agent *a, struct mu__asked *ask
     (void)mu_error_set(&error, -MU_EDEADLINE, "%s %s within %lld ms%s%s%s", name,
                        kind->late, (long long)asked->limit_ms,
                        host[0] == '\0' ? "" : ": ", host,
-                       kind->changes && asked->session != 0
+                       kind->changes && mu__agent_may_be_done(asked)
                            ? "; it may have been applied"
                            : "");
     error.kind = MU_ERROR_LIMIT;
@@ -281,6 +286,7 @@ bool mu__agent_ask(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked
     asked->kind = kind;
     asked->token = a->token_next;
     asked->session = 0;
+    asked->may_be_done = false;
     asked->bytes = bytes;
     asked->limit_ms = limit_ms;
     asked->queue = 0;
@@ -307,6 +313,7 @@ bool mu__agent_ask_on(struct mu__ctx *ctx, struct agent *a, struct mu__asked *as
     unindex_token(a, asked);
     take_out(a, asked);
     asked->session = 0;
+    asked->may_be_done = false;
     asked->token = a->token_next;
     if (!index_token(a, asked)) {
         dequeue(a, asked);
@@ -363,6 +370,7 @@ static bool send(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked)
 
     if (msg == NULL || mu__send(ctx, agent_service(a), msg) != 0)
         return false;
+    asked->may_be_done = asked->may_be_done || asked->session != 0;
     asked->session = a->session;
     a->flying += asked->bytes;
     return true;

@@ -451,7 +451,7 @@ void mu__agent_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *m
     if (request == NULL)
         return;
     (void)mu_error_set(&error, -MU_ECANCELLED, "cancelled%s",
-                       is_change(request) && request->asked.session != 0
+                       is_change(request) && mu__agent_may_be_done(&request->asked)
                            ? "; it may have been applied"
                            : "");
     fail_key(ctx, a, &request->asked, &error);

@@ -240,6 +240,9 @@ void mu__agent_pump(struct mu__ctx *ctx, struct agent *a);
  * again. */
 bool mu__agent_is_asked(const struct agent *a, const struct mu__asked *asked);
 
+/* Whether the service may have done it, for all that is known here. */
+bool mu__agent_may_be_done(const struct mu__asked *asked);
+
 /* Something was not sent, or the service asks to be asked again. */
 void mu__agent_again(struct agent *a, struct mu__asked *asked);
 

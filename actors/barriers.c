@@ -248,10 +248,10 @@ joined_outcome(const struct mu__barrier *barrier,
 static bool is_other_set(const struct mu__barrier *barrier,
                          const struct mu__barrier_arrival *arrival)
 {
-    if (barrier->set == NULL)
-        return false;
-    return barrier->of_all != arrival->of_all ||
-           (!barrier->of_all && strcmp(barrier->set, arrival->set) != 0);
+    const char *set = barrier->of_all ? arrival->all : barrier->set;
+
+    return barrier->set != NULL && !(barrier->of_all && arrival->of_all) &&
+           strcmp(set, arrival->set) != 0;
 }
 
 static enum mu__arrived take_seat(struct mu__barrier *barrier,

@@ -79,7 +79,8 @@ struct mu__barrier {
     uint32_t first;             /* the slot of the first that came to it */
     char *set;                  /* canonical, as it was when it began last; NULL: not
                                    known */
-    bool of_all;                /* who takes part changes with the cluster */
+    bool of_all;                /* the first who came named none: who takes part changes
+                                   with the cluster */
     uint64_t since_ms;          /* that generation's begin; or when it was over */
     uint64_t limit_ms;          /* 0: none */
     uint32_t name_size;
@@ -107,7 +108,8 @@ struct mu__barrier_arrival {
     struct mu__view name;
     uint64_t generation;
     const char *set;        /* canonical; the task is in it */
-    bool of_all;            /* those are all there are */
+    bool of_all;            /* it names none, and means all */
+    const char *all;        /* the canonical set of all, now */
     uint32_t slot;
     bool recoverable;
     bool anew;              /* a later incarnation does not go on where this one was: a

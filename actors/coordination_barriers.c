@@ -439,8 +439,9 @@ static bool names_the_same(const struct arriving *a, const struct mu__barrier *b
     if (barrier == NULL || !barrier->running ||
         mu__barrier_seat(barrier, a->task->slot) == NULL)
         return false;
-    return barrier->of_all ? a->arrival.of_all
-                           : mu__view_is(a->tasks, barrier->set);
+    return barrier->of_all
+               ? a->arrival.of_all
+               : !a->arrival.of_all && mu__view_is(a->tasks, barrier->set);
 }
 
 /* The tasks that it names. What the first has named already is not read again. */
@@ -453,7 +454,8 @@ static int read_set(struct arriving *a, mu_error *ret_error)
 
     if (rv != 0)
         return rv;
-    a->arrival.of_all = a->tasks.size == 0 || mu__view_is(a->tasks, barriers->all);
+    a->arrival.of_all = a->tasks.size == 0;
+    a->arrival.all = barriers->all;
     if (names_the_same(a, barrier)) {
         a->arrival.set = barrier->set;
         return 0;
@@ -463,7 +465,6 @@ static int read_set(struct arriving *a, mu_error *ret_error)
     if (rv != 0)
         return rv;
     a->arrival.set = a->set.text;
-    a->arrival.of_all = strcmp(a->set.text, barriers->all) == 0;
     return 0;
 }
 

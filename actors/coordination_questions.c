@@ -506,8 +506,8 @@ void mu__coord_questions_removed(struct mu__ctx *ctx, struct coordination *c,
 {
     mu_error error;
 
-    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "waited for %s, which was removed from "
-                       "the cluster", task->name);
+    (void)mu_error_set(&error, -MU_ENOTFOUND, "waited for %s, which was removed from the "
+                       "cluster", task->name);
     error.kind = MU_ERROR_WORKER;
     (void)snprintf(error.task, sizeof error.task, "%s", task->name);
     for (struct group *group = c->questions->groups; group != NULL; group = group->next)

@@ -3,18 +3,25 @@
 #include "actors/messages.h"
 #include "actors/packing.h"
 
+#include <stdlib.h>
+
 enum { TEXT_BYTES = 512 };
 
 /* What it hears. */
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_told(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_other_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
     {MU__PEERS_GET, on_get},
     {MU__PEERS_TOLD, on_told},
+    {MU__NODE_UP, on_other_news},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_other_news},
     {MU__TIMER, on_timer},
 };
 
@@ -142,17 +149,25 @@ static int send_get(struct mu__ctx *ctx, uint32_t node, uint64_t token)
 static void ask_peer(void *user, const struct mu__peer *peer)
 {
     struct asking *asking = user;
+    struct mu__peers_call *call = asking->call;
     uint64_t token = asking->peers->token_last + 1;
+    uint32_t *nodes;
+    int rv;
 
     if (asking->failed || peer->node == 0)
         return;
-    if (mu_value_append(asking->call->found, task_map(peer)) != 0 ||
-        send_get(asking->ctx, peer->node, token) != 0) {
+    nodes = realloc(call->nodes, (call->asked + 1) * sizeof *nodes);
+    if (nodes != NULL)
+        call->nodes = nodes;
+    if (nodes == NULL || mu_value_append(call->found, task_map(peer)) != 0) {
         asking->failed = true;
         return;
     }
+    rv = send_get(asking->ctx, peer->node, token);
+    asking->failed = rv == -MU_ENOMEM;
     asking->peers->token_last = token;
-    asking->call->asked++;
+    nodes[call->asked++] = rv == 0 ? peer->node : 0;
+    call->missing += rv == 0;
 }
 
 static void finish(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *call,
@@ -165,6 +180,8 @@ static void finish(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *
     if (*at != NULL)
         *at = call->call.next;
     mu__timer_cancel(ctx, call->call.timer);
+    free(call->nodes);
+    call->nodes = NULL;
     if (code != 0) {
         mu_value_free(call->found);
         call->found = NULL;
@@ -180,6 +197,8 @@ static void ask_all(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call 
     struct asking asking = {.ctx = ctx, .peers = p, .call = call};
 
     call->asked = 0;
+    call->missing = 0;
+    call->nodes = NULL;
     call->token_first = p->token_last + 1;
     call->found = mu_value_list();
     if (call->found != NULL)
@@ -188,7 +207,6 @@ static void ask_all(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call 
         finish(ctx, p, call, -MU_ENOMEM);
         return;
     }
-    call->missing = call->asked;
     if (call->missing == 0)
         finish(ctx, p, call, 0);
     else
@@ -202,6 +220,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct peers *p = state;
 
     call->call.timer = 0;
+    call->nodes = NULL;
     if (call->call.operation == MU__PEERS_ALL) {
         ask_all(ctx, p, call);
         return;
@@ -218,8 +237,9 @@ static void take_answer(struct mu__peers_call *call, const struct mu__peers_told
     mu_value *peers = NULL;
     char why[128];
 
-    if (mu_value_find(map, "peers") != NULL)
+    if (call->nodes[i] == 0)
         return;
+    call->nodes[i] = 0;
     call->missing--;
     if (mu__value_unpack(&body->peers, why, sizeof why, &peers) != 0)
         peers = mu_value_nil();
@@ -244,6 +264,40 @@ static void on_told(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
 }
 
+/* Who is lost does not answer any more. */
+static void forget_node(struct mu__peers_call *call, uint32_t node)
+{
+    for (uint32_t i = 0; i < call->asked; i++)
+        if (call->nodes[i] == node) {
+            call->nodes[i] = 0;
+            call->missing--;
+        }
+}
+
+static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct peers *p = state;
+    const struct mu__node_down *body = mu__body(msg);
+    struct mu__call *next;
+
+    for (struct mu__call *call = p->asking; call != NULL; call = next) {
+        struct mu__peers_call *asked = (struct mu__peers_call *)call;
+
+        next = call->next;
+        forget_node(asked, body->node);
+        if (asked->missing == 0)
+            finish(ctx, p, asked, 0);
+    }
+}
+
+/* Who comes now was not asked, and whoever has trouble may yet answer. */
+static void on_other_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+}
+
 /* Who has not answered by now has no "peers". */
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -263,9 +317,8 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct peers *p = state;
 
-    (void)ctx;
     p->config = *(const struct mu__peers_config *)arg;
-    return 0;
+    return mu__watch_nodes(ctx);
 }
 
 static void done(struct mu__ctx *ctx, void *state)

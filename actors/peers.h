@@ -1,6 +1,7 @@
 /* Says whom this node reaches and whom not, and asks others the same. One on every node.
  *
- * Hears:  CALL from the node's program; PEERS_GET and PEERS_TOLD from others; its timers
+ * Hears:  CALL from the node's program; PEERS_GET and PEERS_TOLD from others; NODE_DOWN;
+ *         its timers
  * Says:   PEERS_GET to every node that is up, PEERS_TOLD to who asks
  * Owns:   the calls that wait
  * Fails:  never */
@@ -43,7 +44,8 @@ enum mu__peers_operation {
 struct mu__peers_call {
     struct mu__call call;
     mu_value *found;        /* the caller's when the call has succeeded */
-    uint64_t token_first;   /* the actor's: each question has a token of its own */
+    uint64_t token_first;   /* the actor's: each question has a token of its own, */
+    uint32_t *nodes;        /* and who has it; 0: nothing more comes */
     uint32_t asked;
     uint32_t missing;
 };

@@ -3,9 +3,11 @@
 #include "node/cmd_check.h"
 
 #include "node/cmd.h"
+#include "node/cmd_resolver.h"
 #include "node/cmd_spec.h"
 #include "node/member_service.h"
 #include "resolver/cluster.h"
+#include "resolver/resolver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,12 +41,56 @@ static int read_text(struct check *check, const struct cmd_spec_text *text,
     return 0;
 }
 
+/* Where tasks make themselves known one by one: whoever is there is the cluster. */
+static void expect_nobody(mu_resolver *resolver)
+{
+    static const char *const kinds[] = {"directory", "etcd"};
+    char setting[32];
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        (void)snprintf(setting, sizeof setting, "%s.tasks", kinds[i]);
+        (void)mu_resolver_set(resolver,
+                              strcmp(mu__resolver_name(resolver), kinds[i]) == 0
+                                  ? "tasks"
+                                  : setting,
+                              "any", NULL);
+    }
+}
+
+/* Those who are there, in place of a cluster whose missing ones `error` names. */
+static int find_part(struct check *check, mu_error *error, struct cmd_spec *ret_spec)
+{
+    struct cmd_spec spec = {0};
+    mu_resolver *resolver = NULL;
+    mu_resolution found;
+    mu_error inner;
+    int rv = cmd_spec_task(check->options, &inner, &spec);
+
+    if (rv == 0)
+        rv = cmd_resolver_open(check->options, &inner, &resolver);
+    if (rv != 0)
+        return rv;
+    expect_nobody(resolver);
+    rv = mu_resolver_resolve(resolver, 0, &inner, &found);
+    mu_resolver_free(resolver);
+    if (rv != 0)
+        return rv;
+    mu__problems_add(&check->problems, MU__PROBLEM_WARNING, "%s", error->message);
+    check->is_incomplete = true;
+    cmd_spec_fill_in(&spec, &found);
+    *ret_spec = spec;
+    return 0;
+}
+
 /* Elsewhere the cluster is as it is, or not at all. */
 static int read_found(struct check *check, mu_error *error)
 {
     struct cmd_spec spec = {0};
     int rv = cmd_spec_find(check->options, error, &spec);
 
+    if ((rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE) &&
+        find_part(check, error, &spec) == 0)
+        rv = 0;
     if (rv != 0)
         return rv;
     take_spec(check, &spec);
@@ -176,7 +222,8 @@ static const char *words_of(const struct mu__probe *probe)
         [MU__PROBE_REFUSED] = "connection refused: nothing listens there",
         [MU__PROBE_SILENT] = "no answer: is the machine up, or is there a firewall?",
         [MU__PROBE_MUTE] = "it is connected, but says nothing: does its process stand "
-                           "still, or is it not muster?",
+                           "still, or is it another server (HTTP, say), which waits for "
+                           "whole questions?",
         [MU__PROBE_OTHER] = "what answers there is not muster",
         [MU__PROBE_NO_WAY] = "there is no way to it",
     };
@@ -241,15 +288,19 @@ static int code_of(const struct check *check)
         is_away = is_away || check->tasks[i].outcome == CHECK_AWAY;
         is_wrong = is_wrong || check->tasks[i].outcome != CHECK_FINE;
     }
-    return is_away ? CMD_UNREACHED : is_wrong ? CMD_FAILED : CMD_FINE;
+    return is_away || check->is_incomplete ? CMD_UNREACHED
+           : is_wrong                      ? CMD_FAILED
+                                           : CMD_FINE;
 }
 
 /* ---- all of it ---- */
 
 static int check_all(struct check *check, mu_error *error)
 {
-    if (read_configuration(check, error) != 0)
-        return CMD_USAGE;
+    int rv = read_configuration(check, error);
+
+    if (rv != 0)
+        return rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE ? CMD_UNREACHED : CMD_USAGE;
     if (look_at_tasks(check, error) != 0)
         return CMD_FAILED;
     error->message[0] = '\0';

@@ -48,6 +48,7 @@ struct check {
     struct cmd_log log;
     struct mu__problems problems;
     mu_cluster *cluster;            /* NULL: there is none */
+    bool is_incomplete;             /* others are expected, who are not there */
     char source[64];
     char own_type[16];              /* "": unknown */
     int own_index;

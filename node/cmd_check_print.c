@@ -14,8 +14,11 @@
 enum {
     DOES_BYTES = 320,
     MATRIX_MAX = 16,        /* tasks in a matrix; of more, pairs alone are printed */
-    PAIRS_SHOWN = 100,
-    TASKS_SHOWN = 200       /* that are well; the others are printed in any case */
+    PAIRS_SHOWN = 20,
+    PROBLEMS_SHOWN = 20,    /* of each grade */
+    TASKS_SHOWN = 40,       /* of more, few of whom the same is to be said */
+    ALIKE_SHOWN = 5,
+    ALIKE_MAX = 16          /* different things that are said */
 };
 
 static const char *const types[] = {"chief", "evaluator", "ps", "worker"};
@@ -228,28 +231,37 @@ static void print_reach(const struct check *check)
         print_matrix(check);
     (void)check_pairs(check, print_pair, &left);
     if (count > PAIRS_SHOWN)
-        (void)printf("  and %zu more pairs\n", count - PAIRS_SHOWN);
+        (void)printf("  and %zu more pairs, which -o json has\n", count - PAIRS_SHOWN);
     if (count == 0)
         (void)printf("  all that answer reach whom they dial\n");
 }
 
 /* ---- text ---- */
 
-static void print_problems(const struct check *check)
+static void print_grade(const struct mu__problems *problems, int grade)
 {
     static const char *const grades[] = {"error", "warning", "note"};
+    size_t shown = 0;
+
+    for (size_t i = 0; i < problems->count && shown < PROBLEMS_SHOWN; i++) {
+        if ((int)problems->rows[i].grade != grade)
+            continue;
+        (void)printf("  %s: %s\n", grades[grade], problems->rows[i].text);
+        shown++;
+    }
+    if (problems->of_grade[grade] > shown)
+        (void)printf("  and %zu more of %ss\n", problems->of_grade[grade] - shown,
+                     grades[grade]);
+}
+
+static void print_problems(const struct check *check)
+{
     const struct mu__problems *problems = &check->problems;
 
     if (problems->count > 0)
         (void)printf("\nthe configuration\n");
     for (int grade = 0; grade < 3; grade++)
-        for (size_t i = 0; i < problems->count; i++)
-            if ((int)problems->rows[i].grade == grade)
-                (void)printf("  %s: %s\n", grades[grade], problems->rows[i].text);
-    if (problems->is_short)
-        (void)printf("  and more: there are %zu errors and %zu warnings\n",
-                     problems->of_grade[MU__PROBLEM_ERROR],
-                     problems->of_grade[MU__PROBLEM_WARNING]);
+        print_grade(problems, grade);
 }
 
 static void print_task(const struct check_task *task)
@@ -268,23 +280,68 @@ static void print_task(const struct check_task *task)
                      task->took_ms);
 }
 
+/* Tasks of which the same is to be said. */
+struct alike {
+    const char *words;          /* NULL: all others */
+    const char *first;          /* that was not printed; NULL: none */
+    const char *last;
+    size_t printed;
+    size_t left;
+};
+
+static const char *words_of(const struct check_task *task)
+{
+    return task->outcome == CHECK_FINE ? "answers" : task->words;
+}
+
+/* The last of the rows takes those for which there is no other. */
+static struct alike *alike_of(const struct check_task *task, struct alike *rows)
+{
+    const char *words = words_of(task);
+    size_t i = 0;
+
+    while (i < ALIKE_MAX && rows[i].words != NULL && strcmp(rows[i].words, words) != 0)
+        i++;
+    if (i < ALIKE_MAX)
+        rows[i].words = words;
+    return &rows[i];
+}
+
+static void print_left(const struct alike *row)
+{
+    if (row->left == 0)
+        return;
+    (void)printf("  and %zu more, %s", row->left, row->first);
+    if (row->left > 1)
+        (void)printf(" to %s", row->last);
+    (void)printf(": %s\n", row->words == NULL ? "as -o json has them" : row->words);
+}
+
+/* A long list says the same again and again: of each the first, and how many more. */
 static size_t print_tasks(const struct check *check)
 {
+    size_t most = check->tasks_count > TASKS_SHOWN ? ALIKE_SHOWN : TASKS_SHOWN;
+    struct alike rows[ALIKE_MAX + 1] = {{NULL}};
     size_t bad = 0;
-    size_t fine = 0;
 
     if (check->tasks_count > 0)
         (void)printf("\nwho answers\n");
     for (size_t i = 0; i < check->tasks_count; i++) {
         const struct check_task *task = &check->tasks[i];
+        struct alike *row = alike_of(task, rows);
 
         bad += task->outcome != CHECK_FINE;
-        fine += task->outcome == CHECK_FINE;
-        if (task->outcome != CHECK_FINE || fine <= TASKS_SHOWN)
+        if (row->printed < most) {
+            row->printed++;
             print_task(task);
+            continue;
+        }
+        row->first = row->first == NULL ? task->name : row->first;
+        row->last = task->name;
+        row->left++;
     }
-    if (fine > TASKS_SHOWN)
-        (void)printf("  and %zu more answer\n", fine - TASKS_SHOWN);
+    for (size_t i = 0; i <= ALIKE_MAX; i++)
+        print_left(&rows[i]);
     return bad;
 }
 
@@ -318,13 +375,14 @@ void check_print_text(const struct check *check)
         print_does(check);
     bad = print_tasks(check);
     print_reach(check);
-    if (errors == 0 && bad == 0 && pairs == 0)
+    if (errors == 0 && bad == 0 && pairs == 0 && !check->is_incomplete)
         (void)printf("\nall is well\n");
     else
         (void)printf("\n%zu error%s in the configuration; %zu of %zu tasks do not answer "
-                     "as they should; %zu connection%s missing\n",
+                     "as they should; %zu connection%s missing%s\n",
                      errors, errors == 1 ? "" : "s", bad, check->tasks_count, pairs,
-                     pairs == 1 ? " is" : "s are");
+                     pairs == 1 ? " is" : "s are",
+                     check->is_incomplete ? "; not all tasks are there" : "");
 }
 
 /* ---- JSON ---- */
@@ -386,7 +444,8 @@ int check_print_json(const struct check *check)
     cJSON *root = cJSON_CreateObject();
     cJSON *tasks = cJSON_CreateArray();
     cJSON *pairs = cJSON_CreateArray();
-    bool is_well = check->problems.of_grade[MU__PROBLEM_ERROR] == 0;
+    bool is_well =
+        check->problems.of_grade[MU__PROBLEM_ERROR] == 0 && !check->is_incomplete;
 
     for (size_t i = 0; i < check->tasks_count; i++) {
         (void)cJSON_AddItemToArray(tasks, task_json(check, &check->tasks[i]));

@@ -318,8 +318,12 @@ static int open_code(int rv)
 
 static void name_task(struct task *task, int which)
 {
-    mu__task_name(task->names[which], sizeof task->names[which], task->spec.type,
-                  task->spec.index);
+    if (task->spec.index >= 0)
+        mu__task_name(task->names[which], sizeof task->names[which], task->spec.type,
+                      task->spec.index);
+    else
+        (void)snprintf(task->names[which], sizeof task->names[which], "/job:%s",
+                       task->spec.type);
     atomic_store(&task->name, task->names[which]);
     atomic_store(&task->drains, strcmp(task->spec.type, "worker") == 0);
 }

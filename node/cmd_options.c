@@ -39,8 +39,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .name = "index", .variable = "MUSTER_INDEX", .kind = CMD_NUMBER,
         .verbs = CMD_NODE | CMD_RESOLVE | CMD_CHECK, .word = "N", .initial = "0",
         .high = 999999,
-        .help = "the task's index, beside --type; node with a resolver that can choose: "
-                "one that is free",
+        .help = "the task's index, beside --type; without it a resolver says it, or "
+                "that one is taken which is free",
     },
     [CMD_FLAG_RESOLVER] = {
         .name = "resolver", .variable = "MUSTER_RESOLVER", .kind = CMD_LIST,

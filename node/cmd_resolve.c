@@ -30,7 +30,9 @@ static void apply_task(struct resolve *resolve)
 {
     if (resolve->flags.type[0] == '\0')
         return;
-    resolve->found.task_index = resolve->flags.index;
+    if (!resolve->flags.index_is_open ||
+        strcmp(resolve->found.task_type, resolve->flags.type) != 0)
+        resolve->found.task_index = resolve->flags.index;
     memcpy(resolve->found.task_type, resolve->flags.type,
            sizeof resolve->found.task_type);
 }
@@ -43,12 +45,12 @@ int resolve_find(struct resolve *resolve, mu_error *ret_error)
         .limit_ms = cmd_resolver_limit(resolve->options),
     };
     struct mu__resolved resolved;
-    int rv = mu__resolving_call(&config, ret_error, &resolved);
+    int rv;
 
+    rv = mu__resolving_call(&config, ret_error, &resolved);
     if (rv != 0)
         return rv;
     resolve->found = resolved.resolution;
-    resolve->watched_path = resolved.watched_path;
     apply_task(resolve);
     return 0;
 }

@@ -14,8 +14,6 @@ struct resolve {
     struct cmd_spec flags;      /* the task that flags say; type "": none */
     mu_resolution found;
     mu_value *tried;            /* NULL: not asked for */
-    const char *watched_path;   /* whose change means to look at once; the resolver's,
-                                   until it is asked again. NULL: none */
 };
 
 /* Ask the resolver; on success `found` is written, and its cluster the caller's to

@@ -62,9 +62,10 @@ static void close_pause(struct pause *pause)
 static void wait(struct pause *pause, const struct resolve *resolve)
 {
     uint32_t step_ms = mu__resolver_watch_ms(resolve->resolver);
+    const char *path = mu__resolver_last_watched_path(resolve->resolver);
 
-    if (resolve->watched_path != NULL)
-        mu__path_watch_start(&pause->watch, resolve->watched_path);
+    if (path != NULL)
+        mu__path_watch_start(&pause->watch, path);
     uv_update_time(&pause->loop);
     pause->looked_ms = uv_now(&pause->loop);
     (void)uv_timer_start(&pause->timer, on_time, step_ms == 0 ? USUAL_MS : step_ms, 0);

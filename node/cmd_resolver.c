@@ -20,11 +20,12 @@ bool cmd_resolver_is_asked(const struct cmd_options *options)
     return options->values[CMD_FLAG_RESOLVER].source != CMD_FROM_DEFAULT;
 }
 
+/* A check says what there is now. */
 int64_t cmd_resolver_limit(const struct cmd_options *options)
 {
-    return options->values[CMD_FLAG_RESOLVE_MS].source == CMD_FROM_DEFAULT
-               ? LIMIT_MS
-               : (int64_t)cmd_number(options, CMD_FLAG_RESOLVE_MS);
+    if (options->values[CMD_FLAG_RESOLVE_MS].source != CMD_FROM_DEFAULT)
+        return (int64_t)cmd_number(options, CMD_FLAG_RESOLVE_MS);
+    return options->verb->bit == CMD_CHECK ? 0 : LIMIT_MS;
 }
 
 static void say_progress(void *user, const char *line)

@@ -183,6 +183,30 @@ static const char *const own_variables[] = {
     "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET",
 };
 
+/* How a launcher tells a process which one of another cluster it is: by these names, or
+ * what begins with them. A child that has them would take itself for that process, as
+ * all of its siblings would. What a program needs to reach a service stays. */
+static const char *const others_variables[] = {
+    "OMPI_", "PMIX_", "PMI_", "MPI_LOCAL", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
+    "MASTER_ADDR=", "MASTER_PORT=", "JAX_", "SLURM_PROCID=", "SLURM_LOCALID=",
+    "SLURM_NODEID=", "SLURM_GTIDS=", "SLURM_TASK_PID=", "SLURM_STEP", "SLURM_NTASKS",
+    "SLURM_NPROCS=", "SLURM_TASKS_PER_NODE=", "SLURM_DIST", "SM_HOSTS=",
+    "SM_CURRENT_HOST=", "SM_RESOURCE_CONFIG=", "JOB_COMPLETION_INDEX=", "JOB_INDEX=",
+    "JOBSET_NAME=", "REPLICATED_JOB_", "AWS_BATCH_JOB_", "TPU_CONFIG=", "TPU_NAME=",
+    "TPU_WORKER_", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS=", "MUSTER_HOSTS=", "MUSTER_RANK=",
+    "MUSTER_COORDINATOR_", "MUSTER_NUM_PROCESSES=", "MUSTER_PROCESS_ID=",
+    "MUSTER_BIND_ADDRESS=", "MUSTER_CLUSTER_FILE=", "MUSTER_CLUSTER_DIRECTORY=",
+    "MUSTER_ETCD", "MUSTER_TASKS=", "MUSTER_DNS_", "MUSTER_KUBERNETES_",
+};
+
+static bool is_of_others(const char *entry)
+{
+    for (size_t i = 0; i < sizeof others_variables / sizeof others_variables[0]; i++)
+        if (strncmp(others_variables[i], entry, strlen(others_variables[i])) == 0)
+            return true;
+    return false;
+}
+
 static bool is_own_variable(const char *entry)
 {
     size_t length = strcspn(entry, "=");
@@ -207,7 +231,7 @@ static int make_environment(struct run *run)
         return -MU_ENOMEM;
     count = 0;
     for (char **at = environ; *at != NULL; at++)
-        if (!is_own_variable(*at))
+        if (!is_own_variable(*at) && !is_of_others(*at))
             run->environment[count++] = *at;
     run->environment[count] = progress;
     return 0;

@@ -213,8 +213,10 @@ int cmd_spec_task(const struct cmd_options *options, mu_error *ret_error,
     }
     rv = set_type(ret_spec, type->text,
                   cmd_origin(options, CMD_FLAG_TYPE, origin, sizeof origin), ret_error);
-    if (rv == 0)
+    if (rv == 0) {
         ret_spec->index = (int)index->number;
+        ret_spec->index_is_open = index->source == CMD_FROM_DEFAULT;
+    }
     return rv;
 }
 
@@ -284,8 +286,7 @@ void cmd_spec_done(struct cmd_spec *spec)
     *spec = (struct cmd_spec){0};
 }
 
-/* Take what the flags leave open from what was found, and free the rest. */
-static void fill_in(struct cmd_spec *spec, mu_resolution *found)
+void cmd_spec_fill_in(struct cmd_spec *spec, mu_resolution *found)
 {
     if (spec->cluster == NULL)
         spec->cluster = found->cluster;
@@ -321,7 +322,7 @@ int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
         cmd_spec_done(&spec);
         return rv;
     }
-    fill_in(&spec, &found);
+    cmd_spec_fill_in(&spec, &found);
     *ret_spec = spec;
     return 0;
 }
@@ -341,6 +342,15 @@ int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
     return rv;
 }
 
+/* There is one chief, and one evaluator. Of others the resolver says which one this is,
+ * or a place is free. */
+static void open_index(struct cmd_spec *spec)
+{
+    if (spec->index_is_open && strcmp(spec->type, "chief") != 0 &&
+        strcmp(spec->type, "evaluator") != 0)
+        spec->index = -1;
+}
+
 /* The node asks the resolver itself: it has something to tell, and goes on asking. */
 static int leave_to_node(const struct cmd_options *options, mu_error *error,
                          struct cmd_spec *ret_spec)
@@ -352,6 +362,7 @@ static int leave_to_node(const struct cmd_options *options, mu_error *error,
         rv = cmd_resolver_open(options, error, &spec.resolver);
     if (rv != 0)
         return rv;
+    open_index(&spec);
     if (spec.type[0] == '\0' && cmd_mode(options) == MU_MODE_STANDALONE)
         (void)snprintf(spec.type, sizeof spec.type, "client");
     *ret_spec = spec;

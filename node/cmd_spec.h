@@ -12,6 +12,8 @@ struct cmd_spec {
     mu_cluster *cluster;    /* NULL: none, or the node is to find it out */
     char type[16];          /* "": unknown */
     int index;
+    bool index_is_open;     /* a type was said, and no index: 0, or another one where who
+                               is asked for the cluster knows better */
     char source[64];        /* of the cluster, or else of the task */
     mu_resolver *resolver;  /* what a node is to be opened with; NULL: nothing */
     mu_resolution found;    /* by a resolver; without cluster and task */
@@ -25,6 +27,9 @@ void cmd_spec_done(struct cmd_spec *spec);
  * --address, which says enough). Errors name the source. */
 int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec);
+
+/* Take what the flags leave open from what was found, and free the rest of that. */
+void cmd_spec_fill_in(struct cmd_spec *spec, mu_resolution *found);
 
 /* What the flags say about the task alone; ret_spec->type stays "" when that is
  * nothing. */

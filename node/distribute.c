@@ -77,99 +77,6 @@ static void warn(struct mu__distribution *run)
             mu__distribution_say(run, MU_LOG_WARN, "%s", warnings[i].words);
 }
 
-/* ---- the cluster, and who this process is ---- */
-
-static int set_text(char *out, size_t size, const char *what, const char *text,
-                    mu_error *error)
-{
-    if (text == NULL)
-        return 0;
-    if (strlen(text) >= size)
-        return mu_error_set(error, -MU_EINVALID,
-                            "option %s is \"%.80s\"; expected at most %zu bytes", what,
-                            text, size - 1);
-    (void)snprintf(out, size, "%s", text);
-    return 0;
-}
-
-static int read_tf_config(const mu_distribute_options *o, mu_error *error,
-                          mu_tf_config *ret_config)
-{
-    const char *text = o->ignore_environment ? NULL : getenv("TF_CONFIG");
-
-    *ret_config = (mu_tf_config){.task_index = -1};
-    if (text == NULL || text[0] == '\0')
-        return 0;
-    return mu_tf_config_parse(text, strlen(text), error, ret_config);
-}
-
-/* A cluster of the caller's, whose task is the caller's, too. */
-static int take_cluster(const mu_distribute_options *o, mu_tf_config *spec,
-                        mu_error *error)
-{
-    mu_cluster_free(spec->cluster);
-    spec->cluster = mu_cluster_copy(o->cluster);
-    spec->task_type[0] = '\0';
-    spec->task_index = -1;
-    return spec->cluster != NULL ? 0 : mu_error_set(error, -MU_ENOMEM, "out of memory");
-}
-
-/* What the strategy's own resolver says. */
-static int ask_strategy(const mu_strategy *strategy, mu_tf_config *spec, mu_error *error)
-{
-    mu_tf_config found = {.task_index = -1};
-    int rv;
-
-    if (strategy == NULL || strategy->spec == NULL)
-        return 0;
-    rv = strategy->spec(strategy->user, error, &found);
-    if (rv != 0)
-        return rv;
-    if (found.rpc_layer[0] == '\0')
-        memcpy(found.rpc_layer, spec->rpc_layer, sizeof found.rpc_layer);
-    mu_cluster_free(spec->cluster);
-    *spec = found;
-    return 0;
-}
-
-/* The options win over TF_CONFIG, and that over the strategy. */
-static int read_spec(const mu_distribute_options *o, mu_error *error,
-                     mu_tf_config *ret_spec)
-{
-    mu_tf_config spec;
-    int rv = read_tf_config(o, error, &spec);
-
-    if (rv != 0)
-        return rv;
-    if (!mu_cluster_is_empty(o->cluster))
-        rv = take_cluster(o, &spec, error);
-    else if (mu_cluster_is_empty(spec.cluster))
-        rv = ask_strategy(o->strategy, &spec, error);
-    if (spec.rpc_layer[0] == '\0')
-        (void)snprintf(spec.rpc_layer, sizeof spec.rpc_layer, "grpc");
-    if (rv == 0 && o->task_type != NULL)
-        spec.task_index = o->task_index;
-    if (rv == 0)
-        rv = set_text(spec.task_type, sizeof spec.task_type, "task_type", o->task_type,
-                      error);
-    if (rv == 0)
-        rv = set_text(spec.rpc_layer, sizeof spec.rpc_layer, "rpc_layer", o->rpc_layer,
-                      error);
-    if (rv == 0)
-        rv = set_text(spec.environment, sizeof spec.environment, "environment",
-                      o->environment, error);
-    if (rv == 0 && spec.environment[0] != '\0' && strcmp(spec.environment, "google") != 0)
-        rv = mu_error_set(error, -MU_EINVALID,
-                          "environment \"%s\"; expected \"\" or \"google\"",
-                          spec.environment);
-    if (rv != 0) {
-        mu_cluster_free(spec.cluster);
-        return rv;
-    }
-    *ret_spec = spec;
-    return 0;
-}
-
 static int make_plan(const mu_distribute_options *o, const mu_tf_config *spec,
                      mu_error *error, struct mu__plan *ret_plan)
 {
@@ -198,6 +105,7 @@ static void run_free(struct mu__distribution *run)
     mu__thread_barrier_free(run->barrier);
     mu__plan_done(&run->plan);
     mu_cluster_free(run->spec.cluster);
+    free(run->place.found);
     mu_cluster_free(run->cluster);
     mu_value_free(run->results);
     uv_cond_destroy(&run->moved);
@@ -248,7 +156,7 @@ static int fill_run(struct mu__distribution *run, mu_error *error)
 }
 
 /* Takes the spec and the plan, whatever is returned. */
-static int run_new(const mu_distribute_options *o, mu_tf_config *spec,
+static int run_new(const mu_distribute_options *o, struct mu__spec *spec,
                    struct mu__plan *plan, mu_error *error,
                    struct mu__distribution **ret_run)
 {
@@ -262,18 +170,23 @@ static int run_new(const mu_distribute_options *o, mu_tf_config *spec,
         uv_mutex_destroy(&run->lock);
     }
     free(run);
-    mu_cluster_free(spec->cluster);
+    mu__spec_leave(spec, true);
+    free(spec->found);
+    mu_cluster_free(spec->config.cluster);
     mu__plan_done(plan);
     return mu_error_set(error, -MU_ENOMEM, "no memory for a run");
 
 made:
     atomic_init(&run->holds, 1);
     run->options = *o;
-    run->spec = *spec;
+    run->options.node_options = spec->node_options;
+    run->spec = spec->config;
+    run->place = *spec;
     run->plan = *plan;
     run->number = kept.runs++;
     rv = fill_run(run, error);
     if (rv != 0) {
+        mu__spec_leave(&run->place, true);
         mu__distribution_unhold(run);
         return rv;
     }
@@ -330,7 +243,10 @@ static int start_server(struct mu__distribution *run, mu_error *error)
     if (kept.server != NULL) {
         run->server = kept.server;
     } else {
-        rv = mu_server_start(&options, error, &run->server);
+        rv = run->place.found == NULL
+                 ? mu_server_start(&options, error, &run->server)
+                 : mu__server_start_found(&options, run->place.found, error,
+                                          &run->server);
         if (rv != 0)
             return rv;
     }
@@ -475,7 +391,7 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
 {
     struct mu__distribution *run = NULL;
     struct mu__plan plan;
-    mu_tf_config spec;
+    struct mu__spec spec;
     mu_error error = {0};
     int rv = 0;
 
@@ -488,18 +404,21 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
     if (options->worker == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "there is no worker function: expected one");
-    rv = read_spec(options, ret_error, &spec);
+    rv = mu__spec_read(options, kept.server, ret_error, &spec);
     if (rv != 0)
         return rv;
-    rv = make_plan(options, &spec, ret_error, &plan);
+    rv = make_plan(options, &spec.config, ret_error, &plan);
     if (rv != 0) {
-        mu_cluster_free(spec.cluster);
+        mu__spec_leave(&spec, true);
+        free(spec.found);
+        mu_cluster_free(spec.config.cluster);
         return rv;
     }
     rv = run_new(options, &spec, &plan, ret_error, &run);
     if (rv != 0)
         return rv;
     rv = run_and_end(run, &error);
+    mu__spec_leave(&run->place, run->node == NULL);
     take_results(run, ret_results);
     mu__distribution_unhold(run);
     if (rv != 0 && ret_error != NULL)

@@ -2,6 +2,7 @@
  * only.
  *
  *     distribute.c           from options to a plan, a server and calls; the cache
+ *     distribute_spec.c      which cluster it is, and which task
  *     distribute_calls.c     the calls, in threads or one after the other
  *     distribute_tasks.c     what independent tasks tell each other, by the service
  *     distribute_results.c   what came of each call
@@ -10,6 +11,7 @@
 #ifndef MU_NODE_DISTRIBUTE_H
 #define MU_NODE_DISTRIBUTE_H
 
+#include "node/finding.h"
 #include "node/thread_barrier.h"
 #include "resolver/distribute_plan.h"
 
@@ -32,6 +34,14 @@ int mu__strategy_copy_make(const mu_strategy *strategy, const mu_strategy_task *
                            const mu_session_config *config, mu_error *ret_error,
                            struct mu__strategy_copy *ret_copy);
 void mu__strategy_copy_drop(struct mu__strategy_copy *copy);
+
+/* The cluster, and who this process is. */
+struct mu__spec {
+    mu_tf_config config;            /* its cluster is owned */
+    mu_node_options node_options;   /* the caller's; of a server whose place a resolver
+                                       has found, pointing into `found`, too */
+    struct mu__found *found;        /* owned; NULL: there is no such place */
+};
 
 struct mu__distribution;
 
@@ -60,6 +70,7 @@ struct mu__distribution {
     mu_distribute_options options;  /* pointers as the caller gave them */
     mu_tf_config spec;              /* cluster (owned) and task of this process, layer,
                                        environment, session_master */
+    struct mu__spec place;          /* where it is from, without its cluster */
     mu_cluster *cluster;            /* without the evaluator; owned; NULL locally */
     struct mu__plan plan;
     unsigned number;                /* of the run on this thread's server */
@@ -84,6 +95,18 @@ struct mu__distribution {
 /* A line for a person, where the node's log goes or else to standard error. */
 void mu__distribution_say(struct mu__distribution *run, int level, const char *format,
                           ...) MU_PRINTF(3, 4);
+
+/* ---- distribute_spec.c ---- */
+
+/* `kept` is the server of an earlier run on this thread, whose place is then this one's;
+ * NULL: none. May block as long as resolve_ms of the node's options says. */
+int mu__spec_read(const mu_distribute_options *o, const mu_server *kept, mu_error *error,
+                  struct mu__spec *ret_spec);
+
+/* A place that was found is not needed any more; to be called before the run returns,
+ * since it needs the resolver. With `withdraws` the others are told. Frees neither the
+ * cluster nor `found`. */
+void mu__spec_leave(struct mu__spec *spec, bool withdraws);
 
 /* ---- context.c ---- */
 

@@ -2,9 +2,9 @@
  * come to an end. */
 #include "node/finding.h"
 
+#include "node/call_loop.h"
 #include "resolver/cluster.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +13,24 @@
 enum { WITHDRAW_MS = 2000 };
 
 struct search {
-    uv_loop_t loop;
+    uv_loop_t loop;             /* first: it goes with the search */
     const mu_node_options *options;
     struct mu__found *found;
     struct mu__finder *finder;
     mu_resolution resolution;
     mu_error error;
     bool has_ended;
+    bool withdraws;
 };
+
+static struct search *search_new(const mu_node_options *options, struct mu__found *found)
+{
+    struct search *search = calloc(1, sizeof *search);
+
+    if (search != NULL)
+        *search = (struct search){.options = options, .found = found};
+    return search;
+}
 
 /* ---- What the finder calls ---- */
 
@@ -57,6 +67,7 @@ static void end(struct search *search, bool withdraws)
 {
     search->has_ended = true;
     search->found->index = mu__finder_index(search->finder);
+    search->withdraws = withdraws && mu__finder_has_told(search->finder);
     mu__finder_close(search->finder, withdraws, WITHDRAW_MS, on_closed, NULL);
 }
 
@@ -126,7 +137,16 @@ mu_announcement mu__found_announcement(const struct mu__found *found,
     };
 }
 
-static int run(struct search *search, mu_error *ret_error)
+/* What the finder still does is to take back what it has told: that has a limit. */
+static void leave(struct search *search)
+{
+    uint64_t limit_ms = MU__CALL_LEAVE_MS + (search->withdraws ? 2 * WITHDRAW_MS : 0);
+
+    mu__call_leave(&search->loop, limit_ms, free, search);
+}
+
+/* Takes `search`. */
+static int run(struct search *search, mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const mu_announcement announcement =
         mu__found_announcement(search->found, search->options);
@@ -143,51 +163,68 @@ static int run(struct search *search, mu_error *ret_error)
     };
     int rv;
 
-    if (uv_loop_init(&search->loop) != 0)
+    if (uv_loop_init(&search->loop) != 0) {
+        free(search);
         return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
+    }
     rv = mu__finder_open(&config, ret_error, &search->finder);
-    (void)uv_run(&search->loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&search->loop);
-    if (rv != 0)
-        return rv;
-    assert(search->has_ended);
-    if (search->error.code != 0 && ret_error != NULL)
-        *ret_error = search->error;
-    return search->error.code;
+    while (rv == 0 && !search->has_ended)
+        (void)uv_run(&search->loop, UV_RUN_ONCE);
+    if (rv == 0 && search->error.code != 0) {
+        rv = search->error.code;
+        if (ret_error != NULL)
+            *ret_error = search->error;
+    }
+    if (rv == 0)
+        *ret_resolution = search->resolution;
+    leave(search);
+    return rv;
+}
+
+/* The index of a task which is the only one of its type, or the first that joins; -1: it
+ * may be several. */
+static int only_index(const mu_node_options *options)
+{
+    const char *address;
+    const char *type;
+    int index;
+
+    if (mu_cluster_task_count(options->cluster, options->task_type) == 0)
+        return 0;
+    if (mu_cluster_task_count(options->cluster, options->task_type) > 1)
+        return -1;
+    for (size_t i = 0;
+         mu_cluster_task_at(options->cluster, i, &type, &index, &address) == 0; i++)
+        if (strcmp(type, options->task_type) == 0)
+            return index;
+    return -1;
 }
 
 /* Type and index of the options win, index 0 as any other. */
-static int take_task(struct search *search, mu_node_options *options, mu_error *ret_error)
+static void take_task(const mu_resolution *resolution, struct mu__found *found,
+                      mu_node_options *options)
 {
-    const mu_resolution *resolution = &search->resolution;
-    struct mu__found *found = search->found;
-
-    if (options->task_type == NULL) {
-        if (resolution->task_type[0] == '\0')
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "resolver %s does not say which task this process is; "
-                                "expected task_type and task_index in the options or in "
-                                "the resolver",
-                                resolution->source);
+    if (options->task_type == NULL && resolution->task_type[0] != '\0') {
         (void)snprintf(found->type, sizeof found->type, "%s", resolution->task_type);
         options->task_type = found->type;
         options->task_index = resolution->task_index;
     }
+    if (options->task_type == NULL)
+        return;
     if (options->task_index < 0 && found->index >= 0)
         options->task_index = found->index;
     if (options->task_index < 0 &&
-        strcmp(options->task_type, resolution->task_type) == 0)
+        strcmp(resolution->task_type, options->task_type) == 0)
         options->task_index = resolution->task_index;
-    if (options->task_index < 0 && found->type[0] == '\0')
-        options->task_index = 0;
-    return 0;
+    if (options->task_index < 0)
+        options->task_index = only_index(options);
 }
 
-static int take(struct search *search, mu_node_options *options, mu_error *ret_error)
+static int take(const mu_resolution *resolution, struct mu__found *found,
+                mu_node_options *options, mu_error *ret_error)
 {
-    struct mu__found *found = search->found;
-    const mu_resolution *resolution = &search->resolution;
-
+    found->resolution = *resolution;
+    found->resolution.cluster = NULL;
     found->cluster = resolution->cluster;
     if (found->cluster == NULL)
         found->cluster = mu_cluster_new();
@@ -202,7 +239,8 @@ static int take(struct search *search, mu_node_options *options, mu_error *ret_e
     if (found->address[0] != '\0')
         options->advertise_address = found->address;
     options->cluster = found->cluster;
-    return take_task(search, options, ret_error);
+    take_task(resolution, found, options);
+    return 0;
 }
 
 /* Resolvers that have a name for the cluster in their keys use the node's. */
@@ -215,9 +253,12 @@ static void set_cluster_name(const mu_node_options *options)
                           NULL);
 }
 
-int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found)
+int mu__find_any(mu_node_options *options, mu_error *ret_error,
+                 struct mu__found *ret_found)
 {
-    struct search search = {.options = options, .found = ret_found};
+    struct search *search;
+    struct mu__pipe_guard guard;
+    mu_resolution resolution;
     int rv;
 
     *ret_found = (struct mu__found){.index = -1, .listening.fd = -1};
@@ -225,30 +266,67 @@ int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *re
         return 0;
     set_cluster_name(options);
     write_incarnation(ret_found->incarnation, sizeof ret_found->incarnation);
-    rv = run(&search, ret_error);
-    return rv != 0 ? rv : take(&search, options, ret_error);
+    search = search_new(options, ret_found);
+    if (search == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to ask the resolver");
+    mu__pipe_guard(&guard);
+    rv = run(search, ret_error, &resolution);
+    mu__pipe_unguard(&guard);
+    return rv != 0 ? rv : take(&resolution, ret_found, options, ret_error);
+}
+
+static void withdraw(struct mu__found *found, const mu_node_options *options)
+{
+    const mu_announcement announcement = mu__found_announcement(found, options);
+    struct search *search = search_new(options, found);
+    const struct mu__finder_config config = {
+        .resolver = options->resolver,
+        .announcement = &announcement,
+        .is_known = true,
+        .log = on_log,
+        .owner = search,
+        .loop = search == NULL ? NULL : &search->loop,
+    };
+
+    if (search == NULL || uv_loop_init(&search->loop) != 0) {
+        free(search);
+        return;
+    }
+    if (mu__finder_open(&config, NULL, &search->finder) == 0)
+        end(search, true);
+    leave(search);
+}
+
+int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found)
+{
+    int rv = mu__find_any(options, ret_error, ret_found);
+
+    if (rv != 0 || ret_found->cluster == NULL)
+        return rv;
+    if (options->task_type == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s does not say which task this process is; "
+                            "expected task_type and task_index in the options or in the "
+                            "resolver",
+                            ret_found->resolution.source);
+    if (options->task_index < 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s does not say which %s this process is, of %zu; "
+                            "expected task_index in the options or in the resolver",
+                            ret_found->resolution.source, options->task_type,
+                            mu_cluster_task_count(options->cluster, options->task_type));
+    return 0;
 }
 
 void mu__found_done(struct mu__found *found, const mu_node_options *options,
                     bool withdraws)
 {
-    struct search search = {.options = options, .found = found};
-    const mu_announcement announcement = mu__found_announcement(found, options);
-    const struct mu__finder_config config = {
-        .loop = &search.loop,
-        .resolver = options->resolver,
-        .announcement = &announcement,
-        .is_known = true,
-        .log = on_log,
-        .owner = &search,
-    };
+    struct mu__pipe_guard guard;
 
-    if (withdraws && found->address[0] != '\0' && uv_loop_init(&search.loop) == 0) {
-        if (mu__finder_open(&config, NULL, &search.finder) == 0)
-            mu__finder_close(search.finder, true, WITHDRAW_MS, on_closed, NULL);
-        (void)uv_run(&search.loop, UV_RUN_DEFAULT);
-        (void)uv_loop_close(&search.loop);
-    }
+    mu__pipe_guard(&guard);
+    if (withdraws && found->address[0] != '\0')
+        withdraw(found, options);
+    mu__pipe_unguard(&guard);
     mu__listening_close(&found->listening);
     mu_cluster_free(found->cluster);
     found->cluster = NULL;

@@ -9,6 +9,7 @@
 
 /* What was found out, and what this task has told. Options of a node point into it. */
 struct mu__found {
+    mu_resolution resolution;       /* all that the source said, but for its cluster */
     mu_cluster *cluster;            /* NULL: nothing was looked for */
     char type[16];
     int index;
@@ -24,6 +25,10 @@ struct mu__found {
  * without a resolver, or with a cluster. Also after a failure the caller calls
  * mu__found_done. */
 int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found);
+
+/* The same, where the task may stay unknown: task_type is NULL then. */
+int mu__find_any(mu_node_options *options, mu_error *ret_error,
+                 struct mu__found *ret_found);
 
 /* Who this task is for the others, as it was told: it points into `found` and
  * `options`. Its address is "" when nothing was. */

@@ -591,8 +591,9 @@ static int open_on_thread(mu_node *node, const mu_node_options *o,
     return rv;
 }
 
-static int open_found(const mu_node_options *options, const struct mu__node_extra *extra,
-                      struct mu__found *found, mu_error *ret_error, mu_node **ret_node)
+int mu__node_open_found(const mu_node_options *options,
+                        const struct mu__node_extra *extra, struct mu__found *found,
+                        mu_error *ret_error, mu_node **ret_node)
 {
     mu_node *node;
     int rv = check_options(options, extra != NULL, ret_error);
@@ -630,7 +631,7 @@ int mu__node_open(const mu_node_options *options, const struct mu__node_extra *e
         found_options.resolver = NULL;
     rv = mu__find(&found_options, ret_error, &found);
     if (rv == 0)
-        rv = open_found(&found_options, extra, &found, ret_error, ret_node);
+        rv = mu__node_open_found(&found_options, extra, &found, ret_error, ret_node);
     mu__found_done(&found, &found_options, rv != 0);
     return rv;
 }

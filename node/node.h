@@ -128,6 +128,12 @@ void mu__node_init_home(mu_node *node);
 /* The cluster as it is now; the caller frees it. NULL: out of memory. Any thread. */
 mu_cluster *mu__node_cluster(mu_node *node);
 
+/* With what mu__find has found for `options`, which may be nothing. Takes the socket that
+ * listens already, and nothing else: the caller calls mu__found_done. */
+int mu__node_open_found(const mu_node_options *options,
+                        const struct mu__node_extra *extra, struct mu__found *found,
+                        mu_error *ret_error, mu_node **ret_node);
+
 /* With a resolver: go on telling where this task is, and looking who the others are.
  * Before the loop runs, or on its thread. */
 int mu__node_start_finder(mu_node *node, const mu_node_options *options,

@@ -15,7 +15,7 @@ static void on_log(void *owner, int level, const char *line)
 }
 
 /* What of a change cannot be taken is told once: the same cluster is found again and
- * again. */
+ * again. What a job that runs refuses is in the log already, task by task. */
 static void on_found(void *owner, mu_resolution *resolution)
 {
     mu_node *node = owner;
@@ -23,6 +23,7 @@ static void on_found(void *owner, mu_resolution *resolution)
 
     if (node->state == MU__NODE_RUNNING && resolution->cluster != NULL &&
         mu__member_set_cluster(&node->member, resolution->cluster, &error) != 0 &&
+        error.code != -MU_EPRECONDITION &&
         strcmp(error.message, node->refused_change) != 0) {
         (void)snprintf(node->refused_change, sizeof node->refused_change, "%s",
                        error.message);

@@ -1,5 +1,6 @@
 /* The public calls of muster/resolver.h that ask: each one is an evaluation in a loop of
  * its own, on the calling thread. */
+#include "node/call_loop.h"
 #include "node/resolver_kinds.h"
 #include "node/resolving.h"
 #include "resolver/asker_uv.h"
@@ -9,13 +10,8 @@
 
 #include <muster/resolver.h>
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-enum { CLOSING_MS = 50 };   /* for look-ups that nobody waits for any more */
 
 /* ---- Making ---- */
 
@@ -80,57 +76,13 @@ int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_res
 struct call_loop {
     uv_loop_t loop;
     struct mu__asker_uv *asker;
-    uv_timer_t closing;
-    bool closed;            /* the asker */
-    bool late;              /* CLOSING_MS have passed */
     const struct mu__resolving_config *asked;
     struct mu__resolved resolved;
 };
 
 static void on_asker_closed(void *arg)
 {
-    struct call_loop *l = arg;
-
-    l->closed = true;
-}
-
-static void on_late(uv_timer_t *timer)
-{
-    struct call_loop *l = timer->data;
-
-    l->late = true;
-}
-
-static void *finish_late(void *arg)
-{
-    struct call_loop *l = arg;
-
-    (void)uv_run(&l->loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&l->loop);
-    free(l);
-    return NULL;
-}
-
-/* A thread that looks a name up, or reads a file that is far away, cannot be called back.
- * What the loop still waits for then is waited for by a thread of its own. */
-static void loop_end(struct call_loop *l)
-{
-    pthread_t thread;
-
-    mu__asker_uv_close(l->asker, on_asker_closed, l);
-    (void)uv_timer_init(&l->loop, &l->closing);
-    l->closing.data = l;
-    (void)uv_timer_start(&l->closing, on_late, CLOSING_MS, 0);
-    uv_unref((uv_handle_t *)&l->closing);
-    while (uv_run(&l->loop, UV_RUN_ONCE) != 0 && !l->late)
-        ;
-    uv_close((uv_handle_t *)&l->closing, NULL);
-    if (uv_run(&l->loop, UV_RUN_NOWAIT) != 0 &&
-        pthread_create(&thread, NULL, finish_late, l) == 0) {
-        (void)pthread_detach(thread);
-        return;
-    }
-    (void)finish_late(l);
+    (void)arg;
 }
 
 static int loop_begin(struct call_loop **ret_loop, mu_error *ret_error)
@@ -190,49 +142,22 @@ static int run_in(struct call_loop *l, const struct mu__resolving_config *asked,
     return l->resolved.code;
 }
 
-/* Of a connection over TLS that the server has closed, a write raises SIGPIPE: it is not
- * to end the program. One that came meanwhile is taken away, unless one was there
- * before. */
-static void block_pipe(sigset_t *ret_before, bool *ret_was_pending)
-{
-    sigset_t pipe;
-    sigset_t pending;
-
-    (void)sigemptyset(&pipe);
-    (void)sigaddset(&pipe, SIGPIPE);
-    (void)sigpending(&pending);
-    *ret_was_pending = sigismember(&pending, SIGPIPE) == 1;
-    (void)pthread_sigmask(SIG_BLOCK, &pipe, ret_before);
-}
-
-static void unblock_pipe(const sigset_t *before, bool was_pending)
-{
-    static const struct timespec at_once;
-    sigset_t pipe;
-
-    (void)sigemptyset(&pipe);
-    (void)sigaddset(&pipe, SIGPIPE);
-    if (!was_pending)
-        (void)sigtimedwait(&pipe, NULL, &at_once);
-    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
-}
-
 int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_error,
                        struct mu__resolved *ret_resolved)
 {
     struct call_loop *l = NULL;
-    bool was_pending;
-    sigset_t before;
+    struct mu__pipe_guard guard;
     int rv = loop_begin(&l, ret_error);
 
     if (rv != 0)
         return rv;
-    block_pipe(&before, &was_pending);
+    mu__pipe_guard(&guard);
     rv = run_in(l, config, ret_error);
     if (rv == 0)
         *ret_resolved = l->resolved;
-    loop_end(l);
-    unblock_pipe(&before, was_pending);
+    mu__asker_uv_close(l->asker, on_asker_closed, NULL);
+    mu__call_leave(&l->loop, MU__CALL_LEAVE_MS, free, l);
+    mu__pipe_unguard(&guard);
     return rv;
 }
 

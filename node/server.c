@@ -84,8 +84,8 @@ static int check_task(const mu_server_options *o, mu_error *ret_error)
 {
     if (o->node.cluster == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "a server needs a cluster, or a bind_address where it can "
-                            "wait for one");
+                            "a server needs a cluster, a resolver, or a bind_address "
+                            "where it can wait for one");
     if (o->node.task_type == NULL || o->node.task_type[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID, "a server needs a task type");
     if (o->node.task_index < 0)
@@ -277,7 +277,8 @@ int mu__server_settings(mu_node *node, const mu_session_config *config)
     return rv;
 }
 
-static int open_node(mu_server *server, const mu_server_options *o, mu_error *ret_error)
+static int open_node(mu_server *server, const mu_server_options *o,
+                     struct mu__found *found, mu_error *ret_error)
 {
     mu_node_options options = o->node;
     mu_node *node;
@@ -285,7 +286,7 @@ static int open_node(mu_server *server, const mu_server_options *o, mu_error *re
 
     if (o->config.inter_op_threads > 0)
         options.threads = o->config.inter_op_threads;
-    rv = mu_node_open(&options, ret_error, &node);
+    rv = mu__node_open_found(&options, NULL, found, ret_error, &node);
     if (rv != 0)
         return rv;
     rv = mu__server_settings(node, &server->config);
@@ -299,7 +300,8 @@ static int open_node(mu_server *server, const mu_server_options *o, mu_error *re
     return 0;
 }
 
-static int start(const mu_server_options *o, mu_error *ret_error, mu_server **ret_server)
+int mu__server_start_found(const mu_server_options *o, struct mu__found *found,
+                           mu_error *ret_error, mu_server **ret_server)
 {
     mu_server *server;
     int rv = check_task(o, ret_error);
@@ -313,7 +315,7 @@ static int start(const mu_server_options *o, mu_error *ret_error, mu_server **re
     if (server == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a server");
     if (strcmp(server->environment, google) != 0)
-        rv = open_node(server, o, ret_error);
+        rv = open_node(server, o, found, ret_error);
     if (rv != 0)
         server_free(server);
     else
@@ -321,25 +323,51 @@ static int start(const mu_server_options *o, mu_error *ret_error, mu_server **re
     return rv;
 }
 
+/* What the resolver says of the layer and the environment counts, as TF_CONFIG's does. */
+static int start_searching(mu_server_options *o, mu_error *ret_error,
+                           mu_server **ret_server)
+{
+    const mu_resolution *resolution;
+    struct mu__found found;
+    int rv = mu__find(&o->node, ret_error, &found);
+
+    resolution = &found.resolution;
+    if (rv == 0 && resolution->rpc_layer[0] != '\0')
+        o->rpc_layer = resolution->rpc_layer;
+    if (rv == 0 && resolution->environment[0] != '\0')
+        o->environment = resolution->environment;
+    if (rv == 0)
+        rv = mu__server_start_found(o, &found, ret_error, ret_server);
+    mu__found_done(&found, &o->node, rv != 0 || (*ret_server)->node == NULL);
+    return rv;
+}
+
+static int start_offered(mu_server_options *o, mu_error *ret_error,
+                         mu_server **ret_server)
+{
+    struct mu__server_offered offered = {0};
+    int rv = wait_for_cluster(o, ret_error, &offered);
+
+    if (rv != 0)
+        return rv;
+    mu__server_apply(&offered, &o->node);
+    o->config = offered.config;
+    rv = start_searching(o, ret_error, ret_server);
+    mu__server_offered_done(&offered);
+    return rv;
+}
+
 int mu_server_start(const mu_server_options *options, mu_error *ret_error,
                     mu_server **ret_server)
 {
-    struct mu__server_offered offered = {0};
     mu_server_options o = *options;
     int rv = check_words(&o, ret_error);
 
     if (rv != 0)
         return rv;
-    if (o.node.cluster == NULL && o.node.bind_address != NULL) {
-        rv = wait_for_cluster(&o, ret_error, &offered);
-        if (rv != 0)
-            return rv;
-        mu__server_apply(&offered, &o.node);
-        o.config = offered.config;
-    }
-    rv = start(&o, ret_error, ret_server);
-    mu__server_offered_done(&offered);
-    return rv;
+    if (o.node.cluster == NULL && o.node.resolver == NULL && o.node.bind_address != NULL)
+        return start_offered(&o, ret_error, ret_server);
+    return start_searching(&o, ret_error, ret_server);
 }
 
 static int start_told(const mu_server_options *options, const mu_tf_config *told,
@@ -354,9 +382,13 @@ static int start_told(const mu_server_options *options, const mu_tf_config *told
         o.rpc_layer = told->rpc_layer;
     if (told->environment[0] != '\0')
         o.environment = told->environment;
-    if (told->cluster == NULL && o.node.bind_address == NULL)
+    if (told->cluster == NULL && o.node.resolver != NULL) {
+        o.node.task_type = options->node.task_type;
+        o.node.task_index = options->node.task_index;
+    } else if (told->cluster == NULL && o.node.bind_address == NULL) {
         return mu_error_set(ret_error, -MU_EINVALID,
                             "TF_CONFIG: cluster is missing: a server needs one");
+    }
     if (told->cluster != NULL && told->task_type[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "TF_CONFIG: task is missing: a server needs one");
@@ -375,10 +407,12 @@ int mu_server_start_environment(const mu_server_options *options, mu_error *ret_
         mu_server_options_init(&o);
     else
         o = *options;
-    if (text == NULL || text[0] == '\0')
+    if ((text == NULL || text[0] == '\0') && o.node.resolver == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "TF_CONFIG is not set: a server needs a cluster and a task");
     rv = mu_node_options_environment(&o.node, ret_error);
+    if (rv == 0 && (text == NULL || text[0] == '\0'))
+        return mu_server_start(&o, ret_error, ret_server);
     if (rv == 0)
         rv = mu_tf_config_parse(text, strlen(text), ret_error, &told);
     if (rv != 0)

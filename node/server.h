@@ -5,6 +5,8 @@
 
 #include "muster/server.h"
 
+#include "node/finding.h"
+
 /* What a server was told by a client. */
 struct mu__server_offered {
     mu_cluster *cluster;
@@ -25,6 +27,11 @@ int mu__server_take(mu_node *waiting, int64_t limit_ms, mu_error *ret_error,
                     struct mu__server_offered *ret_offered);
 void mu__server_apply(const struct mu__server_offered *offered, mu_node_options *options);
 void mu__server_offered_done(struct mu__server_offered *offered);
+
+/* Start one with what mu__find has found for options->node, which may be nothing. The
+ * caller calls mu__found_done. */
+int mu__server_start_found(const mu_server_options *options, struct mu__found *found,
+                           mu_error *ret_error, mu_server **ret_server);
 
 /* The parts of a session config that are settings of the node. */
 int mu__server_settings(mu_node *node, const mu_session_config *config);

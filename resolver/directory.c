@@ -71,16 +71,23 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
                            &look->shape);
 }
 
-static const struct mu__answer *ask_names(const struct look *look, unsigned again)
+/* The files' names, one each line. A folder that is not there may yet come. */
+static int ask_names(const struct look *look, const char **ret_names)
 {
     const struct mu__question question = {
         .kind = MU__ASK_FOLDER,
         .name = look->path,
-        .again = again,
         .missing_is_passing = true,
     };
+    const struct mu__answer *answer = mu__ask(look->notes, &question);
 
-    return mu__ask(look->notes, &question);
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code == -MU_ENOTFOUND)
+        return mu_error_set(look->error, -MU_EUNAVAILABLE, "directory: %s",
+                            answer->error.message);
+    *ret_names = answer->data;
+    return mu__answer_check(answer, "directory", look->error);
 }
 
 static void file_path(const struct look *look, const char *name, size_t size, char *out)
@@ -194,7 +201,7 @@ static int read_tasks(const struct look *look, const char *names,
 static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    const struct mu__answer *names;
+    const char *names = "";
     struct look look;
     mu_error inner;
     int rv = begin(notes, settings, ret_error, &look);
@@ -203,12 +210,9 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
         rv = mu__task_setting(notes, settings, TASK_TYPE, ret_error, ret_resolution);
     if (rv != 0)
         return rv;
-    names = ask_names(&look, 0);
-    if (names == NULL)
-        return MU__LATER;
-    rv = mu__answer_check(names, "directory", ret_error);
+    rv = ask_names(&look, &names);
     if (rv == 0)
-        rv = read_tasks(&look, names->data, ret_resolution);
+        rv = read_tasks(&look, names, ret_resolution);
     if (rv == 0 && mu__cluster_check(ret_resolution->cluster, &inner) != 0)
         rv = mu_error_set(ret_error, inner.code, "%s: %s", look.source, inner.message);
     return rv != 0 ? rv : mu__expected_check(&look.shape, look.source,
@@ -268,19 +272,15 @@ static int choose_index(const struct look *look, const char *names, const char *
 
 static int find_index(const struct look *look, const mu_resolution *task, int *ret_index)
 {
-    const struct mu__answer *names;
+    const char *names = "";
     int rv;
 
     if (task->task_index >= 0) {
         *ret_index = task->task_index;
         return 0;
     }
-    names = ask_names(look, 0);
-    if (names == NULL)
-        return MU__LATER;
-    rv = mu__answer_check(names, "directory", look->error);
-    return rv != 0 ? rv
-                   : choose_index(look, names->data, task->task_type, ret_index);
+    rv = ask_names(look, &names);
+    return rv != 0 ? rv : choose_index(look, names, task->task_type, ret_index);
 }
 
 /* A file of somebody else's is in the place. One that is written anew while we look is

@@ -406,6 +406,9 @@ static int try_place(struct talk *talk, const struct place *place, bool *ret_tak
 
     write_take(place, &body);
     rv = post(talk, MU__ETCD_TXN, &body, 0, &answer);
+    if (rv == -MU_ENOTFOUND)    /* the next try gets another one */
+        rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
+                          "etcd: the lease for %s has ended already", place->key);
     if (rv == 0)
         rv = mu__etcd_succeeded(answer, talk->etcd.error, ret_taken);
     if (rv == 0 && !*ret_taken) {

@@ -177,6 +177,12 @@ static int fail(struct mu__etcd_talk *talk, const char *endpoint, int code,
     return mu_error_set(talk->error, code, "etcd at %s: %.400s", endpoint, words);
 }
 
+/* Of what etcd or its gateway answers while it starts, stops, or stands still. */
+static bool is_passing(int code)
+{
+    return code == -MU_EDEADLINE || code == -MU_ECANCELLED;
+}
+
 /* MU__LATER; `inner` has words that do not name the endpoint yet. */
 static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
                const struct mu__question *form, mu_error *inner,
@@ -185,6 +191,7 @@ static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *pat
     struct mu__question question = *form;
     char url[MU__TALK_URL_BYTES];
     const struct mu__answer *answer;
+    int rv;
 
     (void)snprintf(url, sizeof url, "%.*s%s", (int)(MU__TALK_URL_BYTES - PATH_ROOM),
                    endpoint, path);
@@ -199,11 +206,15 @@ static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *pat
         return MU__LATER;
     if (answer->code != 0)
         return mu_error_set(inner,
-                            answer->code == -MU_EDEADLINE ? -MU_EUNAVAILABLE
-                                                          : answer->code,
+                            is_passing(answer->code) ? -MU_EUNAVAILABLE
+                                                     : answer->code,
                             "%s", answer->error.message);
-    return mu__etcd_answer_read(answer->status, answer->data, answer->size, inner,
-                                ret_answer);
+    rv = mu__etcd_answer_read(answer->status, answer->data, answer->size, inner,
+                              ret_answer);
+    if (!is_passing(rv))
+        return rv;
+    inner->code = -MU_EUNAVAILABLE;
+    return inner->code;
 }
 
 /* ---- What it refuses ---- */

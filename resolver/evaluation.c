@@ -188,13 +188,14 @@ static uint64_t next_due(const struct mu__evaluation *e)
 static uint32_t wanted_pause_ms(const struct mu__evaluation *e)
 {
     const struct mu__note *note;
-    uint64_t until_ms = now(e);
+    uint64_t now_ms = now(e);
+    uint64_t until_ms = now_ms;
 
     for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
         if (is_passing(note) && note->answer.retry_after_ms != 0 &&
             until_ms < note->answered_ms + note->answer.retry_after_ms)
             until_ms = note->answered_ms + note->answer.retry_after_ms;
-    return (uint32_t)(until_ms - now(e));
+    return (uint32_t)(until_ms - now_ms);
 }
 
 /* ---- Rounds ---- */

@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED_MAX = 5, WORDS_BYTES = 320 };
+enum { NAMED_MAX = 5, RUN_MIN = 3, WORDS_BYTES = 320 };
 
 int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
                     struct mu__jobs *ret_shape)
 {
     *ret_shape = (struct mu__jobs){0};
-    return text == NULL ? 0
-                        : mu__jobs_parse(text, source, MU__JOBS_ANY, ret_error,
-                                         ret_shape);
+    if (text == NULL || strcmp(text, "any") == 0)
+        return 0;
+    return mu__jobs_parse(text, source, MU__JOBS_ANY, ret_error, ret_shape);
 }
 
 unsigned mu__expected_count(const struct mu__jobs *shape, const char *type)
@@ -28,31 +28,56 @@ unsigned mu__expected_count(const struct mu__jobs *shape, const char *type)
 struct missing {
     unsigned tasks;
     unsigned count;
+    unsigned named;         /* names and runs of them */
     char words[WORDS_BYTES];
 };
 
-static void note_missing(struct missing *missing, const char *type, unsigned index)
+static void name_missing(struct missing *missing, const char *type, unsigned first,
+                         unsigned last)
 {
     size_t used = strlen(missing->words);
     char name[MU_CLUSTER_TASK_BYTES];
 
-    missing->count++;
-    if (missing->count > NAMED_MAX)
+    missing->named++;
+    if (missing->named > NAMED_MAX)
         return;
-    mu__task_name(name, sizeof name, type, (int)index);
-    (void)snprintf(missing->words + used, sizeof missing->words - used, "%s%s",
-                   used == 0 ? "" : ", ", name);
+    mu__task_name(name, sizeof name, type, (int)first);
+    used += (size_t)snprintf(missing->words + used, sizeof missing->words - used, "%s%s",
+                             used == 0 ? "" : ", ", name);
+    if (last > first)
+        (void)snprintf(missing->words + used, sizeof missing->words - used, " to %u",
+                       last);
+}
+
+/* Several in a row are named by the first and the last. */
+static void note_missing(struct missing *missing, const char *type, unsigned first,
+                         unsigned end)
+{
+    missing->count += end - first;
+    if (end - first >= RUN_MIN) {
+        name_missing(missing, type, first, end - 1);
+        return;
+    }
+    for (unsigned index = first; index < end; index++)
+        name_missing(missing, type, index, index);
 }
 
 static void look(const struct mu__jobs *shape, const mu_cluster *cluster,
                  struct missing *missing)
 {
-    for (unsigned i = 0; i < shape->rows_count; i++)
-        for (unsigned j = 0; j < shape->rows[i].count; j++) {
-            missing->tasks++;
-            if (mu_cluster_address(cluster, shape->rows[i].type, (int)j) == NULL)
-                note_missing(missing, shape->rows[i].type, j);
+    for (unsigned i = 0; i < shape->rows_count; i++) {
+        const char *type = shape->rows[i].type;
+        unsigned count = shape->rows[i].count;
+        unsigned end;
+
+        missing->tasks += count;
+        for (unsigned first = 0; first < count; first = end + 1) {
+            end = first;
+            while (end < count && mu_cluster_address(cluster, type, (int)end) == NULL)
+                end++;
+            note_missing(missing, type, first, end);
         }
+    }
 }
 
 int mu__expected_check(const struct mu__jobs *shape, const char *source,
@@ -66,7 +91,7 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
                             "%s: %u of %u tasks %s not there yet: %s%s", source,
                             missing.count, missing.tasks,
                             missing.count == 1 ? "is" : "are", missing.words,
-                            missing.count > NAMED_MAX ? ", ..." : "");
+                            missing.named > NAMED_MAX ? ", ..." : "");
     if (mu_cluster_is_empty(cluster))
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: no task is there yet", source);

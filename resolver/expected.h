@@ -5,8 +5,8 @@
 
 #include "resolver/kind.h"
 
-/* Read the text of a setting, `source`; NULL: no shape, with no rows. No job may have
- * "*". */
+/* Read the text of a setting, `source`; NULL or "any": no shape, with no rows. No job may
+ * have "*". */
 int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
                     struct mu__jobs *ret_shape);
 

@@ -258,11 +258,12 @@ int mu__google_endpoint(const struct mu__google *google, const char *url,
         ret_base[length] = '\0';
         return 0;
     }
-    mu__quote(shown, sizeof shown, url, strlen(url));
+    mu__quote(shown, sizeof shown, url, strcspn(url, "?#"));
     return mu_error_set(ret_error, -MU_EINVALID,
                         "resolver %s: expected a url that begins with https://, since a "
                         "token is sent there, got %s",
-                        google->resolver, shown);
+                        google->resolver,
+                        strchr(url, '@') != NULL ? "one with a user" : shown);
 }
 
 int mu__google_tls(const struct mu__google *google, mu_error *ret_error,

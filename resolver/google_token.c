@@ -136,9 +136,9 @@ static int refused(const struct mu__answer *answer, const char *path, mu_error *
 {
     const cJSON *root = NULL;
     mu_error inner;
-    int rv = answer->status == 400 || answer->status == 401 ? -MU_EUNAUTHENTICATED
-                                                            : -MU_EUNAVAILABLE;
+    int rv = mu__answer_check(answer, path, &inner);
 
+    rv = answer->status == 400 ? -MU_EUNAUTHENTICATED : rv != 0 ? rv : -MU_EINVALID;
     (void)mu__google_json(answer, "", &inner, &root);
     return mu_error_set(ret_error, rv,
                         "credentials %.150s: the token server answers with status %d: %s "
@@ -178,7 +178,7 @@ static int exchange(const struct mu__google *google, const char *uri,
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(source, sizeof source, "credentials %.150s: token server", path);
-    if (answer->code != 0)
+    if (answer->code != 0 || answer->status / 100 == 3)
         return mu__answer_check(answer, source, ret_error);
     if (answer->status != 200)
         return refused(answer, path, ret_error);

@@ -59,6 +59,10 @@ uint32_t mu__resolver_watch_ms(const mu_resolver *resolver);
  * asked again. */
 const char *mu__resolver_watched_path(mu_resolver *resolver, struct mu__notes *notes);
 
+/* The same as the last call of that has returned, which may have freed the one before;
+ * NULL: none. */
+const char *mu__resolver_last_watched_path(const mu_resolver *resolver);
+
 /* "slurm", "auto", "union", "static". The resolver's. */
 const char *mu__resolver_name(const mu_resolver *resolver);
 

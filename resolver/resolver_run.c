@@ -276,9 +276,9 @@ static int nobody(const mu_resolver *resolver, mu_error *ret_error)
     }
     names[used] = '\0';
     return mu_error_set(ret_error, -MU_ENOTFOUND,
-                        "no resolver recognises where this process runs (%s); its "
-                        "explanation says what each one missed, and a name takes one "
-                        "anyway",
+                        "no resolver recognises where this process runs (%s); the "
+                        "explanation (muster resolve --explain) says what each one "
+                        "missed, and a name takes one anyway",
                         names);
 }
 
@@ -612,5 +612,10 @@ const char *mu__resolver_watched_path(mu_resolver *resolver, struct mu__notes *n
 
     free(resolver->watched_path);
     resolver->watched_path = path == NULL ? NULL : strdup(path);
+    return resolver->watched_path;
+}
+
+const char *mu__resolver_last_watched_path(const mu_resolver *resolver)
+{
     return resolver->watched_path;
 }

@@ -39,8 +39,9 @@ struct mu__http_request {
     int code;                   /* 0: there is an answer. -MU_EUNAVAILABLE (no connection,
                                    or it broke), -MU_EDEADLINE, -MU_EINVALID (the URL),
                                    -MU_EEXHAUSTED (too large), -MU_EUNAUTHENTICATED (the
-                                   server's certificate, or it refuses ours), with words in error that have
-                                   neither user nor query of the url */
+                                   server's certificate, or it refuses ours), with words
+                                   in error that have neither user nor query of the
+                                   url */
     mu_error error;
     int status;                 /* 200, 404 */
     struct mu__buf *answer;     /* the content; NULL when empty. The owner drops it */

@@ -71,7 +71,7 @@ static void watch(void)
     (void)signal(SIGSEGV, tell_seed);
 }
 
-void seeds_run(const struct seeds *seeds, void *sum)
+void seeds_expect_well(const struct seeds *seeds, void *sum)
 {
     uint64_t before = 0;
 
@@ -88,7 +88,8 @@ void seeds_run(const struct seeds *seeds, void *sum)
     }
 }
 
-void seeds_run_again(const struct seeds *seeds, const uint64_t *list, size_t count)
+void seeds_expect_well_again(const struct seeds *seeds, const uint64_t *list,
+                             size_t count)
 {
     watch();
     for (size_t i = 0; i < count; i++)

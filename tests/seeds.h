@@ -33,10 +33,11 @@ struct seeds {
 bool seeds_arguments(const struct seeds *seeds, int argc, char **argv);
 
 /* Within a test. */
-void seeds_run(const struct seeds *seeds, void *sum);
+void seeds_expect_well(const struct seeds *seeds, void *sum);
 
 /* Those that once failed. */
-void seeds_run_again(const struct seeds *seeds, const uint64_t *list, size_t count);
+void seeds_expect_well_again(const struct seeds *seeds, const uint64_t *list,
+                             size_t count);
 
 /* How many there are in this run of the program; fewer than seeds->count prove nothing
  * about rare places. */

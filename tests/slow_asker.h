@@ -32,6 +32,9 @@ struct slow_asker {
     struct mu__evaluation *evaluation;
 };
 
+/* How long each reading of the clock takes; 0 unless a test sets it. */
+extern uint64_t slow_reading_ms;
+
 /* Evaluate `run`; what comes of it. `evaluation` is still there for its notes:
  * slow_done. */
 int slow_evaluate(struct slow_asker *asker, const struct slow_row *rows,

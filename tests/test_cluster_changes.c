@@ -567,6 +567,61 @@ static void test_added_during_barrier(void **state)
     end(cluster);
 }
 
+/* One that names all there are does not follow the cluster: a task that comes is not
+ * waited for. */
+static void test_added_during_named_barrier(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_call *all[2];
+
+    (void)state;
+    register_at(cluster->chief);
+    register_at(cluster->workers[0]);
+    all[0] = barrier(cluster->chief, "named", "chief:0,worker:0");
+    run_for(cluster, 100);
+    learn(cluster->chief, "worker", 1, "tcp://late:1");
+    run_for(cluster, 100);
+    all[1] = barrier(cluster->workers[0], "named", "chief:0,worker:0");
+    assert_int_equal(cluster_wait(all[0]), 0);
+    assert_int_equal(cluster_wait(all[1]), 0);
+    end(cluster);
+}
+
+/* Who waits until a task is connected hears at once that it never will be. */
+static void test_removed_while_waited_for(void **state)
+{
+    struct cluster *cluster = MAKE(.workers = 3, .hosts = "chief:0");
+    struct mu__agent_call ask = {
+        .call = {.operation = MU__AGENT_TASKS, .limit_ms = 5000},
+        .what = MU__TASKS_WAIT,
+        .tasks = "worker:1-2",
+    };
+    struct cluster_call *named;
+    struct cluster_call *others;
+
+    (void)state;
+    cluster_start(cluster->chief);
+    cluster_start(cluster->workers[0]);
+    register_at(cluster->chief);
+    register_at(cluster->workers[0]);
+    named = cluster_agent(cluster->chief, &ask);
+    ask.tasks = "worker:0,worker:2";
+    others = cluster_agent(cluster->chief, &ask);
+    run_for(cluster, 100);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 10);
+    assert_true(named->done && !others->done);
+    assert_int_equal(named->of.call.code, -MU_ENOTFOUND);
+    assert_string_equal(named->of.call.error.message,
+                        "waited for /job:worker/task:1, which was removed from the "
+                        "cluster");
+    assert_string_equal(named->of.call.error.task, "/job:worker/task:1");
+    cluster_start(cluster->workers[2]);
+    assert_int_equal(cluster_wait(others), 0);
+    mu_value_free(others->of.agent.content);
+    end(cluster);
+}
+
 /* Registering with all others does not wait for one that was removed. */
 static void test_removed_while_registering(void **state)
 {
@@ -711,6 +766,8 @@ int main(void)
         TEST(test_nothing_changes),
         TEST(test_removed_during_barrier),
         TEST(test_added_during_barrier),
+        TEST(test_added_during_named_barrier),
+        TEST(test_removed_while_waited_for),
         TEST(test_removed_while_registering),
         TEST(test_removed_while_leaving),
         TEST(test_removed_is_no_failure),

@@ -8,6 +8,7 @@
  * hand for more seeds or others: test_cluster_seeds FIRST COUNT. */
 #include "actors/messages.h"
 #include "tests/seeds.h"
+#include "tests/sim/changing.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
@@ -36,11 +37,7 @@ enum {
     ITEMS = 256,                /* closures that write have a key below it */
     QUEUE_WIDE = 4096,          /* a queue that is never full here */
     BURST_MAX = 12,
-    PAUSE_MAX_MS = 250,
-    CHANGES_MAX = 24,           /* of the cluster, in a run */
-    AWAY_MAX = 3,               /* workers that move */
-    LEARN_MAX_MS = 2000,        /* until a node has learned of a change, */
-    EXIT_MAX_MS = 500           /* and until one that was removed has ended */
+    PAUSE_MAX_MS = 250
 };
 
 struct run;
@@ -131,25 +128,6 @@ struct plan {
     bool changes;               /* of the cluster */
 };
 
-/* The cluster as it truly is, in all its versions. Nodes learn of each by themselves,
- * some late; none learns of an earlier one after a later one. */
-struct truth {
-    struct sim_random random;
-    mu_cluster *specs[CHANGES_MAX + 1];
-    unsigned count;
-    unsigned known[CLUSTER_TASKS_MAX];      /* by task: the version that it has, plus 1 */
-    struct cluster_task *away[AWAY_MAX];    /* by worker: who plays it elsewhere */
-    struct lesson *lessons;
-};
-
-/* One task learns of one version. */
-struct lesson {
-    struct lesson *next;
-    struct run *run;
-    struct cluster_task *task;
-    unsigned version;
-};
-
 struct run {
     struct cluster *cluster;
     struct plan plan;
@@ -157,7 +135,7 @@ struct run {
     size_t programs_count;
     bool counter_ready;         /* the chief has opened it */
     struct sim_storage *journal;
-    struct truth truth;
+    struct cluster_changing changing;
     uint64_t *reached;          /* the verdict's */
 };
 
@@ -527,6 +505,38 @@ static void watch_leaving(struct sim *sim, void *arg)
     program->leaves = NULL;
 }
 
+/* The process that plays a worker, as the chief knows it; NULL: none does. */
+static struct cluster_task *place_of(const struct run *run, unsigned worker)
+{
+    struct cluster *cluster = run->cluster;
+    const mu_cluster *known = cluster->chief->spec != NULL ? cluster->chief->spec
+                                                           : cluster->spec;
+    const char *address = mu_cluster_address(known, "worker", (int)worker);
+
+    for (unsigned i = 0; address != NULL && i < cluster->tasks_count; i++)
+        if (strcmp(cluster->tasks[i].address, address) == 0)
+            return &cluster->tasks[i];
+    return NULL;
+}
+
+/* It may have moved since: whoever plays the task now is restarted, too. */
+static void restart_places(struct program *program)
+{
+    struct cluster *cluster = program->task->cluster;
+
+    for (unsigned i = 0; i < cluster->tasks_count; i++) {
+        struct cluster_task *task = &cluster->tasks[i];
+
+        if (strcmp(task->type, "worker") != 0 || !sim_alive(task->node) ||
+            task->index != program->leaving->index ||
+            (program->run->plan.changes &&
+             !cluster_changing_lists(&program->run->changing, task)))
+            continue;
+        sim_crash(task->node);
+        sim_at(cluster->sim, sim_now_ms(cluster->sim) + 1, restart_left, task);
+    }
+}
+
 /* Not more than one at a time. One that does not leave in time is restarted. */
 static struct cluster_call *drain_some(struct program *program)
 {
@@ -534,9 +544,11 @@ static struct cluster_call *drain_some(struct program *program)
     unsigned worker = (unsigned)draw(program, 0, run->cluster->options.workers - 1);
     int64_t limit_ms = (int64_t)draw(program, 100, 4000);
 
-    if (program->leaves != NULL || !sim_alive(run->cluster->workers[worker]->node))
+    struct cluster_task *place = place_of(run, worker);
+
+    if (program->leaves != NULL || place == NULL || !sim_alive(place->node))
         return NULL;
-    program->leaving = run->cluster->workers[worker];
+    program->leaving = place;
     program->leaves =
         cluster_job(program->leaving, MU__JOB_WAIT, 0, NULL, limit_ms + 1000);
     sim_at(run->cluster->sim, sim_now_ms(run->cluster->sim) + 10, watch_leaving, program);
@@ -550,11 +562,8 @@ static void take_drained(struct program *program, int code)
     if (code != -MU_EDEADLINE && code != -MU_ENOTFOUND && code != -MU_EUNAVAILABLE &&
         code != -MU_EEXISTS)
         cluster_break(program->task->cluster, "DRAIN: %s", mu_strerror(code));
-    if (code == -MU_EDEADLINE && sim_alive(program->leaving->node)) {
-        sim_crash(program->leaving->node);
-        sim_at(program->task->cluster->sim, sim_now_ms(program->task->cluster->sim) + 1,
-               restart_left, program->leaving);
-    }
+    if (code == -MU_EDEADLINE)
+        restart_places(program);
 }
 
 /* ---- Answers ---- */
@@ -747,53 +756,11 @@ static void step(struct sim *sim, void *arg)
 
 /* ---- The cluster changes ---- */
 
-static const mu_cluster *truth_of(const struct run *run)
-{
-    const struct truth *truth = &run->truth;
-
-    return truth->count == 0 ? run->cluster->spec : truth->specs[truth->count - 1];
-}
-
-static bool is_listed(const struct run *run, const struct cluster_task *task)
-{
-    const char *address = mu_cluster_address(truth_of(run), task->type, (int)task->index);
-
-    return address != NULL && strcmp(address, task->address) == 0;
-}
-
-static struct lesson *new_lesson(struct run *run, struct cluster_task *task)
-{
-    struct lesson *lesson = calloc(1, sizeof *lesson);
-
-    assert_non_null(lesson);
-    *lesson = (struct lesson){run->truth.lessons, run, task, run->truth.count};
-    run->truth.lessons = lesson;
-    return lesson;
-}
-
-/* A worker's program that has found its job done ends. Something starts it again, if it
- * is to be there. */
-static void start_listed(struct sim *sim, void *arg)
-{
-    const struct lesson *lesson = arg;
-
-    (void)sim;
-    if (is_listed(lesson->run, lesson->task) && !sim_alive(lesson->task->node))
-        cluster_start(lesson->task);
-}
-
-static void exit_removed(struct sim *sim, void *arg)
-{
-    struct lesson *lesson = arg;
-
-    if (sim_alive(lesson->task->node))
-        sim_crash(lesson->task->node);
-    sim_at(sim, sim_now_ms(sim) + EXIT_MAX_MS, start_listed, lesson);
-}
-
-static void count_changes(struct run *run, const mu_cluster *before,
+/* As the chief learns of it. */
+static void count_changes(void *user, struct cluster_task *task, const mu_cluster *before,
                           const mu_cluster *after)
 {
+    struct run *run = user;
     static const enum reached places[] = {
         [MU__CHANGE_ADDED] = ADDED,
         [MU__CHANGE_REMOVED] = REMOVED,
@@ -801,171 +768,12 @@ static void count_changes(struct run *run, const mu_cluster *before,
     };
     struct mu__changes changes;
 
+    if (task != run->cluster->chief || !sim_alive(task->node))
+        return;
     assert_int_equal(mu__changes_find(before, after, &changes), 0);
     for (size_t i = 0; i < changes.count; i++)
         run->reached[places[changes.rows[i].kind]]++;
     mu__changes_done(&changes);
-}
-
-static void learn(struct sim *sim, void *arg)
-{
-    struct lesson *lesson = arg;
-    struct run *run = lesson->run;
-    struct cluster_task *task = lesson->task;
-    const mu_cluster *spec = run->truth.specs[lesson->version - 1];
-    const mu_cluster *before = task->spec != NULL ? task->spec : run->cluster->spec;
-    unsigned *known = &run->truth.known[task - run->cluster->tasks];
-    mu_error error;
-
-    if (*known >= lesson->version)
-        return;
-    *known = lesson->version;
-    if (task == run->cluster->chief && sim_alive(task->node))
-        count_changes(run, before, spec);
-    if (cluster_learn(task, spec, &error) != 0)
-        cluster_break(run->cluster, "%s: %s", task->name, error.message);
-    if (strcmp(task->type, "worker") == 0 && sim_alive(task->node) &&
-        mu_cluster_address(before, task->type, (int)task->index) != NULL &&
-        mu_cluster_address(spec, task->type, (int)task->index) == NULL)
-        sim_at(sim, sim_now_ms(sim) + sim_between(&run->truth.random, 0, EXIT_MAX_MS),
-               exit_removed, lesson);
-}
-
-/* The next version: `index` is at `address`, or (NULL) not in it. */
-static void change_truth(struct run *run, unsigned index, const char *address)
-{
-    const mu_cluster *before = truth_of(run);
-    mu_cluster *after = mu_cluster_new();
-    const char *type;
-    const char *at;
-    int i_index;
-
-    assert_non_null(after);
-    for (size_t i = 0; mu_cluster_task_at(before, i, &type, &i_index, &at) == 0; i++)
-        if (strcmp(type, "worker") != 0 || i_index != (int)index)
-            assert_int_equal(mu_cluster_add(after, type, i_index, at, NULL), 0);
-    if (address != NULL)
-        assert_int_equal(mu_cluster_add(after, "worker", (int)index, address, NULL), 0);
-    run->truth.specs[run->truth.count++] = after;
-}
-
-static void spread(struct run *run, uint64_t within_ms)
-{
-    struct sim *sim = run->cluster->sim;
-
-    for (unsigned i = 0; i < run->cluster->tasks_count; i++)
-        sim_at(sim, sim_now_ms(sim) + sim_between(&run->truth.random, 0, within_ms),
-               learn, new_lesson(run, &run->cluster->tasks[i]));
-}
-
-static struct cluster_task *other_place(struct run *run, unsigned index,
-                                        const struct cluster_task *place)
-{
-    struct cluster_task *home = run->cluster->workers[index];
-
-    return place == home && index < AWAY_MAX && run->truth.away[index] != NULL
-               ? run->truth.away[index]
-               : home;
-}
-
-static struct cluster_task *listed_place(struct run *run, unsigned index)
-{
-    struct cluster_task *home = run->cluster->workers[index];
-    struct cluster_task *away = other_place(run, index, home);
-
-    if (is_listed(run, home))
-        return home;
-    return is_listed(run, away) ? away : NULL;
-}
-
-/* One comes, goes or moves. Its process goes with it, or lives on for a while. */
-static void change_one(struct run *run, unsigned index)
-{
-    struct sim_random *random = &run->truth.random;
-    struct cluster_task *before = listed_place(run, index);
-    struct cluster_task *after = before;
-
-    if (before == NULL && sim_chance(random, 50))
-        after = run->cluster->workers[index];
-    else if (before == NULL || sim_chance(random, 40))
-        after = other_place(run, index, before);
-    else if (mu_cluster_task_count(truth_of(run), "worker") > 1)
-        after = NULL;
-    if (after == before)
-        return;
-    change_truth(run, index, after == NULL ? NULL : after->address);
-    if (before != NULL && sim_alive(before->node) && sim_chance(random, 50))
-        sim_crash(before->node);
-    spread(run, LEARN_MAX_MS);
-    if (after != NULL)
-        sim_at(run->cluster->sim,
-               sim_now_ms(run->cluster->sim) + sim_between(random, 0, LEARN_MAX_MS),
-               start_listed, new_lesson(run, after));
-}
-
-static void change_some(struct sim *sim, void *arg)
-{
-    struct run *run = arg;
-    struct sim_random *random = &run->truth.random;
-
-    (void)sim;
-    if (run->truth.count < CHANGES_MAX - AWAY_MAX - 1)
-        change_one(run, (unsigned)sim_between(random, 0,
-                                              run->cluster->options.workers - 1));
-}
-
-/* When all has healed, everybody is listed and runs, in one place each. */
-static void end_changes(struct run *run)
-{
-    struct cluster *cluster = run->cluster;
-    mu_cluster *all = mu_cluster_copy(truth_of(run));
-
-    assert_non_null(all);
-    for (unsigned i = 0; i < cluster->options.workers; i++)
-        if (mu_cluster_address(all, "worker", (int)i) == NULL)
-            assert_int_equal(mu_cluster_add(all, "worker", (int)i,
-                                            cluster->workers[i]->address, NULL), 0);
-    run->truth.specs[run->truth.count++] = all;
-    for (unsigned i = 0; i < cluster->options.workers; i++) {
-        struct cluster_task *place = listed_place(run, i);
-        struct cluster_task *other = other_place(run, i, place);
-
-        if (other != place && sim_alive(other->node))
-            sim_crash(other->node);
-        if (!sim_alive(place->node))
-            cluster_start(place);
-    }
-    spread(run, LEARN_MAX_MS);
-}
-
-static void begin_changes(struct run *run, uint64_t seed)
-{
-    struct cluster *cluster = run->cluster;
-    struct sim_random *random = &run->truth.random;
-    unsigned workers = cluster->options.workers;
-
-    *random = sim_stream(seed, 101);
-    for (unsigned i = 0; i < AWAY_MAX && i < workers; i++) {
-        char name[24];
-
-        (void)snprintf(name, sizeof name, "away/%u", i);
-        run->truth.away[i] = cluster_add(cluster, "worker", i, name);
-    }
-    for (unsigned i = (unsigned)sim_between(random, 1, CHANGES_MAX); i > 0; i--)
-        sim_at(cluster->sim, sim_between(random, 500, run->plan.chaos_ms - 1),
-               change_some, run);
-}
-
-static void free_truth(struct truth *truth)
-{
-    struct lesson *next;
-
-    for (struct lesson *lesson = truth->lessons; lesson != NULL; lesson = next) {
-        next = lesson->next;
-        free(lesson);
-    }
-    for (unsigned i = 0; i < truth->count; i++)
-        mu_cluster_free(truth->specs[i]);
 }
 
 /* ---- Runs ---- */
@@ -1095,8 +903,11 @@ static void add_program(struct run *run, struct cluster_task *task,
 /* Tasks start in any order, some late. */
 static void start_task(struct sim *sim, void *arg)
 {
+    struct cluster_task *task = arg;
+
     (void)sim;
-    cluster_start(arg);
+    if (!sim_alive(task->node))
+        cluster_start(task);
 }
 
 static void spare_crashes(struct cluster_task *task)
@@ -1182,7 +993,13 @@ static void begin(struct run *run, uint64_t seed)
     for (unsigned i = 0; i < options.clients; i++)
         add_program(run, cluster->clients[i], &random);
     if (plan.changes)
-        begin_changes(run, seed);
+        cluster_changing_begin(&run->changing, &(struct cluster_changing){
+            .cluster = cluster,
+            .random = sim_stream(seed, 101),
+            .until_ms = plan.chaos_ms,
+            .learned = count_changes,
+            .user = run,
+        });
     sim_run_until(cluster->sim, 1000);
     sim_chaos_draw(cluster->sim, &chaos);
     sim_chaos_start(cluster->sim, &chaos, plan.chaos_ms);
@@ -1302,7 +1119,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
     sim = run.cluster->sim;
     sim_run_until(sim, run.plan.chaos_ms);
     if (run.plan.changes)
-        end_changes(&run);
+        cluster_changing_end(&run.changing);
     if (!sim_run_to(sim, is_over, &run, run.plan.chaos_ms + run.plan.healed_ms))
         tell_unfinished(&run);
     if (run.cluster->broken[0] == '\0') {
@@ -1320,7 +1137,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
     if (show)
         fputs(sim_trace(sim), stdout);
     cluster_free(run.cluster);
-    free_truth(&run.truth);
+    cluster_changing_free(&run.changing);
     sim_storage_free(run.journal);
     return verdict;
 }
@@ -1404,7 +1221,7 @@ static void test_seeds(void **state)
     struct verdict sum = {0};
 
     (void)state;
-    seeds_run(&seeds, &sum);
+    seeds_expect_well(&seeds, &sum);
     check_reach(&sum);
 }
 
@@ -1415,7 +1232,7 @@ static void test_seeds_that_once_failed(void **state)
     static const uint64_t list[] = {205387, 2076418};
 
     (void)state;
-    seeds_run_again(&seeds, list, sizeof list / sizeof list[0]);
+    seeds_expect_well_again(&seeds, list, sizeof list / sizeof list[0]);
 }
 
 int main(int argc, char **argv)

@@ -274,6 +274,21 @@ static void test_not_now_begins_anew(void **state)
     slow_done(&asker);
 }
 
+/* Time goes on between two readings of the clock. */
+static void test_time_goes_on(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "200", 10}, {NULL, NULL, 0}};
+    int rv;
+
+    (void)state;
+    slow_reading_ms = 1;
+    rv = evaluate(rows, run_pod, 60000);
+    slow_reading_ms = 0;
+    assert_int_equal(rv, 0);
+    assert_int_equal(asker.asked, 3);
+    slow_done(&asker);
+}
+
 static int run_never(struct slow_asker *unused, struct mu__notes *notes,
                      mu_error *ret_error)
 {
@@ -461,6 +476,7 @@ int main(void)
         cmocka_unit_test_setup(test_limit_zero, setup),
         cmocka_unit_test_setup(test_tries_are_bounded, setup),
         cmocka_unit_test_setup(test_not_now_begins_anew, setup),
+        cmocka_unit_test_setup(test_time_goes_on, setup),
         cmocka_unit_test_setup(test_not_now_for_good, setup),
         cmocka_unit_test_setup(test_last_conclusion_is_said, setup),
         cmocka_unit_test_setup(test_nothing_is_asked_after_the_end, setup),

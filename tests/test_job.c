@@ -310,8 +310,10 @@ static void test_bounds(void **state)
     unsigned refused = 0;
 
     (void)state;
-    for (uint32_t i = 0; i < 100; i++)
+    for (uint32_t i = 0; i < 100; i++) {
         calls[i] = stop(cluster->clients[0], "worker", 1 + i);
+        run_for(cluster, 1);    /* a mailbox may be small */
+    }
     run_for(cluster, 100);
     for (size_t i = 0; i < 100; i++)
         refused += calls[i]->done && calls[i]->of.call.code == -MU_EEXHAUSTED;

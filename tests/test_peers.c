@@ -123,6 +123,27 @@ static void test_no_answer(void **state)
     end(cluster);
 }
 
+/* Nothing more is to come from one that is lost: it does not cost the whole limit. */
+static void test_dies_while_it_is_asked(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2);
+    struct cluster_call *call;
+    uint64_t began_ms;
+
+    (void)state;
+    run_for(cluster, 1000);
+    sim_pause(cluster->workers[1]->node, 100000);
+    began_ms = sim_now_ms(cluster->sim);
+    call = cluster_peers(cluster->chief, MU__PEERS_ALL, 60000);
+    assert_int_equal(cluster_wait(call), 0);
+    assert_in_range(sim_now_ms(cluster->sim) - began_ms, 1, 5000);
+    assert_non_null(mu_value_find(find(call->of.peers.found, "worker", 0), "peers"));
+    assert_null(mu_value_find(find(call->of.peers.found, "worker", 1), "peers"));
+    mu_value_free(call->of.peers.found);
+    sim_resume(cluster->workers[1]->node);
+    end(cluster);
+}
+
 /* Two ask at the same time, and each gets its own answers. */
 static void test_two_at_once(void **state)
 {
@@ -167,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_own_links),
         cmocka_unit_test(test_who_cannot_reach_whom),
         cmocka_unit_test(test_no_answer),
+        cmocka_unit_test(test_dies_while_it_is_asked),
         cmocka_unit_test(test_two_at_once),
         cmocka_unit_test(test_alone),
     };

@@ -58,7 +58,7 @@ static void test_nobody(void **state)
     (void)state;
     script_expect_error(kind, rows, NULL, -MU_EUNAVAILABLE,
                         "directory /d: no task is there yet");
-    script_expect_error(kind, missing, NULL, -MU_ENOTFOUND, "/d");
+    script_expect_error(kind, missing, NULL, -MU_EUNAVAILABLE, "/d");
     script_expect_error(kind, NULL, NULL, -MU_EINVALID, "MUSTER_CLUSTER_DIRECTORY");
     assert_int_equal(script_detect(kind, rows, NULL, &why), 1);
     assert_int_equal(script_detect(kind, NULL, NULL, &why), 0);

@@ -455,7 +455,7 @@ static void test_first_free_place(void **state)
 }
 
 #define TTL_AT(term, n)                                                                  \
-    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"" term \
+    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"" term                              \
     "\"},\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 #define TTL(n) "{" HEADER ",\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 
@@ -505,6 +505,32 @@ static void test_taken_place(void **state)
     assert_non_null(strstr(error.message, "has taken this one's place"));
     free(own);
     free(slow);
+}
+
+/* What fails while etcd starts or stands still is tried again. */
+static void test_passing_failures(void **state)
+{
+    static const char closing[] =
+        "{\"error\":\"grpc: the client connection is closing\",\"code\":1}";
+    static const struct script_row stops[] = {
+        ENDPOINTS(A),
+        POST(A "/v3/lease/keepalive", .status = 408, .text = closing), SCRIPT_END};
+    static const struct script_row ended[] = {
+        ENDPOINTS(A), POST(A "/v3/lease/keepalive", .text = KEPT),
+        POST(A "/v3/kv/txn", .status = 404,
+             .text = "{\"error\":\"etcdserver: requested lease not found\",\"code\":5}"),
+        SCRIPT_END};
+    void *own = NULL;
+    mu_error error;
+    int index;
+
+    (void)state;
+    assert_int_equal(announce(stops, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
+    assert_non_null(strstr(error.message, "status 408"));
+    assert_int_equal(announce(ended, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
+    assert_non_null(
+        strstr(error.message, "lease for /muster/muster/tasks/worker/1 has ended"));
+    free(own);
 }
 
 /* An etcd that was started again has given each lease its whole time, and one that stood
@@ -561,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_first_free_place),
         cmocka_unit_test(test_taken_place),
         cmocka_unit_test(test_taken_place_and_etcd_away),
+        cmocka_unit_test(test_passing_failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

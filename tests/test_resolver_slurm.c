@@ -29,7 +29,13 @@ static const struct script_row three[] = {THREE, SCRIPT_END};
 
 static void test_all_are_workers(void **state)
 {
+    mu_resolution resolution;
+    mu_error error;
+
     (void)state;
+    assert_int_equal(script_resolve(kind, three, NULL, &error, &resolution), 0);
+    assert_string_equal(resolution.rpc_layer, "grpc");
+    mu_cluster_free(resolution.cluster);
     script_expect(kind, three, NULL,
                   "{\"worker\":[\"n1:8888\",\"n1:8889\",\"n2:8888\"]}", "worker:1");
 }

@@ -33,7 +33,7 @@ static void test_rows(void **state)
         char shown[MU__QUOTE_BYTES];
         char text[32];
 
-        strcpy(text, rows[i].text);
+        memcpy(text, rows[i].text, strlen(rows[i].text) + 1);
         mu__quote(shown, sizeof shown, text, strlen(text));
         assert_string_equal(shown, rows[i].quoted);
         assert_int_equal(mu__has_control(text), rows[i].hidden != NULL);

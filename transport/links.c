@@ -525,7 +525,9 @@ static void refuse(struct mu__links *links, const struct mu__hello *hello, uint3
     mu__view_copy(hello->type, type, sizeof type);
     mu__view_copy(hello->address, url, sizeof url);
     say(links, links->config.only == NULL ? MU__LOG_WARN : MU__LOG_DEBUG,
-        "refused /job:%s/task:%" PRIu32 " at %s: %s", type, hello->index, url, reason);
+        "refused /job:%s/task:%" PRIu32 "%s at %s: %s", type, hello->index,
+        is_client(hello->type) ? " (`muster check` or another client, no task)" : "", url,
+        reason);
     links->wire->ops->drop(links->wire, in);
     if (is_refusing(links, url))
         return;

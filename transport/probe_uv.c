@@ -95,12 +95,34 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
                        (unsigned)sizeof attempt->heard - attempt->heard_size);
 }
 
+/* What it is by its first bytes, where these are known. */
+static const char *why_other(const struct attempt *attempt)
+{
+    static const struct {
+        const char *bytes;
+        const char *why;
+    } others[] = {
+        {"HTTP/", "it speaks HTTP"},
+        {"SSH-", "it speaks SSH"},
+        {"\x15\x03", "it speaks TLS"},
+    };
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        size_t size = strlen(others[i].bytes);
+
+        if (attempt->heard_size >= size &&
+            memcmp(attempt->heard, others[i].bytes, size) == 0)
+            return others[i].why;
+    }
+    return "its greeting is not muster's";
+}
+
 static void conclude_greeting(struct attempt *attempt)
 {
     if (mu__greeting_is(attempt->heard, MU__SP_PULL))
         conclude(attempt, MU__PROBE_GREETS, "");
     else
-        conclude(attempt, MU__PROBE_OTHER, "its greeting is not muster's");
+        conclude(attempt, MU__PROBE_OTHER, why_other(attempt));
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
@@ -118,7 +140,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     if (attempt->heard_size >= MU__SP_GREETING_BYTES)
         conclude_greeting(attempt);
     else if (attempt->heard[0] != 0)
-        conclude(attempt, MU__PROBE_OTHER, "its greeting is not muster's");
+        conclude(attempt, MU__PROBE_OTHER, why_other(attempt));
 }
 
 static void on_written(uv_write_t *request, int status)

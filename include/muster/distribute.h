@@ -11,6 +11,7 @@
 
 #include "cluster.h"
 #include "node.h"
+#include "resolver.h"
 #include "server.h"
 #include "session.h"
 #include "value.h"
@@ -183,7 +184,7 @@ typedef struct mu_distribute_options {
     const mu_strategy *strategy;        /* default NULL: mu_strategy_default() */
     const mu_strategy *eval_strategy;   /* default NULL: mu_strategy_default() */
     const mu_cluster *cluster;  /* NULL, the default: what TF_CONFIG says, or else the
-                                   strategy; so for the next two */
+                                   resolver, or else the strategy; so for the next two */
     const char *task_type;      /* NULL or "client": this process is no server */
     int task_index;
     const char *rpc_layer;      /* default NULL: what TF_CONFIG says, else "grpc"; "":
@@ -192,11 +193,18 @@ typedef struct mu_distribute_options {
                                    no server is started, and who would be one sleeps until
                                    `join_limit_ms` */
     int ignore_environment;     /* 1: TF_CONFIG is not looked at */
+    mu_resolver *resolver;      /* who is asked for cluster, task, layer and environment
+                                   where TF_CONFIG has no cluster; not in MU_MODE_LOCAL.
+                                   What it does not find is an error, and no local run.
+                                   A server goes on using it until it has stopped: the
+                                   caller frees it after the run, or after
+                                   mu_distribute_end. Default NULL */
     mu_session_config config;   /* what strategies start from */
     mu_node *node;              /* the node of this process, which is then used and not
                                    closed; its owner ends the job. Default NULL: one is
                                    started where the mode wants it, */
-    mu_node_options node_options;       /* with these; cluster and task apart */
+    mu_node_options node_options;       /* with these; cluster, task and resolver apart.
+                                           resolve_ms is the resolver's limit, too */
     int client_index;           /* of a client's node; default: 0 */
     int barrier_optional;       /* 1: to wait where there are no others is fine */
     int keep_server;            /* 1: the server is for the next run on this thread, too,

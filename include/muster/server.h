@@ -28,7 +28,9 @@ typedef struct mu_session_config {
 
 typedef struct mu_server_options {
     mu_node_options node;       /* cluster, task_type, task_index, and all else. Without a
-                                   cluster and with a bind_address: waits for one. The
+                                   cluster: its resolver finds one, and says the layer
+                                   and the environment if it knows them; without that
+                                   either, and with a bind_address: waits for one. The
                                    task_index of init is -1: not said */
     const char *rpc_layer;      /* what targets begin with; default "grpc", "": nothing */
     const char *environment;    /* "" (default), or "google": the servers are somebody
@@ -39,8 +41,9 @@ typedef struct mu_server_options {
 
 MU_EXPORT void mu_server_options_init(mu_server_options *options);
 
-/* Start a server; the options are copied. Without a cluster it listens at the bind
- * address and waits until a client offers one; with -MU_EDEADLINE when none did.
+/* Start a server; the options are copied. Without a cluster and a resolver it
+ * listens at the bind address and waits until a client offers one; with -MU_EDEADLINE
+ * when none did.
  *
  * Errors: those of mu_node_open; -MU_EINVALID, naming what is missing: cluster, task
  * type, task index; the rest as mu_cluster_validate. On success the caller frees the
@@ -48,7 +51,8 @@ MU_EXPORT void mu_server_options_init(mu_server_options *options);
 MU_EXPORT int mu_server_start(const mu_server_options *options, mu_error *ret_error,
                               mu_server **ret_server);
 
-/* The same, with what TF_CONFIG says (cluster, task, rpc_layer, environment) and
+/* The same, with what TF_CONFIG says (cluster, task, rpc_layer, environment), or, where
+ * it has no cluster, what the resolver of the options says, and
  * mu_node_options_environment. `options` may be NULL: its other fields are the
  * defaults. */
 MU_EXPORT int mu_server_start_environment(const mu_server_options *options,

@@ -217,7 +217,9 @@ static void test_who_we_are(void **state)
     (void)state;
     if (!server_start(&server, "-Verify"))
         skip();
-    result = ask(&server, &without, words);
+    result = -MU_EUNAVAILABLE;  /* it may have hung up before its reason is read */
+    for (int i = 0; i < 50 && result == -MU_EUNAVAILABLE; i++)
+        result = ask(&server, &without, words);
     if (result != -MU_EUNAUTHENTICATED || strstr(words, "alert") == NULL)
         fail_msg("without a certificate: %d, %s", result, words);
     result = ask(&server, &with, words);

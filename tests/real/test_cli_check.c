@@ -69,8 +69,8 @@ static int silent_port(int *ret_port, int *ret_fillers, int count)
     return fd;
 }
 
-/* A server that says hello to everybody, in a process of its own. */
-static pid_t other_server(int *ret_port)
+/* A server that says `words` to everybody, in a process of its own. */
+static pid_t other_server(const char *words, int *ret_port)
 {
     int fd = mute_port(ret_port);
     pid_t pid = fork();
@@ -84,7 +84,7 @@ static pid_t other_server(int *ret_port)
     for (;;) {
         int connection = accept(fd, NULL, NULL);
 
-        (void)!write(connection, "220 hello\r\n", 11);
+        (void)!write(connection, words, strlen(words));
         (void)close(connection);
     }
 }
@@ -197,8 +197,9 @@ static void test_what_is_at_an_address(void **state)
     char words[160];
     int fillers[8];
     int mute_fd, silent_fd;
-    int mute, silent, other, refused;
-    pid_t server = other_server(&other);
+    int mute, silent, other, refused, http;
+    pid_t server = other_server("220 hello\r\n", &other);
+    pid_t web = other_server("HTTP/1.1 400 Bad Request\r\n\r\n", &http);
 
     (void)state;
     mute_fd = mute_port(&mute);
@@ -206,8 +207,9 @@ static void test_what_is_at_an_address(void **state)
     free_ports(1, &refused);
     (void)snprintf(cluster, sizeof cluster,
                    "{\"chief\": [\"127.0.0.1:%d\"], \"worker\": [\"127.0.0.1:%d\", "
-                   "\"127.0.0.1:%d\", \"127.0.0.1:%d\", \"127.0.0.1:0\"]}",
-                   mute, silent, other, refused);
+                   "\"127.0.0.1:%d\", \"127.0.0.1:%d\", \"127.0.0.1:0\"], "
+                   "\"ps\": [\"127.0.0.1:%d\"]}",
+                   mute, silent, other, refused, http);
     cli_start(&checked, NULL, "check", "--cluster", cluster, "--task", "chief:0",
               "--wait-ms", "400", NULL);
     cli_expect_code(&checked, 4);
@@ -224,9 +226,14 @@ static void test_what_is_at_an_address(void **state)
                    "refused: nothing listens there", refused);
     expect_words(words);
     expect_words("worker/task:3 at 127.0.0.1:0: not tried");
-    expect_words("0 errors in the configuration; 5 of 5 tasks do not answer");
+    (void)snprintf(words, sizeof words, "ps/task:0 at 127.0.0.1:%d: what answers there "
+                   "is not muster (it speaks HTTP)", http);
+    expect_words(words);
+    expect_words("0 errors in the configuration; 6 of 6 tasks do not answer");
     (void)kill(server, SIGKILL);
     (void)waitpid(server, NULL, 0);
+    (void)kill(web, SIGKILL);
+    (void)waitpid(web, NULL, 0);
     (void)close(mute_fd);
     (void)close(silent_fd);
     for (int i = 0; i < 8; i++)
@@ -265,6 +272,78 @@ static void test_name_that_does_not_resolve(void **state)
         skip();
     expect_words("worker/task:0 at nowhere.invalid:1: its name does not resolve (");
     assert_int_equal(WEXITSTATUS(status), 4);
+}
+
+/* Long lists are short, and JSON has all of them. */
+static void test_many_tasks(void **state)
+{
+    enum { MANY = 1000, ROW = 32 };
+    char *cluster = malloc((MANY + 2) * ROW);
+    size_t used = 0;
+    cJSON *root;
+
+    (void)state;
+    assert_non_null(cluster);
+    used += (size_t)snprintf(cluster, ROW, "{\"worker\": [");
+    for (int i = 0; i < MANY; i++)
+        used += (size_t)snprintf(cluster + used, ROW, "%s\"127.77.%d.%d:9\"",
+                                 i == 0 ? "" : ",", i / 200, i % 200 + 1);
+    (void)snprintf(cluster + used, ROW, "]}");
+    cli_start(&checked, NULL, "check", "--cluster", cluster, "--task", "worker:0", NULL);
+    cli_expect_code(&checked, 4);
+    expect_words("/job:worker/task:4 at 127.77.0.5:9: connection refused");
+    assert_null(strstr(checked.text, "/job:worker/task:5 at"));
+    expect_words("and 995 more, /job:worker/task:5 to /job:worker/task:999: connection "
+                 "refused: nothing listens there\n");
+    expect_words("1000 of 1000 tasks do not answer");
+    cli_start(&checked, NULL, "check", "--cluster", cluster, "--task", "worker:0", "-o",
+              "json", NULL);
+    cli_expect_code(&checked, 4);
+    root = cJSON_Parse(checked.text);
+    assert_non_null(root);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "tasks")), MANY);
+    cJSON_Delete(root);
+    free(cluster);
+}
+
+/* Tasks make themselves known one by one: those who have are tried, the others named. */
+static void test_who_is_missing(void **state)
+{
+    char folder[64];
+    char path[96];
+    char variable[96];
+    const char *const variables[] = {variable, "MUSTER_TASKS=chief=1,worker=4", NULL};
+    FILE *file;
+    int port;
+
+    (void)state;
+    free_ports(1, &port);
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "%s/chief-0", folder);
+    (void)snprintf(variable, sizeof variable, "MUSTER_CLUSTER_DIRECTORY=%s", folder);
+    cli_start(&checked, variables, "check", NULL);
+    cli_expect_code(&checked, 4);
+    expect_words("5 of 5 tasks are not there yet: /job:chief/task:0, "
+                 "/job:worker/task:0 to 3\n");
+
+    file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fprintf(file, "127.0.0.1:%d\n", port);
+    assert_int_equal(fclose(file), 0);
+    cli_start(&checked, variables, "check", "--task", "chief:0", NULL);
+    cli_expect_code(&checked, 4);
+    expect_words("warning: directory /tmp/");
+    expect_words("4 of 5 tasks are not there yet: /job:worker/task:0 to 3\n");
+    expect_words("/job:chief/task:0 at 127.0.0.1:");
+    expect_words("; not all tasks are there\n");
+
+    /* Whoever is there is all that are expected; another resolver says it, too. */
+    cli_start(&checked, variables, "check", "--task", "chief:0", "--resolver",
+              "directory", "--resolver-set", "tasks=any", NULL);
+    cli_expect_code(&checked, 4);
+    assert_null(strstr(checked.text, "not there"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 /* Two addresses are the wrong way round: who is there is said. */
@@ -308,6 +387,8 @@ static void test_another_cluster(void **state)
     cli_expect_code(&checked, 1);
     expect_words("it refused us: cluster name \"muster\", but /job:worker/task:0 belongs "
                  "to cluster \"other\"");
+    (void)cli_expect(&nodes[0], NULL,
+                     "(`muster check` or another client, no task) at tcp:");
     cli_start(&checked, NULL, "check", "--cluster", cluster, "--cluster-name", "other",
               NULL);
     cli_expect_code(&checked, 0);
@@ -416,6 +497,8 @@ int main(void)
         cmocka_unit_test_teardown(test_all_is_well, end_nodes),
         cmocka_unit_test_teardown(test_what_is_at_an_address, end_nodes),
         cmocka_unit_test(test_name_that_does_not_resolve),
+        cmocka_unit_test(test_many_tasks),
+        cmocka_unit_test(test_who_is_missing),
         cmocka_unit_test_teardown(test_wrong_task, end_nodes),
         cmocka_unit_test_teardown(test_another_cluster, end_nodes),
         cmocka_unit_test_teardown(test_who_cannot_reach_whom, end_nodes),

@@ -87,6 +87,34 @@ static void test_local_node(void **state)
     expect_sum("one call for all: 10");
 }
 
+/* Tasks that find each other in a folder: nobody has said an address. */
+static void test_resolver(void **state)
+{
+    static const char *const types[] = {"worker", "ps", "chief"};
+    struct cli nodes[3];
+    char folder[64];
+    char variable[96];
+    const char *variables[] = {variable, "MUSTER_TASKS=chief=1,worker=1,ps=1", NULL};
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(variable, sizeof variable, "MUSTER_CLUSTER_DIRECTORY=%s", folder);
+    for (int i = 0; i < 3; i++)
+        cli_start(&nodes[i], variables, "node", "--mode", "independent", "--resolver",
+                  "directory", "--type", types[i], "--bind", "tcp://127.0.0.1:0",
+                  "--plugin", plugin, "--set", "strategy=parameter_server", "--set",
+                  "numbers=1000", NULL);
+    for (int i = 0; i < 3; i++)
+        cli_expect_code(&nodes[i], 0);
+    if (strstr(nodes[2].text, "/job:chief/task:0: 500500") == NULL ||
+        strstr(nodes[0].text, "/job:worker/task:0: ") == NULL) {
+        cli_show(&nodes[2]);
+        cli_show(&nodes[0]);
+        fail_msg("there is no sum");
+    }
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void test_unknown_mode(void **state)
 {
     (void)state;
@@ -187,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_modes),
         cmocka_unit_test(test_evaluator),
         cmocka_unit_test(test_local_node),
+        cmocka_unit_test(test_resolver),
         cmocka_unit_test(test_unknown_mode),
         cmocka_unit_test(test_bad_tf_config),
         cmocka_unit_test(test_worker_fails),

@@ -369,6 +369,65 @@ static void test_node_is_told_its_task(void **state)
     cli_expect_code(&node, 128 + SIGTERM);
 }
 
+/* With a type alone, the source says the index, or there is only one that it can be. */
+static void test_type_alone(void **state)
+{
+    char setting[128];
+    char text[300];
+
+    (void)state;
+    (void)snprintf(setting, sizeof setting, "path=%s", path);
+    (void)snprintf(text, sizeof text,
+                   "{\"cluster\": {\"worker\": [\"127.0.0.1:%d\", \"127.0.0.1:%d\"], "
+                   "\"ps\": {\"3\": \"127.0.0.1:%d\"}}, \"task\": {\"type\": "
+                   "\"worker\", \"index\": 1}}",
+                   free_port(), free_port(), free_port());
+    write_file(text);
+    cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting,
+              "--type", "worker", NULL);
+    (void)cli_expect(&node, NULL, "/job:worker/task:1 node: is up at tcp://127.0.0.1:");
+    cli_kill(&node, SIGTERM);
+    cli_expect_code(&node, 128 + SIGTERM);
+    cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting,
+              "--type", "ps", NULL);
+    (void)cli_expect(&node, NULL, "/job:ps/task:3 node: is up at tcp://127.0.0.1:");
+    cli_kill(&node, SIGTERM);
+    cli_expect_code(&node, 128 + SIGTERM);
+
+    write_file("{\"worker\": [\"127.0.0.1:1\", \"127.0.0.1:2\"]}");
+    cli_start(&cli, NULL, "node", "--resolver", "file", "--resolver-set", setting,
+              "--type", "worker", NULL);
+    cli_expect_code(&cli, 2);
+    expect_words("resolver file does not say which worker this process is, of 2");
+}
+
+/* Tasks that are told alike take one place each. */
+static void test_any_free_place(void **state)
+{
+    const char *const alike[] = {"MUSTER_TYPE=worker", "MUSTER_TASKS=worker=2", NULL};
+    char setting[128];
+    char words[32];
+    int which;
+
+    (void)state;
+    (void)snprintf(setting, sizeof setting, "path=%s", folder);
+    (void)unlink(path);
+    cli_start(&node, alike, "node", "--resolver", "directory", "--resolver-set", setting,
+              NULL);
+    (void)cli_expect(&node, NULL, "there yet");
+    cli_start(&cli, alike, "node", "--resolver", "directory", "--resolver-set", setting,
+              NULL);
+    (void)cli_expect(&node, NULL, "node: is up at");
+    (void)cli_expect(&cli, NULL, "node: is up at");
+    which = strstr(node.text, "/job:worker/task:0 node: is up") == NULL;
+    (void)snprintf(words, sizeof words, "/job:worker/task:%d node: is up", 1 - which);
+    assert_non_null(strstr(cli.text, words));
+    cli_kill(&node, SIGTERM);
+    cli_expect_code(&node, 128 + SIGTERM);
+    cli_kill(&cli, SIGTERM);
+    cli_expect_code(&cli, 128 + SIGTERM);
+}
+
 /* A signal ends a node that still looks for its cluster at once. */
 static void test_signal_while_looking(void **state)
 {
@@ -397,7 +456,7 @@ static void test_signal_while_asking(void **state)
     (void)unlink(path);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         cli_start(&cli, NULL, verbs[i], "--resolver", "file", "--resolver-set", setting,
-                  NULL);
+                  "--resolve-ms", "20000", NULL);
         (void)cli_expect(&cli, NULL, "again in");
         cli_kill(&cli, signals[i]);
         cli_expect_code(&cli, 128 + signals[i]);
@@ -518,6 +577,8 @@ int main(void)
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_node_and_status),
         cmocka_unit_test(test_node_is_told_its_task),
+        cmocka_unit_test(test_type_alone),
+        cmocka_unit_test(test_any_free_place),
         cmocka_unit_test(test_signal_while_looking),
         cmocka_unit_test(test_signal_while_asking),
         cmocka_unit_test(test_visible_devices),

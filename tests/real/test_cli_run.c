@@ -320,6 +320,68 @@ static void check_status_text(const char *address)
         (void)cli_expect(&asked, NULL, words[i]);
 }
 
+/* Places where a resolver would find another cluster than that of `muster run`. */
+static const char *const places[][10] = {
+    {"SLURM_JOB_ID=7", "SLURM_PROCID=3", "SLURM_STEP_NODELIST=n[1-4]",
+     "SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_TASKS_PER_NODE=1(x4)", "SLURM_NTASKS=4",
+     NULL},
+    {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_RANK=1",
+     "PMIX_RANK=1", "PMIX_NAMESPACE=123", "MUSTER_RESOLVER=open_mpi", NULL},
+    {"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1",
+     "JOB_COMPLETION_INDEX=2", "HOSTNAME=job-2", "MUSTER_KUBERNETES_JOB_TASKS=4", NULL},
+    {"TF_CONFIG={\"cluster\":{\"worker\":[\"127.0.0.1:1\",\"127.0.0.1:2\"]},"
+     "\"task\":{\"type\":\"worker\",\"index\":1}}",
+     "MUSTER_HOSTS=127.0.0.1:1", "MUSTER_RANK=0", "MUSTER_ETCD=http://127.0.0.1:1",
+     "MUSTER_CLUSTER_DIRECTORY=/nowhere", "SM_HOSTS=[\"a\",\"b\"]",
+     "SM_CURRENT_HOST=a", "MUSTER_TASK=worker:1", NULL},
+};
+
+/* What the child has of a variable of its parent is not what the parent has. */
+static void expect_not_inherited(pid_t pid, const char *entry)
+{
+    static char text[CLI_TEXT_BYTES];
+    char path[64];
+    FILE *file;
+    size_t size;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    size = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[size] = '\0';
+    assert_true(size > 0);
+    for (const char *at = text; at < text + size; at += strlen(at) + 1)
+        if (strcmp(at, entry) == 0)
+            fail_msg("a task has %s", entry);
+}
+
+/* Whether a variable is the service's that programs reach, or the machine's name. */
+static bool may_stay(const char *entry)
+{
+    return strncmp(entry, "KUBERNETES_SERVICE", 18) == 0 ||
+           strncmp(entry, "HOSTNAME", 8) == 0 || strncmp(entry, "SLURM_JOB_ID", 12) == 0;
+}
+
+static void test_inside_of_others(void **state)
+{
+    pid_t pids[TASKS];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        cli_start(&run, places[i], "run", "--workers", "2", "--ps", "1", NULL);
+        find_pids(pids);
+        expect_cluster(NULL);
+        for (size_t j = 0; j < TASKS; j++)
+            for (size_t k = 0; places[i][k] != NULL; k++)
+                if (!may_stay(places[i][k]))
+                    expect_not_inherited(pids[j], places[i][k]);
+        cli_kill(&run, SIGINT);
+        cli_expect_code(&run, 128 + SIGINT);
+        expect_gone(pids);
+    }
+}
+
 static void test_status(void **state)
 {
     pid_t pids[TASKS];
@@ -352,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_restarts_have_a_limit),
         cmocka_unit_test(test_run_with_a_bad_plugin),
         cmocka_unit_test(test_chief_that_fails_at_once),
+        cmocka_unit_test(test_inside_of_others),
         cmocka_unit_test(test_status),
     };
 

@@ -722,23 +722,49 @@ static void test_tf_config(void **state)
     check_lines(notes, lines, COUNT(lines));
 }
 
-/* The caller's word, then TF_CONFIG, then the strategy's. */
+static mu_resolver *static_resolver(const char *json, const char *layer)
+{
+    mu_cluster *cluster = json == NULL ? NULL : parse(json);
+    mu_resolver *resolver = NULL;
+    mu_error error;
+
+    if (mu_resolver_new_static(cluster, NULL, NULL, -1, &error, &resolver) != 0 ||
+        (layer != NULL && mu_resolver_set_rpc_layer(resolver, layer, &error) != 0))
+        fail_msg("%s", error.message);
+    mu_cluster_free(cluster);
+    return resolver;
+}
+
+/* The caller's word, then TF_CONFIG, then the resolver's, then the strategy's. */
 static void test_precedence(void **state)
 {
     static const struct {
         const char *environment;
+        const char *found;      /* by a resolver: NULL, there is none; "": no cluster */
+        const char *layer;      /* that it says */
         const char *own;        /* of the strategy */
         bool given;             /* the caller says "{worker: [w:1, w:2]}" */
         const char *master;
         size_t workers;
     } rows[] = {
-        {NULL, NULL, false, "", 0},
-        {NULL, "{\"cluster\":{" W3 "},\"rpc_layer\":\"s\"}", false, "s://w:1", 3},
-        {"{\"cluster\":{" C "}}", "{\"cluster\":{" W3 "}}", false, "grpc://c:1", 1},
-        {"{\"rpc_layer\":\"e\"}", "{\"cluster\":{" W3 "}}", false, "e://w:1", 3},
-        {"{\"cluster\":{" C "},\"rpc_layer\":\"e\"}", "{\"cluster\":{" W3 "}}", true,
-         "e://w:1", 2},
-        {"", "{}", true, "grpc://w:1", 2},
+        {NULL, NULL, NULL, NULL, false, "", 0},
+        {NULL, NULL, NULL, "{\"cluster\":{" W3 "},\"rpc_layer\":\"s\"}", false, "s://w:1",
+         3},
+        {"{\"cluster\":{" C "}}", NULL, NULL, "{\"cluster\":{" W3 "}}", false,
+         "grpc://c:1", 1},
+        {"{\"rpc_layer\":\"e\"}", NULL, NULL, "{\"cluster\":{" W3 "}}", false, "e://w:1",
+         3},
+        {"{\"cluster\":{" C "},\"rpc_layer\":\"e\"}", NULL, NULL,
+         "{\"cluster\":{" W3 "}}", true, "e://w:1", 2},
+        {"", NULL, NULL, "{}", true, "grpc://w:1", 2},
+        {NULL, "{" W3 "}", NULL, NULL, false, "grpc://w:1", 3},
+        {NULL, "{" W3 "}", "r", "{\"cluster\":{" C "}}", false, "r://w:1", 3},
+        {"{\"rpc_layer\":\"e\"}", "{" W3 "}", NULL, NULL, false, "e://w:1", 3},
+        {"{\"rpc_layer\":\"e\"}", "{" W3 "}", "r", NULL, false, "r://w:1", 3},
+        {"{\"cluster\":{" C "}}", "{" W3 "}", "r", NULL, false, "grpc://c:1", 1},
+        {NULL, "{" W3 "}", "r", NULL, true, "grpc://w:1", 2},
+        {NULL, "", NULL, "{\"cluster\":{" C "}}", false, "grpc://c:1", 1},
+        {NULL, "", NULL, NULL, false, "", 0},
     };
     struct notes *notes = *state;
     mu_cluster *cluster = parse("{" W2 "}");
@@ -754,6 +780,9 @@ static void test_precedence(void **state)
         options_of(notes, &o);
         o.strategy = &strategy;
         o.cluster = rows[i].given ? cluster : NULL;
+        if (rows[i].found != NULL)
+            o.resolver = static_resolver(rows[i].found[0] == '\0' ? NULL : rows[i].found,
+                                         rows[i].layer);
         if (rows[i].environment == NULL)
             (void)unsetenv("TF_CONFIG");
         else
@@ -765,8 +794,53 @@ static void test_precedence(void **state)
             fail_msg("row %zu: %s", i, notes->lines[0]);
         (void)snprintf(expected, sizeof expected, " n=%zu ", rows[i].workers);
         assert_non_null(strstr(notes->lines[0], expected));
+        mu_resolver_free(o.resolver);
     }
     mu_cluster_free(cluster);
+}
+
+/* What it does not find is no local run by mistake; who wants one does not ask it. What
+ * it calls the master stands, as TF_CONFIG's session_master does. */
+static void test_resolver(void **state)
+{
+    struct notes *notes = *state;
+    mu_distribute_options o;
+    mu_resolver *resolver = NULL;
+    mu_error error;
+
+    assert_int_equal(mu_resolver_new("file", &error, &resolver), 0);
+    assert_int_equal(mu_resolver_set(resolver, "path", "/nobody/has/this", &error), 0);
+    options_of(notes, &o);
+    o.resolver = resolver;
+    o.node_options.resolve_ms = 200;
+    assert_int_not_equal(mu_distribute_run(&o, &error, NULL), 0);
+    assert_non_null(strstr(error.message, "/nobody/has/this"));
+    o.mode = MU_MODE_INDEPENDENT;
+    assert_int_not_equal(mu_distribute_run(&o, &error, NULL), 0);
+    assert_non_null(strstr(error.message, "/nobody/has/this"));
+    assert_int_equal(notes->count, 0);
+    o.mode = MU_MODE_LOCAL;
+    (void)run(&o, NULL);
+    assert_int_equal(notes->count, 1);
+    mu_resolver_free(resolver);
+
+    assert_int_equal(mu_resolver_new("tf_config", &error, &resolver), 0);
+    (void)setenv("TF_CONFIG",
+                 "{\"cluster\":{" C "},\"session_master\":\"tcp://outside:9\"}", 1);
+    o.resolver = resolver;
+    o.mode = MU_MODE_STANDALONE;
+    o.ignore_environment = 1;
+    notes->count = 0;
+    (void)run(&o, NULL);
+    assert_non_null(strstr(notes->lines[0], "master=\"tcp://outside:9\""));
+    mu_resolver_free(resolver);
+
+    /* A cluster without a word about this process: a task has to be told. */
+    o.resolver = static_resolver("{" W2 "}", NULL);
+    o.mode = MU_MODE_INDEPENDENT;
+    assert_int_equal(mu_distribute_run(&o, &error, NULL), -MU_EINVALID);
+    assert_non_null(strstr(error.message, "there is no task"));
+    mu_resolver_free(o.resolver);
 }
 
 static const struct {
@@ -878,6 +952,7 @@ int main(void)
         TEST(test_own_strategy),
         TEST(test_tf_config),
         TEST(test_precedence),
+        TEST(test_resolver),
         TEST(test_refused),
         TEST(test_no_function),
         TEST(test_environment_ignored),

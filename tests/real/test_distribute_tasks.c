@@ -588,6 +588,76 @@ static void test_google(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* ---- resolvers ---- */
+
+/* Nobody lists an address: each task listens, says where in a folder, and finds the
+ * others there. Indices of workers are those that are free. */
+static void test_found_in_a_folder(void **state)
+{
+    static const struct {
+        const char *type;
+        int index;
+    } tasks[] = {{"chief", 0}, {"worker", -1}, {"worker", -1}, {"ps", 0}};
+    struct world *world = *state;
+    mu_resolver *resolvers[4];
+    char folder[] = "/tmp/muster-found-XXXXXX";
+    char command[64];
+    mu_error error;
+
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < 4; i++) {
+        struct process *p = add(world, MU_MODE_INDEPENDENT, tasks[i].type,
+                                tasks[i].index);
+
+        if (mu_resolver_new("directory", &error, &resolvers[i]) != 0 ||
+            mu_resolver_set(resolvers[i], "path", folder, &error) != 0 ||
+            mu_resolver_set(resolvers[i], "tasks", "chief=1,worker=2,ps=1", &error) != 0)
+            fail_msg("%s", error.message);
+        p->options.resolver = resolvers[i];
+        p->options.node_options.bind_address = "tcp://127.0.0.1:0";
+        p->options.node_options.resolve_ms = SOON_MS;
+    }
+    run_all(world);
+    check_fine(world);
+    assert_int_equal(atomic_load(&world->calls), 3);
+    assert_int_equal(atomic_load(&world->rounds), 3 * ROUNDS);
+    assert_int_equal(number_of(&world->processes[0], "/job:worker/task:0", "value"), 100);
+    assert_int_equal(number_of(&world->processes[0], "/job:worker/task:1", "value"), 101);
+    for (int i = 0; i < 4; i++)
+        mu_resolver_free(resolvers[i]);
+
+    /* All have taken back what they had told. */
+    (void)snprintf(command, sizeof command, "rmdir %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* A server that is kept is not looked for again. */
+static void test_found_and_kept(void **state)
+{
+    struct world *world = *state;
+    mu_resolver *resolver;
+    mu_error error;
+    struct process *p;
+
+    make_cluster(world, 1, 0, 0, 0);
+    if (mu_resolver_new_static(world->cluster, NULL, "chief", 0, &error, &resolver) != 0)
+        fail_msg("%s", error.message);
+    p = add(world, MU_MODE_INDEPENDENT, "chief", 0);
+    p->options.cluster = NULL;
+    p->options.task_type = NULL;
+    p->options.resolver = resolver;
+    p->options.keep_server = 1;
+    for (int i = 0; i < 2; i++) {
+        mu_value_free(p->results);
+        p->results = NULL;
+        run_process(p);
+        check_fine(world);
+    }
+    assert_int_equal(atomic_load(&world->calls), 2);
+    assert_int_equal(mu_distribute_end(SOON_MS, &error), 0);
+    mu_resolver_free(resolver);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -603,6 +673,8 @@ int main(void)
         TEST(test_client_worker),
         TEST(test_standalone),
         TEST(test_google),
+        TEST(test_found_in_a_folder),
+        TEST(test_found_and_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -553,7 +553,8 @@ static void test_counting(void **state)
         const char *words;
     } rows[] = {
         {"worker", 0, true, 0, {2, 4}, NULL},
-        {"worker", -1, true, -MU_EUNAVAILABLE, {0}, "/job:worker/task:2 has not told yet"},
+        {"worker", -1, true, -MU_EUNAVAILABLE, {0},
+         "/job:worker/task:2 has not told yet"},
         {"worker", -1, false, 0, {2, 4}, NULL},
         {"ps", 0, true, 0, {0, 0}, NULL},
         {"ps", 1, true, -MU_EUNAVAILABLE, {0}, "/job:ps/task:1 has not told yet"},

@@ -2,6 +2,7 @@
  * that clients bring, clients that are killed in the middle among them. */
 #include "tests/real/nodes.h"
 
+#include <muster/resolver.h>
 #include <muster/server.h>
 
 #include <signal.h>
@@ -304,6 +305,76 @@ static void test_environment(void **state)
     assert_true(is_in(mu_server_target(server), "http://127.0.0.1:"));
     mu_server_free(server);
     (void)unsetenv("TF_CONFIG");
+    nodes_done(&nodes);
+}
+
+static mu_resolver *found_by(const struct nodes *nodes, const char *type, int index,
+                             const char *layer)
+{
+    mu_resolver *resolver = NULL;
+    mu_error error;
+
+    if (mu_resolver_new_static(nodes->cluster, NULL, type, index, &error, &resolver) !=
+            0 ||
+        mu_resolver_set_rpc_layer(resolver, layer, &error) != 0)
+        fail_msg("%s", error.message);
+    return resolver;
+}
+
+static void check_server(mu_server *server, const char *task, const char *target)
+{
+    assert_string_equal(mu_server_task(server), task);
+    if (!is_in(mu_server_target(server), target))
+        fail_msg("%s", mu_server_target(server));
+    assert_int_equal(mu_cluster_task_count(mu_server_cluster(server), NULL), 2);
+    mu_server_free(server);
+}
+
+/* A resolver says cluster, task and layer; the task of the options wins. TF_CONFIG comes
+ * first, where it has a cluster. */
+static void test_resolver(void **state)
+{
+    struct nodes nodes;
+    mu_server_options options;
+    mu_resolver *resolver;
+    mu_server *server = NULL;
+    mu_error error = {0};
+    char text[1200];
+
+    (void)state;
+    nodes_init(&nodes, 1, 0);
+    resolver = found_by(&nodes, "worker", 0, "found");
+    server_options(&nodes, "worker", 0, &options);
+    options.node.cluster = NULL;
+    options.node.task_type = NULL;
+    options.node.task_index = -1;
+    options.node.resolver = resolver;
+    check_server(start_with(&options), "/job:worker/task:0", "found://127.0.0.1:");
+    options.node.task_type = "chief";
+    options.node.task_index = 0;
+    check_server(start_with(&options), "/job:chief/task:0", "found://127.0.0.1:");
+
+    (void)unsetenv("TF_CONFIG");
+    assert_int_equal(mu_server_start_environment(&options, &error, &server), 0);
+    check_server(server, "/job:chief/task:0", "found://");
+    (void)setenv("TF_CONFIG", "{\"rpc_layer\":\"http\"}", 1);
+    assert_int_equal(mu_server_start_environment(&options, &error, &server), 0);
+    check_server(server, "/job:chief/task:0", "found://");
+    (void)snprintf(text, sizeof text, "{\"cluster\":%s,\"task\":{\"type\":\"worker\"}}",
+                   nodes.json);
+    (void)setenv("TF_CONFIG", text, 1);
+    assert_int_equal(mu_server_start_environment(&options, &error, &server), 0);
+    check_server(server, "/job:worker/task:0", "grpc://");
+    (void)unsetenv("TF_CONFIG");
+    mu_resolver_free(resolver);
+
+    resolver = found_by(&nodes, NULL, -1, "found");
+    options.node.resolver = resolver;
+    options.node.task_type = NULL;
+    options.node.task_index = -1;
+    assert_int_equal(mu_server_start(&options, &error, &server), -MU_EINVALID);
+    assert_true(is_in(error.message, "does not say which task this process is"));
+    mu_resolver_free(resolver);
     nodes_done(&nodes);
 }
 
@@ -737,6 +808,7 @@ int main(void)
         cmocka_unit_test(test_address_in_use),
         cmocka_unit_test(test_looking),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_resolver),
         cmocka_unit_test(test_google),
         cmocka_unit_test(test_job_done),
         cmocka_unit_test(test_stop),
