@@ -15,6 +15,7 @@ enum {
     PROGRESS_MS = 3000,     /* between lines that say what is waited for */
     SLICE_FIRST_MS = 3000,  /* of one look, where others come one by one */
     SLICE_MOST_MS = 30000,
+    LOOK_MOST_MS = 1000,    /* between looks, while others are waited for */
     HURRY_MS = 300,         /* too short for a look that says who is missing */
     AGAIN_MS = 1000,        /* after telling has failed */
     SETTLE_MS = 50,         /* after a change was noticed: more may follow */
@@ -167,6 +168,7 @@ static int start(struct mu__finder *finder, enum mu__resolving_what what,
         .what = what,
         .announcement = &finder->announcement,
         .limit_ms = limit_ms,
+        .pause_most_ms = finder->tells ? LOOK_MOST_MS : 0,
         .done = done,
         .progress = on_progress,
         .owner = finder,

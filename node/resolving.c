@@ -192,6 +192,7 @@ int mu__resolving_start(const struct mu__resolving_config *config,
         .random = random_bits,
         .owner = r,
         .limit_ms = config->limit_ms,
+        .pause_most_ms = config->pause_most_ms,
     };
 
     if (r == NULL)

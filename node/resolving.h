@@ -45,6 +45,8 @@ struct mu__resolving_config {
     enum mu__resolving_what what;
     const mu_announcement *announcement;    /* copied; of ANNOUNCE and WITHDRAW */
     int64_t limit_ms;           /* as of mu_resolver_resolve */
+    uint32_t pause_most_ms;     /* the longest pause before what is not known yet is
+                                   looked at again; 0: the usual one */
 
     /* Called once, from the loop, never within start; not after cancel. The resolving is
      * gone then. */

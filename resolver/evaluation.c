@@ -264,7 +264,7 @@ static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
                     uint64_t *ret_due_ms)
 {
     bool passing = rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE;
-    struct mu__retry retry = {.end_ms = e->end_ms};
+    struct mu__retry retry = {.most_ms = e->config.pause_most_ms, .end_ms = e->end_ms};
 
     if (e->config.limit_ms == 0 || (!passing && !e->ended)) {
         *ret_error = e->last;

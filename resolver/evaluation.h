@@ -43,6 +43,7 @@ struct mu__evaluation_config {
     /* For the whole. 0: one try of everything, nothing is waited for but what each
      * question itself may take; negative: no limit. */
     int64_t limit_ms;
+    uint32_t pause_most_ms;     /* the longest pause between rounds; 0: the usual one */
 };
 
 struct mu__evaluation;

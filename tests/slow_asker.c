@@ -135,6 +135,7 @@ static void on_progress(void *owner, const char *line)
 }
 
 uint64_t slow_reading_ms;
+uint32_t slow_pause_most_ms;
 
 static uint64_t on_now(void *owner)
 {
@@ -195,6 +196,7 @@ int slow_evaluate(struct slow_asker *asker, const struct slow_row *rows,
         .random = on_random,
         .owner = asker,
         .limit_ms = limit_ms,
+        .pause_most_ms = slow_pause_most_ms,
     };
     int rv;
 

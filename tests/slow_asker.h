@@ -35,6 +35,9 @@ struct slow_asker {
 /* How long each reading of the clock takes; 0 unless a test sets it. */
 extern uint64_t slow_reading_ms;
 
+/* The evaluation's pause_most_ms. */
+extern uint32_t slow_pause_most_ms;
+
 /* Evaluate `run`; what comes of it. `evaluation` is still there for its notes:
  * slow_done. */
 int slow_evaluate(struct slow_asker *asker, const struct slow_row *rows,

@@ -311,6 +311,22 @@ static void test_not_now_for_good(void **state)
     slow_done(&asker);
 }
 
+/* Who waits for others looks often. */
+static void test_longest_pause(void **state)
+{
+    static const struct slow_row rows[] = {{NULL, NULL, 0}};
+
+    (void)state;
+    assert_int_equal(evaluate(rows, run_never, 60000), -MU_EDEADLINE);
+    assert_in_range(asker.runs, 10, 30);
+    slow_done(&asker);
+    slow_pause_most_ms = 1000;
+    assert_int_equal(evaluate(rows, run_never, 60000), -MU_EDEADLINE);
+    slow_pause_most_ms = 0;
+    assert_in_range(asker.runs, 60, 150);
+    slow_done(&asker);
+}
+
 static unsigned rounds;     /* of run_state */
 
 /* "Not now" as long as it is answered; from its second round on it asks another one. */
@@ -478,6 +494,7 @@ int main(void)
         cmocka_unit_test_setup(test_not_now_begins_anew, setup),
         cmocka_unit_test_setup(test_time_goes_on, setup),
         cmocka_unit_test_setup(test_not_now_for_good, setup),
+        cmocka_unit_test_setup(test_longest_pause, setup),
         cmocka_unit_test_setup(test_last_conclusion_is_said, setup),
         cmocka_unit_test_setup(test_nothing_is_asked_after_the_end, setup),
         cmocka_unit_test_setup(test_both_are_waited_for, setup),

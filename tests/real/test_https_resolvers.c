@@ -376,7 +376,7 @@ static void test_client_certificate(void **state)
     /* The server's alert comes behind the handshake: where it hangs up before the alert
      * is read, that is all that is seen. */
     ask_with_certificate("other", &outcome);
-    if (outcome.rv != -MU_EUNAVAILABLE)
+    if (outcome.rv != -MU_EUNAVAILABLE && outcome.rv != -MU_EDEADLINE)
         assert_int_equal(outcome.rv, -MU_EUNAUTHENTICATED);
 }
 

@@ -272,8 +272,8 @@ static void test_worker_that_comes_back_gets_work(void **state)
         check_int(schedule(f, "square", mu_value_int(i)), (int64_t)i * i);
 }
 
-/* The status once so many tasks are up. */
-static mu_value *status_of_tasks(mu_node *node, size_t count)
+/* The status once so many tasks are up, and so many servers have said what they have. */
+static mu_value *status_of_tasks(mu_node *node, size_t count, size_t servers)
 {
     for (int i = 0; i < SOON_MS; i++) {
         mu_value *status = NULL;
@@ -281,12 +281,13 @@ static mu_value *status_of_tasks(mu_node *node, size_t count)
 
         if (mu_node_status(node, SOON_MS, &error, &status) != 0)
             fail_msg("%s", error.message);
-        if (mu_value_count(mu_value_find(status, "tasks")) == count)
+        if (mu_value_count(mu_value_find(status, "tasks")) == count &&
+            mu_value_count(mu_value_find(status, "variables")) == servers)
             return status;
         mu_value_free(status);
         nodes_pause();
     }
-    fail_msg("the chief never saw %zu tasks", count);
+    fail_msg("the chief never saw %zu tasks and %zu servers", count, servers);
     return NULL;
 }
 
@@ -313,8 +314,8 @@ static void test_clients_and_evaluators(void **state)
     assert_true(number == 0.5);
     assert_int_equal(step, 17);
     assert_int_equal(mu_node_metric(f->chief, "nothing", &number, &step), -MU_ENOTFOUND);
-    status = status_of_tasks(client, 6);
-    assert_int_equal(mu_value_count(mu_value_find(status, "variables")), 2);
+    status = status_of_tasks(client, 6, 2);
+    assert_non_null(status);
     mu_value_free(status);
     mu_coordinator_close(mine);
 }
