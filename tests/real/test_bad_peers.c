@@ -274,7 +274,8 @@ static void test_hello_of_another_version(void **state)
     struct mu__buf *frame = hello_frame(77, "muster", "tcp://127.0.0.1:9");
 
     send_bytes(fd, frame->data, frame->size);
-    nodes_wait_log(&f->nodes, "refused /job:client/task:5 at tcp://127.0.0.1:9: protocol "
+    nodes_wait_log(&f->nodes, "refused /job:client/task:5 (`muster check` or another "
+                              "client, no task) at tcp://127.0.0.1:9: protocol "
                               "version 77, but /job:chief/task:0 speaks version 1");
     mu__buf_unref(frame);
     (void)close(fd);
