@@ -257,7 +257,15 @@ static void forget(struct mu__asked_agent *agent)
     free(agent);
 }
 
-uint64_t mu__asked_gone(struct mu__asked *asked, uint64_t agent)
+void mu__asked_back(struct mu__asked *asked, uint64_t agent)
+{
+    struct mu__asked_agent *found = mu__map_get(&asked->agents, agent);
+
+    if (found != NULL)
+        move(found, false);
+}
+
+uint64_t mu__asked_gone(struct mu__asked *asked, uint64_t agent, uint32_t most)
 {
     struct mu__asked_agent *found = mu__map_get(&asked->agents, agent);
     uint64_t incarnation;
@@ -266,7 +274,7 @@ uint64_t mu__asked_gone(struct mu__asked *asked, uint64_t agent)
         return 0;
     move(found, true);
     if (found->count > 0)
-        found = asked->gone_count <= MU__ASKED_GONE_MAX ? NULL : asked->gone.first;
+        found = asked->gone_count <= most ? NULL : asked->gone.first;
     if (found == NULL)
         return 0;
     incarnation = found->incarnation;

@@ -4,7 +4,7 @@
  * An agent numbers what it asks with tokens that ascend, and says below which of them all
  * were answered; results below that are forgotten. An agent that is gone may come back
  * and ask again what was not answered, so its results are kept until many others are gone
- * after it. */
+ * after it: more than all tasks, which may all be lost at once and come back. */
 #ifndef MU_ACTORS_ASKED_H
 #define MU_ACTORS_ASKED_H
 
@@ -18,7 +18,8 @@ enum { MU__ASKED_MAX = 64, MU__ASKED_GONE_MAX = 4 };
 #else
 enum {
     MU__ASKED_MAX = 1 << 16,        /* results of one agent that are not done with */
-    MU__ASKED_GONE_MAX = 1 << 16    /* agents that are gone, and have results */
+    MU__ASKED_GONE_MAX = 1 << 16    /* agents that are gone, and have results, besides one
+                                       for each task that is known */
 };
 #endif
 
@@ -66,8 +67,11 @@ void mu__asked_add(struct mu__asked_agent *agent, const struct mu__asked_result 
 
 /* The agent is gone. One is forgotten, and its incarnation returned: this one when it has
  * no results, or the one that has been gone for the longest time when there are more than
- * MU__ASKED_GONE_MAX. 0: none is. */
-uint64_t mu__asked_gone(struct mu__asked *asked, uint64_t agent);
+ * `most`. 0: none is. */
+uint64_t mu__asked_gone(struct mu__asked *asked, uint64_t agent, uint32_t most);
+
+/* It is back, if it has results; it need not ask anything. */
+void mu__asked_back(struct mu__asked *asked, uint64_t agent);
 
 /* Each result, those of one agent in order of tokens. Nonzero from `each` ends it and is
  * returned. */

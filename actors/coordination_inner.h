@@ -303,8 +303,10 @@ void mu__coord_preempt_task_gone(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_preempt_task_here(struct mu__ctx *ctx, struct coordination *c,
                                  struct mu__roster_task *task);
 
-/* The incarnation has ended: its leases do, too. And: nothing comes from the node now
- * (barriers stay as they are: a task whose link is down is still there). */
+/* The incarnation has registered; its results are kept while it is here. Or has ended:
+ * its leases do, too. And: nothing comes from the node now (barriers stay as they are: a
+ * task whose link is down is still there). */
+void mu__coord_keys_task_here(struct coordination *c, uint64_t incarnation);
 void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
                                uint64_t incarnation);
 void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node);

@@ -481,10 +481,13 @@ static void end_leases(struct mu__ctx *ctx, struct coordination *c, uint64_t own
         delete(ctx, c, &entry);
 }
 
-/* Results of one that is gone for good need not be kept any longer. */
+/* Results of one that is gone for good need not be kept any longer, but who is cannot be
+ * known. When all tasks are lost at once each of them may come back, so none is forgotten
+ * for the others. */
 static void forget_results(struct mu__ctx *ctx, struct coordination *c, uint64_t agent)
 {
-    uint64_t forgotten = mu__asked_gone(c->keys->asked, agent);
+    uint32_t most = MU__ASKED_GONE_MAX + c->roster->count;
+    uint64_t forgotten = mu__asked_gone(c->keys->asked, agent, most);
 
     note_records(c);
     if (forgotten != 0 && is_kept(c))
@@ -498,6 +501,11 @@ void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
         return;
     end_leases(ctx, c, incarnation);
     forget_results(ctx, c, incarnation);
+}
+
+void mu__coord_keys_task_here(struct coordination *c, uint64_t incarnation)
+{
+    mu__asked_back(c->keys->asked, incarnation);
 }
 
 /* Who is not connected now had its time to register at this host. */
@@ -552,8 +560,8 @@ static int visit_change(struct coordination *c, const struct mu__store_change *b
     return mu__key_values_put(k->kv, &entry, NULL);
 }
 
-/* Until it asks again it counts as gone, so that agents that never come back do not add
- * up. */
+/* Until it is back it counts as gone, so that agents that never come back do not add up.
+ * None is forgotten here: who wrote them had the bound, and any of them may come back. */
 static int visit_result(struct coordination *c, const struct mu__store_result *body)
 {
     struct mu__asked *asked = c->keys->asked;
@@ -575,7 +583,7 @@ static int visit_result(struct coordination *c, const struct mu__store_result *b
             mu__asked_add(agent, &(struct mu__asked_result){
                 body->token, body->revision, body->number, -(int)body->code});
     }
-    (void)mu__asked_gone(asked, body->agent);
+    (void)mu__asked_gone(asked, body->agent, UINT32_MAX);
     return rv;
 }
 

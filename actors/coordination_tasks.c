@@ -249,6 +249,7 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     task->progress = 0;
     task->progress_ms = mu__coord_clock(ctx, c);
     move(ctx, c, task, MU__TASK_CONNECTED, NULL);
+    mu__coord_keys_task_here(c, task->incarnation);
     mu__coord_barriers_task_here(ctx, c, task);
     mu__coord_preempt_task_here(ctx, c, task);
     mu__coord_wake_at(ctx, c, task->heard_ms + c->config.suspect_ms);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 enum { TOKENS = MU__ASKED_MAX < 500 ? MU__ASKED_MAX : 500, AGENTS = 3, STEPS = 2000 };
+enum { GONE_MAX = 4 };
 
 static struct mu__asked_result result_of(uint64_t token)
 {
@@ -92,24 +93,31 @@ static void test_bound(void **state)
     mu__asked_free(asked);
 }
 
+static uint64_t gone(struct mu__asked *asked, uint64_t agent)
+{
+    return mu__asked_gone(asked, agent, GONE_MAX);
+}
+
 /* Who is gone may come back; of many, those that went first are forgotten. */
 static void test_gone(void **state)
 {
     struct mu__asked *asked = mu__asked_new();
 
     (void)state;
-    assert_int_equal(mu__asked_gone(asked, 77), 0);
-    for (uint64_t agent = 1; agent <= MU__ASKED_GONE_MAX + 2; agent++)
+    assert_int_equal(gone(asked, 77), 0);
+    for (uint64_t agent = 1; agent <= GONE_MAX + 2; agent++)
         add(asked, agent, 5);
-    for (uint64_t agent = 1; agent <= MU__ASKED_GONE_MAX; agent++)
-        assert_int_equal(mu__asked_gone(asked, agent), 0);
-    assert_int_equal(look(asked, 1, 5), MU__ASKED_ANSWERED);    /* is back */
-    assert_int_equal(mu__asked_gone(asked, 3), 0);              /* was gone before */
-    assert_int_equal(mu__asked_gone(asked, MU__ASKED_GONE_MAX + 1), 0);
-    assert_int_equal(mu__asked_gone(asked, MU__ASKED_GONE_MAX + 2), 2);
+    for (uint64_t agent = 1; agent <= GONE_MAX; agent++)
+        assert_int_equal(gone(asked, agent), 0);
+    mu__asked_back(asked, 1);
+    mu__asked_back(asked, 77);                                  /* nobody */
+    assert_int_equal(gone(asked, 3), 0);                        /* was gone before */
+    assert_int_equal(gone(asked, GONE_MAX + 1), 0);
+    assert_int_equal(gone(asked, GONE_MAX + 2), 2);
+    assert_int_equal(look(asked, 1, 5), MU__ASKED_ANSWERED);
     assert_int_equal(look(asked, 2, 5), MU__ASKED_NEW);
-    assert_int_equal(mu__asked_gone(asked, 2), 2);              /* has no results */
-    assert_int_equal(mu__asked_count(asked), MU__ASKED_GONE_MAX + 1);
+    assert_int_equal(gone(asked, 2), 2);                        /* has no results */
+    assert_int_equal(mu__asked_count(asked), GONE_MAX + 1);
     assert_int_equal(look(asked, 3, 5), MU__ASKED_ANSWERED);
     mu__asked_clear(asked);
     assert_int_equal(mu__asked_count(asked), 0);

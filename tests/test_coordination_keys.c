@@ -454,6 +454,81 @@ static void test_asked_by_the_lost(void **state)
     service_end(p.s);
 }
 
+enum { CROWD = 12 };    /* in a tiny build more than may be gone besides all tasks */
+
+static void come_again(struct service_agent *const *crowd)
+{
+    for (unsigned i = 0; i < CROWD; i++) {
+        expect_ok(crowd[i], service_register(crowd[i], false, 0));
+        (void)service_text(crowd[i]);
+    }
+}
+
+/* All of them ask again what each asked first, and get the answers of then. */
+static void expect_once(struct service_agent *const *crowd, uint64_t at_ms)
+{
+    char text[128];
+
+    for (unsigned i = 0; i < CROWD; i++) {
+        tell_increment(crowd[i], 10, 10);
+        (void)snprintf(text, sizeof text, "[%5" PRIu64 "] key_done token=10 revision=%u "
+                       "number=%u\n", at_ms, i + 1, i + 1);
+        expect_said(crowd[i], text);
+    }
+}
+
+/* However many are lost at once, and come back to this host or to the next one: what they
+ * ask again is not made again. */
+static void test_once_when_all_are_lost(void **state)
+{
+    struct service *s = SERVICE(.tasks = "worker:0-11", .store = &mu__store_journal);
+    struct service_agent *crowd[CROWD];
+
+    (void)state;
+    for (unsigned i = 0; i < CROWD; i++)
+        crowd[i] = service_task(s, "worker", i);
+    for (unsigned i = 0; i < CROWD; i++) {
+        tell_increment(crowd[i], 10, 10);
+        crowd[i]->beats = false;
+        (void)service_text(crowd[i]);
+    }
+    service_run_until(s, 1000);
+    come_again(crowd);
+    service_run_until(s, 2000);         /* lost once more, without having asked */
+    come_again(crowd);
+    expect_once(crowd, 2000);
+    service_crash(s, 0);
+    service_start(s, 0);
+    for (unsigned i = 0; i < CROWD; i++)
+        service_link_up(crowd[i], 0);
+    come_again(crowd);
+    expect_once(crowd, 2000);
+    expect_key(crowd[0], "n", "12");
+    service_end(s);
+}
+
+/* One that is back has its results, whatever others go meanwhile, also before it asks. */
+static void test_once_for_who_is_back(void **state)
+{
+    struct pair p = begin(&mu__store_memory);
+
+    (void)state;
+    tell_increment(p.w0, 10, 10);
+    p.w0->beats = false;
+    service_run_until(p.s, 1000);
+    expect_ok(p.w0, service_register(p.w0, false, 0));
+    for (unsigned i = 0; i < MU__ASKED_GONE_MAX + 4; i++) {
+        tell_increment(p.w1, 10, 10);
+        service_agent_restart(p.w1);
+        expect_ok(p.w1, service_register(p.w1, false, 0));
+        (void)service_text(p.w1);
+    }
+    (void)service_text(p.w0);
+    tell_increment(p.w0, 10, 10);
+    expect_said(p.w0, "[ 1000] key_done token=10 revision=1 number=1\n");
+    service_end(p.s);
+}
+
 /* ---- The store ---- */
 
 /* An answer waits until what was written is safe; when it cannot be, there is none, and
@@ -1187,6 +1262,8 @@ int main(void)
         cmocka_unit_test(test_memory_forgets),
         cmocka_unit_test(test_answers_that_nobody_has),
         cmocka_unit_test(test_asked_by_the_lost),
+        cmocka_unit_test(test_once_when_all_are_lost),
+        cmocka_unit_test(test_once_for_who_is_back),
         cmocka_unit_test(test_answers_wait_for_the_store),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_rewrite),
