@@ -34,6 +34,7 @@ struct world {
     const char *fails;          /* this task does, before the barrier */
     bool large;                 /* results are */
     int64_t limit_ms;
+    const char *lasts_until;    /* its work: words in the log; NULL: it just ends */
 };
 
 /* ---- the cluster ---- */
@@ -107,6 +108,19 @@ static int teardown(void **state)
 
 /* ---- the program ---- */
 
+/* A job that ends before a server has looked again is over for it. */
+static void wait_until_told(struct world *world)
+{
+    bool told = world->lasts_until == NULL;
+
+    for (int i = 0; i < SOON_MS && !told; i++) {
+        (void)pthread_mutex_lock(&world->log.lock);
+        told = strstr(world->log.text, world->lasts_until) != NULL;
+        (void)pthread_mutex_unlock(&world->log.lock);
+        nodes_pause();
+    }
+}
+
 static int work(mu_context *c, void *user)
 {
     struct world *world = user;
@@ -125,6 +139,7 @@ static int work(mu_context *c, void *user)
     }
     if (rv != 0)
         return mu_context_fail_with(c, &error);
+    wait_until_told(world);
     mu_context_return(c, world->large
                              ? mu_value_tensor(MU_U8, 1, (uint64_t[]){LARGE_BYTES}, NULL)
                              : mu_value_int(mu_context_task_index(c) + 100));
@@ -617,6 +632,7 @@ static void test_found_in_a_folder(void **state)
         p->options.node_options.bind_address = "tcp://127.0.0.1:0";
         p->options.node_options.resolve_ms = SOON_MS;
     }
+    world->lasts_until = "/job:ps/task:0 agent: registered with";
     run_all(world);
     check_fine(world);
     assert_int_equal(atomic_load(&world->calls), 3);
