@@ -500,9 +500,8 @@ static void test_visible_devices(void **state)
                    compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
                    files[1], files[0]);
     assert_int_equal(system(command), 0);
-    (void)snprintf(command, sizeof command, "port_base=%d", free_port());
-    cli_start(&node, slurm, "node", "--resolver", "slurm", "--resolver-set", command,
-              "--plugin", files[1], NULL);
+    cli_start(&node, slurm, "node", "--resolver", "slurm", "--bind",
+              "tcp://127.0.0.1:0", "--plugin", files[1], NULL);
     (void)cli_expect(&node, NULL, "CUDA_VISIBLE_DEVICES is 6,7");
     (void)cli_expect(&node, NULL, "devices: 6,7\n");
     cli_kill(&node, SIGKILL);
