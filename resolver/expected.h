@@ -8,7 +8,7 @@
 /* Read the text of a setting, `source`; NULL or "any": no shape, with no rows. No job may
  * have "*". */
 int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
-                    struct mu__jobs *ret_shape);
+                       struct mu__jobs *ret_shape);
 
 /* How many tasks of a type there are to be; 0 when the shape does not say. */
 unsigned mu__expected_count(const struct mu__jobs *shape, const char *type);
@@ -17,7 +17,7 @@ unsigned mu__expected_count(const struct mu__jobs *shape, const char *type);
  * tasks are not there yet: ..."); without a shape when nobody is. More than the shape
  * says is fine: tasks may join. NULL stands for an empty cluster. */
 int mu__expected_check(const struct mu__jobs *shape, const char *source,
-                    const mu_cluster *cluster, mu_error *ret_error);
+                       const mu_cluster *cluster, mu_error *ret_error);
 
 /* Settings by which sources that know addresses alone learn which task this process is:
  * they stand in a table in this order. */

@@ -1,7 +1,7 @@
 /* The door between links and sockets: frames out, frames and connection news in.
  *
- * There are two wires. transport/wire_nng.c has one PULL socket that listens and one PUSH
- * socket for each peer that is dialled; tests/sim/ has a network with virtual time. The
+ * There are two wires. transport/wire_uv.c speaks the protocol of nng's PUSH and PULL
+ * sockets over libuv's streams; tests/sim/ has a network with virtual time. The
  * links above are the same. Everything runs on the loop thread.
  *
  * An outgoing connection is a number chosen by the links; an incoming one is a number
