@@ -3,11 +3,14 @@
 #include "resolver/write_uv.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <uv.h>
 
 static int failed(const char *path, const char *what, mu_error *ret_error)
 {
@@ -59,16 +62,20 @@ static bool fill(int fd, const void *bytes, size_t size)
     return whole;
 }
 
-/* "/folder/.name.XXXXXX": what begins with a point is no task's. NULL: no memory. */
+/* "/folder/.name.0123456789abcdef": what begins with a point is no task's. NULL: no
+ * memory. */
 static char *other_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     size_t folder = slash == NULL ? 0 : (size_t)(slash + 1 - path);
-    size_t size = strlen(path) + sizeof "..XXXXXX";
+    size_t size = strlen(path) + sizeof "..0123456789abcdef";
     char *name = malloc(size);
+    uint64_t number = uv_hrtime();
 
+    (void)uv_random(NULL, NULL, &number, sizeof number, 0, NULL);
     if (name != NULL)
-        (void)snprintf(name, size, "%.*s.%s.XXXXXX", (int)folder, path, path + folder);
+        (void)snprintf(name, size, "%.*s.%s.%016" PRIx64, (int)folder, path,
+                       path + folder, number);
     return name;
 }
 
@@ -91,7 +98,7 @@ int mu__file_write(const char *path, const void *bytes, size_t size, bool new_on
 
     if (other == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to write \"%.200s\"", path);
-    fd = mkstemp(other);
+    fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         rv = failed(path, "written", ret_error);
     } else if (!fill(fd, bytes, size) || !take_place(other, path, new_only)) {
