@@ -375,7 +375,7 @@ static void test_interrupts(void **state)
     cli_kill(&asked, SIGINT);
     cli_expect_code(&asked, 128 + SIGINT);
     assert_int_equal(kill(chief, SIGCONT), 0);
-    assert_true(cli_now_ms() - began_ms < 5000);
+    assert_true(cli_now_ms() - began_ms < 20000);
 }
 
 /* ---- what is wrong ---- */
