@@ -58,8 +58,8 @@ struct mu__wire_uv {
 void mu__wire_uv_hold(struct mu__wire_uv *wire);
 void mu__wire_uv_drop_hold(struct mu__wire_uv *wire);
 
-/* Make a stream ready for use on the wire's loop. */
-int mu__stream_init(struct mu__wire_uv *wire, bool ipc, union mu__stream *stream);
+/* Make a stream ready for use on the loop. */
+int mu__stream_init(uv_loop_t *loop, bool ipc, union mu__stream *stream);
 
 void mu__greeting_write(uint8_t *out, uint8_t protocol);
 bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol);
