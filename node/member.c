@@ -580,8 +580,22 @@ static bool is_coordinated(const struct mu__member *member, const char *type)
     return false;
 }
 
-static struct mu__msg *news_of(const struct mu__member *member,
-                               const struct mu__change *change)
+/* The messages to all actors share what the strings in `body` stand in. */
+static int tell_actor(struct mu__member *member, uint16_t kind, uint32_t actor,
+                      const struct mu__cluster_added *body, struct mu__buf *words)
+{
+    struct mu__msg *msg = mu__pool_get(mu__kernel_pool(member->kernel), kind,
+                                       sizeof *body);
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    memcpy(msg->body, body, sizeof *body);
+    msg->backing = mu__buf_ref(words);
+    msg->to.actor = actor;
+    return mu__kernel_deliver(member->kernel, msg);
+}
+
+static int tell_actors(struct mu__member *member, const struct mu__change *change)
 {
     static const uint16_t kinds[] = {
         [MU__CHANGE_ADDED] = MU__CLUSTER_ADDED,
@@ -596,38 +610,16 @@ static struct mu__msg *news_of(const struct mu__member *member,
         .coordinated = is_coordinated(member, change->type),
         .own = is_own(member, change->type, (uint32_t)change->index),
     };
-    struct mu__msg *msg = mu__msg_heap(kinds[change->kind], sizeof body);
+    struct mu__buf *words = mu__buf_new(body.type.size + body.address.size);
+    int rv = words == NULL ? -MU_ENOMEM : 0;
 
-    if (msg == NULL)
-        return NULL;
-    msg->backing = mu__buf_new(body.type.size + body.address.size);
-    if (msg->backing == NULL) {
-        free(msg);
-        return NULL;
-    }
-    (void)mu__pack_view(mu__pack_view(msg->backing->data, &body.type), &body.address);
-    memcpy(msg->body, &body, sizeof body);
-    return msg;
-}
-
-static int tell_actor(struct mu__member *member, const struct mu__change *change,
-                      uint32_t actor)
-{
-    struct mu__msg *msg = news_of(member, change);
-
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    msg->to.actor = actor;
-    return mu__kernel_deliver(member->kernel, msg);
-}
-
-static int tell_actors(struct mu__member *member, const struct mu__change *change)
-{
-    int rv = 0;
-
+    if (rv == 0)
+        (void)mu__pack_view(mu__pack_view(words->data, &body.type), &body.address);
     for (size_t i = 0; rv == 0 && i < sizeof who_hears / sizeof who_hears[0]; i++)
         if (who_hears[i].kind == change->kind && has_actor(member, who_hears[i].actor))
-            rv = tell_actor(member, change, who_hears[i].actor);
+            rv = tell_actor(member, kinds[change->kind], who_hears[i].actor, &body,
+                            words);
+    mu__buf_unref(words);
     return rv;
 }
 

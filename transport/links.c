@@ -56,6 +56,7 @@ struct link {
     struct link *next;          /* of all links */
     struct link *prev;
     struct link *dirty_next;    /* of links with something to send */
+    struct link *dirty_prev;
     bool dirty;
     bool keep;                  /* asked for with mu__links_dial */
     bool any;                   /* with mu__links_dial_any: whoever answers */
@@ -63,10 +64,10 @@ struct link {
     enum state state;
     char type[16];
     uint32_t index;
-    char url[URL_BYTES_MAX];
-    char says[URL_BYTES_MAX];   /* its address as of its HELLO; may differ from `url` */
-    char why[REASON_BYTES_MAX]; /* the last reason for not being up */
-    char told[REASON_BYTES_MAX];    /* the wire's reason that the owner knows already */
+    char *url;
+    char *says;                 /* its address as of its HELLO; NULL: `url` */
+    char *why;                  /* the last reason for not being up; NULL: none */
+    char *told;                 /* the wire's reason that the owner knows already */
     uint32_t out;               /* 0: none */
     uint32_t in;                /* 0: none */
     uint32_t node;              /* while up */
@@ -151,20 +152,62 @@ static void mark_dirty(struct mu__links *links, struct link *link)
     if (link->dirty)
         return;
     link->dirty = true;
+    link->dirty_prev = NULL;
     link->dirty_next = links->dirty;
+    if (links->dirty != NULL)
+        links->dirty->dirty_prev = link;
     links->dirty = link;
 }
 
 static void undirty(struct mu__links *links, struct link *link)
 {
-    struct link **at = &links->dirty;
-
     if (!link->dirty)
         return;
-    while (*at != link)
-        at = &(*at)->dirty_next;
-    *at = link->dirty_next;
+    *(link->dirty_prev == NULL ? &links->dirty : &link->dirty_prev->dirty_next) =
+        link->dirty_next;
+    if (link->dirty_next != NULL)
+        link->dirty_next->dirty_prev = link->dirty_prev;
     link->dirty = false;
+}
+
+/* A copy of at most `bytes_max` bytes, its end included; NULL when out of memory. */
+static char *copy_of(const char *words, size_t bytes_max)
+{
+    size_t size = strnlen(words, bytes_max - 1);
+    char *copy = malloc(size + 1);
+
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, words, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+/* Thousands of links are up, and have none of these; so each has memory of its own. Out
+ * of memory there are no words. */
+static void keep_words(char **at, const char *words)
+{
+    char *copy = words[0] == '\0' ? NULL : copy_of(words, REASON_BYTES_MAX);
+
+    free(*at);
+    *at = copy;
+}
+
+static const char *words_of(const char *words)
+{
+    return words == NULL ? "" : words;
+}
+
+static void drop_words(char **at)
+{
+    free(*at);
+    *at = NULL;
+}
+
+/* Where the peer of a link that has heard says that it is. */
+static const char *address_of(const struct link *link)
+{
+    return link->says == NULL ? link->url : link->says;
 }
 
 /* ---- life of a link ---- */
@@ -212,6 +255,15 @@ static void unlist(struct mu__links *links, struct link *link)
     --*counter_of(links, link->state);
 }
 
+static void link_free_memory(struct link *link)
+{
+    free(link->url);
+    free(link->says);
+    free(link->why);
+    free(link->told);
+    free(link);
+}
+
 static struct link *link_new(struct mu__links *links, const char *type, uint32_t index,
                              const char *url, enum state state)
 {
@@ -224,14 +276,15 @@ static struct link *link_new(struct mu__links *links, const char *type, uint32_t
     if (link == NULL)
         return NULL;
     (void)snprintf(link->type, sizeof link->type, "%s", type);
-    (void)snprintf(link->url, sizeof link->url, "%s", url);
+    link->url = copy_of(url, URL_BYTES_MAX);
     link->index = index;
     link->state = state;
     link->missing_since_ms = now(links);
     link->waiting_step_ms = WAITING_FIRST_MS;
     link->waiting_note_ms = link->missing_since_ms + WAITING_FIRST_MS;
-    if (mu__chains_add(&links->chains, key_of(link), &link->chained) != 0) {
-        free(link);
+    if (link->url == NULL ||
+        mu__chains_add(&links->chains, key_of(link), &link->chained) != 0) {
+        link_free_memory(link);
         return NULL;
     }
     enlist(links, link);
@@ -273,7 +326,7 @@ static void link_free(struct mu__links *links, struct link *link)
     hang_up(links, link);
     end_life(links, link);
     mu__outbox_done(&link->outbox);
-    free(link);
+    link_free_memory(link);
 }
 
 static int begin_life(struct mu__links *links, struct link *link)
@@ -327,7 +380,6 @@ static void go_down(struct mu__links *links, struct link *link, const char *reas
     bool was_up = link->state == UP;
     uint32_t node = link->node;
 
-    (void)snprintf(link->why, sizeof link->why, "%s", reason);
     if (was_up) {
         (void)mu__map_remove(&links->by_node, node);
         links->counters.links_up--;
@@ -339,10 +391,12 @@ static void go_down(struct mu__links *links, struct link *link, const char *reas
     link->missing_since_ms = now(links);
     link->waiting_step_ms = WAITING_FIRST_MS;
     link->waiting_note_ms = link->missing_since_ms + WAITING_FIRST_MS;
-    if (link->keep && !links->leaving)
+    if (link->keep && !links->leaving) {
+        keep_words(&link->why, reason);
         rest(links, link);
-    else
+    } else {
         link_free(links, link);
+    }
     if (was_up)
         links->upcalls.down(links->upcalls.owner, node, reason);
 }
@@ -388,7 +442,7 @@ static void say_refuse(struct mu__links *links, struct link *link)
 {
     union record record = {.msg = {.kind = MU__FRAME_REFUSE}};
     struct mu__refuse refuse = {mu__view_str(links->task_type), links->config.task_index,
-                                mu__view_str(link->why)};
+                                mu__view_str(words_of(link->why))};
 
     memcpy(record.msg.body, &refuse, sizeof refuse);
     say_frame(links, link, MU__FRAME_REFUSE, &record.msg);
@@ -416,8 +470,8 @@ static void come_up(struct mu__links *links, struct link *link)
     links->node_next = node;
     link->node = node;
     link->backoff_ms = 0;
-    link->why[0] = '\0';
-    link->told[0] = '\0';
+    drop_words(&link->why);
+    drop_words(&link->told);
     links->counters.links_up++;
     set_state(links, link, UP);
     say(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
@@ -452,7 +506,7 @@ void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reaso
     if (link == NULL)
         return;
     if (link->state == DIALLING) {
-        (void)snprintf(link->why, sizeof link->why, "%s", reason);
+        keep_words(&link->why, reason);
         return;     /* the wire tries again */
     }
     (void)snprintf(why, sizeof why, "connection to it broke: %s", reason);
@@ -534,9 +588,9 @@ static void refuse(struct mu__links *links, const struct mu__hello *hello, uint3
     link = link_new(links, type, hello->index, url, REFUSING);
     if (link == NULL)
         return;
-    (void)snprintf(link->why, sizeof link->why, "%s", reason);
+    keep_words(&link->why, reason);
     link->peer_life = hello->life;
-    if (dial(links, link) != 0)
+    if (link->why == NULL || dial(links, link) != 0)
         link_free(links, link);
 }
 
@@ -598,10 +652,10 @@ static bool is_twin(struct mu__links *links, const struct mu__frame_header *head
     const struct link *link = link_of(links, hello, header);
 
     if (link == NULL || link->state != UP || link->peer == header->from ||
-        mu__view_is(hello->address, link->says))
+        mu__view_is(hello->address, address_of(link)))
         return false;
     (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
-                   link->type, link->index, link->says);
+                   link->type, link->index, address_of(link));
     return true;
 }
 
@@ -674,6 +728,18 @@ static bool call(struct mu__links *links, struct link *link,
     return false;
 }
 
+static bool keep_address(struct link *link, struct mu__view address)
+{
+    char text[URL_BYTES_MAX];
+
+    drop_words(&link->says);
+    mu__view_copy(address, text, sizeof text);
+    if (strcmp(text, link->url) == 0)
+        return true;
+    link->says = copy_of(text, sizeof text);
+    return link->says != NULL;
+}
+
 static void on_hello(struct mu__links *links, uint32_t in,
                      const struct mu__frame_header *header, struct mu__msg *msg)
 {
@@ -698,11 +764,11 @@ static void on_hello(struct mu__links *links, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    if (link->any && !call(links, link, hello)) {
+    if ((link->any && !call(links, link, hello)) ||
+        !keep_address(link, hello->address)) {
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    mu__view_copy(hello->address, link->says, sizeof link->says);
     link->peer_life = hello->life;
     bind_in(links, link, in, header);
 }
@@ -983,7 +1049,7 @@ static const char *why_missing(const struct mu__links *links, const struct link 
                             ? NULL
                             : links->wire->ops->last_error(links->wire, link->out);
 
-    return words == NULL ? link->why : words;
+    return words == NULL ? words_of(link->why) : words;
 }
 
 static void note_waiting(struct mu__links *links, struct link *link, uint64_t now_ms)
@@ -1009,9 +1075,9 @@ static void tell_failing(struct mu__links *links, struct link *link)
                             : links->wire->ops->last_error(links->wire, link->out);
 
     if (!link->keep || words == NULL ||
-        strncmp(words, link->told, sizeof link->told - 1) == 0)
+        strncmp(words, words_of(link->told), REASON_BYTES_MAX - 1) == 0)
         return;
-    (void)snprintf(link->told, sizeof link->told, "%s", words);
+    keep_words(&link->told, words);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, words);
 }
 
@@ -1218,7 +1284,17 @@ void mu__links_allow(struct mu__links *links, const char *type, uint32_t index)
 static bool is_at(const struct link *link, const char *url)
 {
     return strcmp(link->url, url) == 0 ||
-           (link->heard && strcmp(link->says, url) == 0);
+           (link->heard && strcmp(address_of(link), url) == 0);
+}
+
+/* Where it says that it is is where the cluster says so, too. */
+static void find_at(struct link *link, const char *url)
+{
+    if (strcmp(link->url, url) == 0)
+        return;
+    free(link->url);
+    link->url = link->says;
+    link->says = NULL;
 }
 
 int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
@@ -1234,7 +1310,7 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
     if (link == NULL)
         return 0;
     if (is_at(link, url)) {
-        (void)snprintf(link->url, sizeof link->url, "%s", url);
+        find_at(link, url);
         return 0;
     }
     (void)snprintf(reason, sizeof reason, "the task is at %s now", url);
