@@ -80,6 +80,7 @@ void mu__in_drop_all(struct mu__wire_uv *wire);
 void mu__in_resume_paused(struct mu__wire_uv *wire);
 
 int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url);
+void mu__out_begin_with(struct mu__wire *door, uint32_t number, uint32_t turn);
 void mu__out_hangup(struct mu__wire *door, uint32_t number);
 int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame);
 const char *mu__out_last_error(struct mu__wire *door, uint32_t number);

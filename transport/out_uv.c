@@ -25,6 +25,7 @@ struct mu__out {
     struct mu__wire_uv *wire;
     uint32_t number;
     struct mu__url url;
+    unsigned first;             /* of the addresses of a name: as of mu__dial_order */
     bool blocked;               /* `writable` follows */
     struct mu__connection *connection;  /* NULL: not up */
     struct mu__dialling *dialling;      /* NULL: up, or waiting */
@@ -182,6 +183,7 @@ static void attempt(struct mu__out *out)
     const struct mu__dial_request request = {
         .loop = out->wire->loop,
         .url = &out->url,
+        .first = out->first,
         .limit_ms = MU__DIAL_LIMIT_MS,
         .events = &events,
         .owner = out,
@@ -218,6 +220,14 @@ int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url)
     mu__wire_uv_hold(wire);
     (void)uv_timer_start(&out->timer, on_retry, 0, 0);
     return 0;
+}
+
+void mu__out_begin_with(struct mu__wire *door, uint32_t number, uint32_t turn)
+{
+    struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+
+    if (out != NULL)
+        out->first = turn;
 }
 
 static void on_out_closed(uv_handle_t *handle)

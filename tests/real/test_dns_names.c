@@ -236,13 +236,39 @@ static void give_chief_two(struct fixture *f)
     wait_for_address("chief.test", "127.0.0.8");
 }
 
-static void open_chief_at(struct fixture *f, const char *address)
+static mu_node *open_chief_at(struct fixture *f, const char *address)
 {
     mu_node_options options;
 
     nodes_options(&f->nodes, "chief", 0, &options);
     options.bind_address = address;
-    (void)nodes_open_with(&f->nodes, &options);
+    return nodes_open_with(&f->nodes, &options);
+}
+
+static int seven(mu_run *run, void *user)
+{
+    (void)user;
+    mu_run_return(run, mu_value_int(7));
+    return 0;
+}
+
+/* A closure has run: messages go both ways. Closes the coordinator. */
+static void check_seven(mu_coordinator *coordinator)
+{
+    mu_remote_value *remote = NULL;
+    mu_value *result = NULL;
+    mu_error error = {0};
+    int64_t number = 0;
+
+    if (mu_coordinator_schedule(coordinator, "seven", NULL, SOON_MS, &error, &remote) !=
+            0 ||
+        mu_remote_value_fetch(remote, SOON_MS, &error, &result) != 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(mu_value_get_int(result, &number), 0);
+    assert_int_equal(number, 7);
+    mu_value_free(result);
+    mu_remote_value_free(remote);
+    mu_coordinator_close(coordinator);
 }
 
 /* The link is up, and up again, without a wait for the silent address. */
@@ -254,15 +280,41 @@ static void test_silent_address(void **state)
 
     give_chief_two(f);
     open_deaf("127.0.0.8", PORT_CHIEF, fds);
-    open_chief_at(f, "tcp://127.0.0.32:7001");
+    (void)open_chief_at(f, "tcp://127.0.0.32:7001");
     begin_ns = uv_hrtime();
     (void)nodes_open(&f->nodes, "worker", 0);
     wait_count(&f->nodes, WORKER_SEES, 1);
     nodes_close(&f->nodes, f->nodes.open[0]);
-    open_chief_at(f, "tcp://127.0.0.32:7001");
+    (void)open_chief_at(f, "tcp://127.0.0.32:7001");
     wait_count(&f->nodes, WORKER_SEES, 2);
     assert_true((uv_hrtime() - begin_ns) / 1000000 < HOLDUP_MS);
     close_deaf(fds);
+}
+
+/* A node of the same cluster is at an address that was the chief's: it says who it is,
+ * and the name's other address is tried. The link to that node itself stays. */
+static void test_other_task_at_an_address(void **state)
+{
+    struct fixture *f = *state;
+
+    mu_error error = {0};
+    mu_node *worker;
+    mu_node *chief;
+
+    give_chief_two(f);
+    assert_int_equal(mu_cluster_add(f->nodes.cluster, "ps", 0, "127.0.0.8:7001", &error),
+                     0);
+    (void)nodes_open(&f->nodes, "ps", 0);
+    worker = nodes_open(&f->nodes, "worker", 0);
+    wait_count(&f->nodes, "/job:chief/task:0: it refused us: task /job:chief/task:0 is "
+                          "not here, but /job:ps/task:0", 1);
+    chief = open_chief_at(f, "tcp://127.0.0.32:7001");
+    wait_count(&f->nodes, WORKER_SEES, 1);
+    assert_int_equal(mu_node_register(worker, "seven", seven, NULL, 0), 0);
+    assert_int_equal(mu_node_serve(worker), 0);
+    check_seven(nodes_coordinator(chief));
+    wait_count(&f->nodes, "/job:worker/task:0 links: /job:ps/task:0 is up", 1);
+    assert_int_equal(count_log(&f->nodes, "/job:ps/task:0 is lost"), 0);
 }
 
 /* What `muster check` says of such a name. */
@@ -277,7 +329,7 @@ static void test_probe(void **state)
     give_chief_two(f);
     open_deaf("127.0.0.8", PORT_CHIEF, fds);
     open_deaf("127.0.0.8", PORT_WORKER, silent_fds);
-    open_chief_at(f, "tcp://127.0.0.32:7001");
+    (void)open_chief_at(f, "tcp://127.0.0.32:7001");
     assert_int_equal(mu__probe_all(probes, 2, 1500), 0);
     assert_int_equal(probes[0].state, MU__PROBE_GREETS);
     assert_string_equal(probes[0].found, "127.0.0.8, 127.0.0.32");
@@ -298,6 +350,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_name_comes_late, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(test_silent_address, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(test_other_task_at_an_address, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(test_probe, open_fixture, close_fixture),
     };
