@@ -45,8 +45,8 @@ struct mu__frame_header {
 
 enum { MU__LINK_PIECE_BYTES = 1 << 20 };
 
-/* `wanted` is the task that was dialled; none: whoever answers. An address may have become
- * another one's. */
+/* `wanted` is the task that was dialled; none: whoever answers. Its address may have
+ * become another one's. */
 #define MU__HELLO_FIELDS(F, S)                                              \
     F(S, REQUIRED, str, cluster, 63)                                        \
     F(S, REQUIRED, str, type, 15)                                           \

@@ -665,8 +665,6 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
         (void)snprintf(why, size, "%s", links->config.only_why);
         return true;
     }
-    if (is_misled(links, hello, why, size))
-        return true;
     if (mu__view_is(hello->type, links->task_type) && !is_client(hello->type) &&
         hello->index == links->config.task_index) {
         (void)snprintf(why, size,
@@ -674,7 +672,7 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
                        links->task_type, links->config.task_index, links->address);
         return true;
     }
-    return false;
+    return is_misled(links, hello, why, size);
 }
 
 /* Whether another process plays the peer's task: one that is up, at another address. A
