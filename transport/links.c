@@ -11,6 +11,10 @@
  * the peer sends names our life: with delays enough, a connection of its former life may
  * be taken for one of the present, and what still comes over it must not be believed.
  *
+ * Who is reached may be somebody else: another task, at an address that was the peer's,
+ * or a name that leads to several machines. HELLO says whom it is for, and is refused
+ * then; after a refusal or no answer the link begins with the next address of the name.
+ *
  * Going down always starts over with a fresh outgoing connection, because nobody can tell
  * whether the old one leads to the peer's old life or its new one. */
 #include "transport/links.h"
@@ -79,6 +83,7 @@ struct link {
     uint64_t since_ms;          /* of the present state */
     uint64_t retry_ms;
     uint32_t backoff_ms;
+    uint32_t turn;              /* with which address of a name to begin */
     uint64_t missing_since_ms;
     uint64_t waiting_note_ms;   /* when the log says next that it is missing */
     uint32_t waiting_step_ms;
@@ -356,8 +361,11 @@ static int dial(struct mu__links *links, struct link *link)
     if (rv != 0) {
         (void)mu__map_remove(&links->by_out, out);
         link->out = 0;
+        return rv;
     }
-    return rv;
+    if (links->wire->ops->begin_with != NULL)
+        links->wire->ops->begin_with(links->wire, out, link->turn);
+    return 0;
 }
 
 static void rest(struct mu__links *links, struct link *link)
@@ -434,6 +442,10 @@ static void say_hello(struct mu__links *links, struct link *link)
         .life = link->life,
     };
 
+    if (!link->any) {
+        hello.wanted_type = mu__view_str(link->type);
+        hello.wanted_index = link->index;
+    }
     memcpy(record.msg.body, &hello, sizeof hello);
     say_frame(links, link, MU__FRAME_HELLO, &record.msg);
 }
@@ -607,6 +619,25 @@ static bool is_barred(const struct mu__links *links,
     return words != NULL;
 }
 
+/* Whether somebody else was dialled, and this node was found at that address: a name that
+ * leads to several machines, an address that was another task's before. */
+static bool is_misled(const struct mu__links *links, const struct mu__hello *hello,
+                      char *why, size_t size)
+{
+    char wanted[16];
+
+    if (hello->wanted_type.size == 0 ||
+        (mu__view_is(hello->wanted_type, links->task_type) &&
+         hello->wanted_index == links->config.task_index))
+        return false;
+    mu__view_copy(hello->wanted_type, wanted, sizeof wanted);
+    (void)snprintf(why, size,
+                   "task /job:%s/task:%" PRIu32 " is not here, but /job:%s/task:%" PRIu32,
+                   wanted, hello->wanted_index, links->task_type,
+                   links->config.task_index);
+    return true;
+}
+
 /* Writes why a HELLO cannot be accepted; false when it can. */
 static bool is_unfit(const struct mu__links *links, const struct mu__frame_header *header,
                      const struct mu__hello *hello, char *why, size_t size)
@@ -641,7 +672,7 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
                        links->task_type, links->config.task_index, links->address);
         return true;
     }
-    return false;
+    return is_misled(links, hello, why, size);
 }
 
 /* Whether another process plays the peer's task: one that is up, at another address. A
@@ -773,14 +804,16 @@ static void on_hello(struct mu__links *links, uint32_t in,
     bind_in(links, link, in, header);
 }
 
-/* Who refuses may be another task than the one that was dialled. */
+/* Who refuses may be another task than the one that was dialled. A link may be up by the
+ * peer's own HELLO when ours, of the same life, is refused: then it leads to somebody
+ * else. */
 static struct link *refused_link(struct mu__links *links,
                                  const struct mu__frame_header *header,
                                  const struct mu__refuse *refusal)
 {
     struct link *link = answered(links, header);
 
-    if (link != NULL && link->state != UP && link->state != REFUSING)
+    if (link != NULL && link->state != REFUSING)
         return link;
     link = first_of_task(links, refusal->type, refusal->index);
     while (link != NULL && (link->state == UP || link->index != refusal->index ||
@@ -810,6 +843,7 @@ static void on_refuse(struct mu__links *links, const struct mu__frame_header *he
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
     if (link->backoff_ms < RETRY_MAX_MS)
         link->backoff_ms = RETRY_MAX_MS;
+    link->turn++;
     go_down(links, link, why);
 }
 
@@ -1115,6 +1149,7 @@ static uint64_t tick_link(struct mu__links *links, struct link *link, uint64_t n
         return now_ms + config->heartbeat_ms;
     case GREETING:
         if (now_ms >= link->since_ms + config->silence_ms) {
+            link->turn++;
             go_down(links, link, "it does not answer the handshake");
             return now_ms;
         }
