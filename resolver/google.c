@@ -23,6 +23,20 @@ enum {
     CA_BYTES_MAX = 1 << 20
 };
 
+void mu__google_init(struct mu__notes *notes, const struct mu__settings *settings,
+                     const struct mu__google_settings *places,
+                     struct mu__google *ret_google)
+{
+    *ret_google = (struct mu__google){
+        .notes = notes,
+        .resolver = settings->resolver,
+        .credentials = mu__setting(notes, settings, places->credentials),
+        .access_token = mu__setting(notes, settings, places->access_token),
+        .access_token_file = mu__setting(notes, settings, places->access_token_file),
+        .ca_file = mu__setting(notes, settings, places->ca_file),
+    };
+}
+
 /* ---- Where we are ---- */
 
 /* Which host has the metadata: by variable, NULL when none says so. */

@@ -6,7 +6,7 @@
 #ifndef MU_RESOLVER_GOOGLE_H
 #define MU_RESOLVER_GOOGLE_H
 
-#include "resolver/ask.h"
+#include "resolver/settings.h"
 
 #include <cjson/cJSON.h>
 
@@ -25,6 +25,17 @@ struct mu__google {
     const char *access_token_file;
     const char *ca_file;            /* trusted instead of the system's authorities */
 };
+
+/* As the settings say, by their places in the table. */
+struct mu__google_settings {
+    unsigned credentials;
+    unsigned access_token;
+    unsigned access_token_file;
+    unsigned ca_file;
+};
+void mu__google_init(struct mu__notes *notes, const struct mu__settings *settings,
+                     const struct mu__google_settings *places,
+                     struct mu__google *ret_google);
 
 /* 1: this is a machine of Google's; 0: it is not, with the reason; MU__LATER. Asks
  * nothing over the network. */

@@ -38,8 +38,7 @@ const struct mu__setting_spec mu__tpu_settings[] = {
                           .help = "of addresses without one: by itself 8470, of tasks on "
                                   "a TPU's own hosts 8482"},
     [MU__TPU_SET_CREDENTIALS] = {.name = "credentials", .initial = "default",
-                                 .help = "a file of a service account or a user, "
-                                         "\"default\" or \"none\""},
+                                 .help = "a file of credentials, \"default\" or \"none\""},
     [MU__TPU_SET_ACCESS_TOKEN] = {.name = "access_token",
                                   .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN",
                                   .help = "a token, in place of credentials"},
@@ -234,18 +233,12 @@ int mu__tpu_choose(struct mu__notes *notes, const struct mu__settings *settings,
 
 /* ---- Where the node is ---- */
 
-static void init_google(struct mu__notes *notes, const struct mu__settings *settings,
-                        struct mu__google *google)
-{
-    *google = (struct mu__google){
-        .notes = notes,
-        .resolver = "tpu",
-        .credentials = mu__setting(notes, settings, MU__TPU_SET_CREDENTIALS),
-        .access_token = mu__setting(notes, settings, MU__TPU_SET_ACCESS_TOKEN),
-        .access_token_file = mu__setting(notes, settings, MU__TPU_SET_ACCESS_TOKEN_FILE),
-        .ca_file = mu__setting(notes, settings, MU__TPU_SET_CA_FILE),
-    };
-}
+static const struct mu__google_settings google_settings = {
+    .credentials = MU__TPU_SET_CREDENTIALS,
+    .access_token = MU__TPU_SET_ACCESS_TOKEN,
+    .access_token_file = MU__TPU_SET_ACCESS_TOKEN_FILE,
+    .ca_file = MU__TPU_SET_CA_FILE,
+};
 
 static int take_part(const struct mu__tpu_choice *choice,
                      const struct mu__tpu_entry *entry, const char *text, size_t size,
@@ -341,7 +334,7 @@ static int find_place(struct mu__notes *notes, const struct mu__settings *settin
     int rv;
 
     *place = (struct mu__tpu_place){0};
-    init_google(notes, settings, &place->google);
+    mu__google_init(notes, settings, &google_settings, &place->google);
     if (memchr(entry->text, '/', entry->size) != NULL)
         rv = take_full_name(choice, entry, &inner, place);
     else

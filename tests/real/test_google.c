@@ -217,7 +217,7 @@ static void test_metadata(void **state)
     assert_int_equal(resolution.task_index, 1);
     assert_int_equal(https_asked(&http, "computeMetadata",
                                  "\"metadata-flavor\": \"Google\"", NULL),
-                     5);
+                     4);
     check_explained(resolver);
     mu_cluster_free(resolution.cluster);
     mu_resolver_free(resolver);
