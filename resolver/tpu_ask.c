@@ -38,7 +38,8 @@ const struct mu__setting_spec mu__tpu_settings[] = {
                           .help = "of addresses without one: by itself 8470, of tasks on "
                                   "a TPU's own hosts 8482"},
     [MU__TPU_SET_CREDENTIALS] = {.name = "credentials", .initial = "default",
-                                 .help = "a file of credentials, \"default\" or \"none\""},
+                                 .help = "a file of credentials, \"default\" or "
+                                         "\"none\""},
     [MU__TPU_SET_ACCESS_TOKEN] = {.name = "access_token",
                                   .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN",
                                   .help = "a token, in place of credentials"},
