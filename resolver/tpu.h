@@ -45,6 +45,7 @@ struct mu__tpu_node {
     const char *accelerator_type;   /* "v2-8" */
     const char *runtime_version;
     const char *topology;           /* "2x2x1" */
+    const char *chip;               /* "V4" */
     const cJSON *root;
 };
 
@@ -57,9 +58,11 @@ int mu__tpu_node_read(const cJSON *root, const char *what, mu_error *ret_error,
 int mu__tpu_node_check(const struct mu__tpu_node *node, const char *what,
                        mu_error *ret_error);
 
-/* Its endpoints, [{ipAddress, port}] or, of old nodes, one ipAddress and port. */
+/* Its endpoints, [{ipAddress, port}] or, of old nodes, one ipAddress and port. `port`
+ * counts in place of what the API says; 0: it does not. */
 int mu__tpu_node_endpoints(const struct mu__tpu_node *node, const char *what,
-                           mu_error *ret_error, struct mu__tpu_endpoints *endpoints);
+                           unsigned port, mu_error *ret_error,
+                           struct mu__tpu_endpoints *endpoints);
 
 /* Whether work can go on there after a while: not when it was terminated or preempted,
  * nor for MU__TPU_OOM_S after a lack of memory. `now_s`: since 1970. *ret_why has words
@@ -70,6 +73,10 @@ bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
 /* Devices of each task, by the accelerator's type: "v2-32" on 4 tasks: 8. -1: the type
  * does not say. */
 int mu__tpu_devices(const char *accelerator_type, size_t tasks);
+
+/* The same by its kind of chip and how these are arranged: "V4" and "2x2x4" on 4 tasks:
+ * 4. */
+int mu__tpu_chip_devices(const char *chip, const char *topology, size_t tasks);
 
 /* "2024-05-06T07:08:09.123Z" as seconds since 1970; -MU_EINVALID. */
 int mu__tpu_time(const char *text, int64_t *ret_s);
@@ -96,6 +103,9 @@ struct mu__tpu_choice {
  * asked once, for a second at most. */
 int mu__tpu_choose(struct mu__notes *notes, const struct mu__settings *settings,
                    bool probes, mu_error *ret_error, struct mu__tpu_choice *ret_choice);
+
+/* Whether the metadata server is not to be asked what TPU this is: on GKE it is another's. */
+bool mu__tpu_skips_metadata(struct mu__notes *notes);
 
 /* One entry of a list. */
 struct mu__tpu_entry {

@@ -35,8 +35,9 @@ const struct mu__setting_spec mu__tpu_settings[] = {
          .high = 65535, .help = "its port there; 0: any that is free"},
     [MU__TPU_SET_PORT] = {.name = "port", .form = MU__SETTING_NUMBER,
                           .variable = "MUSTER_TPU_PORT", .low = 1, .high = 65535,
-                          .help = "of addresses without one: by itself 8470, of tasks on "
-                                  "a TPU's own hosts 8482"},
+                          .help = "of hosts without one, and in place of what the API "
+                                  "says: by itself 8470, of tasks on a TPU's own hosts "
+                                  "8482"},
     [MU__TPU_SET_CREDENTIALS] = {.name = "credentials", .initial = "default",
                                  .help = "a file of credentials, \"default\" or "
                                          "\"none\""},
@@ -162,7 +163,7 @@ static int choose_by_config(struct mu__notes *notes, const char *config,
     return rv;
 }
 
-static bool skips_metadata(struct mu__notes *notes)
+bool mu__tpu_skips_metadata(struct mu__notes *notes)
 {
     const char *skip = mu__ask_variable(notes, "TPU_SKIP_MDS_QUERY");
 
@@ -180,7 +181,7 @@ static int choose_by_metadata(struct mu__notes *notes, bool probes, mu_error *re
     mu_error why;
     int rv = mu__google_here(notes, &why);
 
-    if (rv == 1 && skips_metadata(notes)) {
+    if (rv == 1 && mu__tpu_skips_metadata(notes)) {
         rv = 0;
         (void)mu_error_set(&why, -MU_ENOTFOUND,
                            "TPU_SKIP_MDS_QUERY forbids to ask the metadata server");

@@ -52,7 +52,7 @@ static int describe_node(struct mu__notes *notes, const struct mu__settings *set
     state.recoverable = mu__tpu_node_recoverable(&node, clock_s(notes), state.why);
 
     /* One that is being made has none yet. */
-    rv = mu__tpu_node_endpoints(&node, place.what, &inner, &endpoints);
+    rv = mu__tpu_node_endpoints(&node, place.what, 0, &inner, &endpoints);
     state.endpoints = (int)endpoints.count;
     mu__tpu_endpoints_done(&endpoints);
     if (rv != 0 && rv != -MU_EUNAVAILABLE)
@@ -263,7 +263,7 @@ static int find_hosts(struct mu__notes *notes, const struct mu__settings *settin
         if (rv == 0)
             rv = mu__tpu_node_check(&node, place.what, ret_error);
         if (rv == 0)
-            rv = mu__tpu_node_endpoints(&node, place.what, ret_error, endpoints);
+            rv = mu__tpu_node_endpoints(&node, place.what, 0, ret_error, endpoints);
         later |= rv == MU__LATER;
         rv = rv == MU__LATER ? 0 : rv;
     }

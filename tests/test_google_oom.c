@@ -42,6 +42,22 @@ static const struct {
     {MU__ASK_HTTP, "worker-network-endpoints", "a:b:10.0.0.2,a:b:10.0.0.3"},
     {MU__ASK_HTTP, "accelerator-type", "v2-16"},
     {MU__ASK_HTTP, "tpu-env", ""},
+    {MU__ASK_HTTP, "network-interfaces", "10.0.0.1"},
+    {MU__ASK_FILE, "/external",
+     "{\"type\": \"external_account\", \"audience\": \"a\", \"token_url\": "
+     "\"https://sts/t\", \"subject_token_type\": \"b\", "
+     "\"workforce_pool_user_project\": \"u\", \"quota_project_id\": \"q\", "
+     "\"service_account_impersonation_url\": \"https://act\", \"credential_source\": "
+     "{\"url\": \"http://subject\", \"headers\": {\"a\": \"b\", \"c\": \"d\"}, "
+     "\"format\": {\"type\": \"json\", \"subject_token_field_name\": \"t\"}}}"},
+    {MU__ASK_FILE, "/impersonated",
+     "{\"type\": \"impersonated_service_account\", "
+     "\"service_account_impersonation_url\": \"https://act\", \"delegates\": [\"d\"], "
+     "\"source_credentials\": {\"type\": \"authorized_user\", \"client_id\": \"a\", "
+     "\"client_secret\": \"b\", \"refresh_token\": \"c\"}}"},
+    {MU__ASK_HTTP, "http://subject", "{\"t\": \"s\"}"},
+    {MU__ASK_HTTP, "https://sts/t", "{\"access_token\": \"t\"}"},
+    {MU__ASK_HTTP, "https://act", "{\"accessToken\": \"t\"}"},
     {MU__ASK_HTTP, "pageToken=x", "{\"items\": [" MEMBER("b") "]}"},
     {MU__ASK_HTTP, "listInstances",
      "{\"items\": [" MEMBER("a") "], \"nextPageToken\": \"x\"}"},
@@ -146,11 +162,15 @@ static void test_gce(void **state)
     static const char *const by_itself[] = {NULL};
     static const char *const account[] = {"credentials", "/account", NULL};
     static const char *const user[] = {"credentials", "/user", NULL};
+    static const char *const external[] = {"credentials", "/external", NULL};
+    static const char *const impersonated[] = {"credentials", "/impersonated", NULL};
 
     (void)state;
     walk_and_check(&mu__resolver_gce, by_itself);
     walk_and_check(&mu__resolver_gce, account);
     walk_and_check(&mu__resolver_gce, user);
+    walk_and_check(&mu__resolver_gce, external);
+    walk_and_check(&mu__resolver_gce, impersonated);
 }
 
 static void test_tpu(void **state)

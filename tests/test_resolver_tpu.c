@@ -98,7 +98,7 @@ static void test_full_name(void **state)
 
 static void test_several_are_merged(void **state)
 {
-    static const char *const settings[] = {
+    const char *settings[] = {
         "tpu=b, a ,grpc://10.1.0.1:99,10.1.0.2", "project=p", "zone=z",
         "access_token=secret", "port=7000", NULL};
     static const struct script_row rows[] = {
@@ -110,10 +110,15 @@ static void test_several_are_merged(void **state)
 
     (void)state;
     script_expect(kind, rows, settings,
-                  "{\"worker\":[\"10.0.0.9:1\",\"10.0.0.2:8470\",\"10.0.0.3:8470\","
+                  "{\"worker\":[\"10.0.0.9:7000\",\"10.0.0.2:7000\",\"10.0.0.3:7000\","
                   "\"10.1.0.1:99\",\"10.1.0.2:7000\"]}",
                   "");
-    assert_string_equal(resolved(rows, settings).master, "grpc://10.0.0.9:1");
+    assert_string_equal(resolved(rows, settings).master, "grpc://10.0.0.9:7000");
+    settings[4] = NULL;         /* no port */
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.9:1\",\"10.0.0.2:8470\",\"10.0.0.3:8470\","
+                  "\"10.1.0.1:99\",\"10.1.0.2:8470\"]}",
+                  "");
 }
 
 static void test_two_of_a_kind(void **state)
@@ -139,6 +144,7 @@ static void test_by_metadata(void **state)
         ROW_GCE,
         ROW_META("project/project-id", .text = "p"),
         ROW_META("instance/zone", .text = "projects/1/zones/z"),
+        ROW_META("instance/network-interfaces/0/ip", .text = "10.0.0.9\n"),
         ROW_NODE("n", .text = TWO_ENDPOINTS),
         SCRIPT_END,
     };
@@ -148,6 +154,87 @@ static void test_by_metadata(void **state)
                   "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
     script_expect_error(kind, NULL, settings, -MU_EPRECONDITION,
                         "TPU \"n\": resolver tpu: the project is not known");
+}
+
+/* Several slices by their names, on a host of the second: its own address tells which. */
+static void test_own_host(void **state)
+{
+    static const char *const settings[] = {"tpu=a,b", "project=p", "zone=z",
+                                           "access_token=secret", "port=8482", NULL};
+    static const struct script_row rows[] = {
+        ROW_GCE,
+        ROW_META("instance/network-interfaces/0/ip", .text = "10.0.1.2"),
+        ROW_NODE("a", .text = TWO_ENDPOINTS),
+        ROW_NODE("b", .text = "{\"state\": \"READY\", \"networkEndpoints\": "
+                              "[{\"ipAddress\": \"10.0.1.1\"}, "
+                              "{\"ipAddress\": \"10.0.1.2\"}]}"),
+        SCRIPT_END,
+    };
+    static const struct script_row unknown[] = {
+        ROW_GCE,
+        ROW_META("instance/network-interfaces/0/ip", .status = 404),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+    static const struct script_row silent[] = {
+        ROW_GCE,
+        ROW_META("instance/network-interfaces/0/ip", .code = -MU_EUNAVAILABLE,
+                 .text = "connection refused"),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+    static const struct script_row skipped[] = {
+        ROW_GCE,
+        SCRIPT_VARIABLE("TPU_SKIP_MDS_QUERY", "true"),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.2:8482\",\"10.0.0.3:8482\","
+                  "\"10.0.1.1:8482\",\"10.0.1.2:8482\"]}",
+                  "worker:3");
+    assert_int_equal(resolved(unknown, named).task_index, -1);
+    script_expect_error(kind, silent, named, -MU_EUNAVAILABLE,
+                        "resolver tpu: this machine's address");
+    assert_int_equal(resolved(skipped, named).task_index, -1);
+}
+
+/* A node that was made by its chips and their arrangement says no type, or as much. */
+static void test_chips(void **state)
+{
+    static const struct script_row rows[] = {
+        ROW_NODE("n", .text = "{\"state\": \"READY\", \"acceleratorConfig\": "
+                              "{\"type\": \"V4\", \"topology\": \"2x2x2\"}, "
+                              "\"networkEndpoints\": [{\"ipAddress\": \"10.0.0.2\", "
+                              "\"port\": 8470, \"accessConfig\": "
+                              "{\"externalIp\": \"192.0.2.1\"}}, "
+                              "{\"ipAddress\": \"10.0.0.3\"}]}"),
+        SCRIPT_END,
+    };
+    static const struct {
+        const char *chip;
+        const char *topology;
+        size_t tasks;
+        int devices;
+    } chips[] = {
+        {"V2", "4x4", 4, 8},         {"V3", "2x2", 1, 8},       {"V4", "2x2x4", 4, 4},
+        {"V5P", "2x2x1", 1, 4},      {"V6E", "16x16", 64, 4},   {"V5LITE_POD", "2x4", 1, 8},
+        {"V4", "2x2x2", 3, -1},      {"V4", "2x2x", 1, -1},     {"V4", "", 1, -1},
+        {"V4", "2x0x2", 1, -1},      {"V4", "2 x2", 1, -1},     {"", "2x2", 1, -1},
+        {"V4", "99999x1", 1, -1},    {"V4", "9999x9999x9999", 1, -1}, {"V9", "2x2", 1, -1},
+        {"V4", "2x2x1", 0, -1},
+    };
+
+    (void)state;
+    script_expect(kind, rows, named, "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}",
+                  "");
+    assert_int_equal(resolved(rows, named).accelerators, 4);
+    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
+        assert_int_equal(mu__tpu_chip_devices(chips[i].chip, chips[i].topology,
+                                              chips[i].tasks),
+                         chips[i].devices);
 }
 
 /* ---- By variables ---- */
@@ -420,6 +507,7 @@ static void test_states(void **state)
         {"DELETING", -MU_EPRECONDITION},     {"PREEMPTED", -MU_EPRECONDITION},
         {"TERMINATED", -MU_EPRECONDITION},   {"HIDING", -MU_EPRECONDITION},
         {"HIDDEN", -MU_EPRECONDITION},       {"SOMETHING", -MU_EPRECONDITION},
+        {"UNKNOWN", -MU_EPRECONDITION},
         {"STATE_UNSPECIFIED", -MU_EUNAVAILABLE},
     };
     char text[256];
@@ -742,6 +830,8 @@ int main(void)
         cmocka_unit_test(test_several_are_merged),
         cmocka_unit_test(test_two_of_a_kind),
         cmocka_unit_test(test_by_metadata),
+        cmocka_unit_test(test_own_host),
+        cmocka_unit_test(test_chips),
         cmocka_unit_test(test_order_of_variables),
         cmocka_unit_test(test_setting_wins),
         cmocka_unit_test(test_config),
