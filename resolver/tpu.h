@@ -97,6 +97,7 @@ struct mu__tpu_choice {
     char name[MU__GOOGLE_NAME_BYTES * 3];
     char project[MU__GOOGLE_NAME_BYTES];    /* "": not said beside it */
     char zone[MU__GOOGLE_NAME_BYTES];
+    char *expanded;         /* see mu__tpu_expand */
 };
 
 /* -MU_EPRECONDITION: nothing says which; MU__LATER. `probes`: the metadata server is
@@ -104,7 +105,15 @@ struct mu__tpu_choice {
 int mu__tpu_choose(struct mu__notes *notes, const struct mu__settings *settings,
                    bool probes, mu_error *ret_error, struct mu__tpu_choice *ret_choice);
 
-/* Whether the metadata server is not to be asked what TPU this is: on GKE it is another's. */
+/* Replace each queued resource ("projects/p/locations/z/queuedResources/q") by the full
+ * names of its nodes; nothing else is changed. -MU_EUNAVAILABLE: one has no nodes yet.
+ * MU__LATER. mu__tpu_choice_done() after it, whatever it returns. */
+int mu__tpu_expand(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, struct mu__tpu_choice *choice);
+void mu__tpu_choice_done(struct mu__tpu_choice *choice);
+
+/* Whether the metadata server is not to be asked what TPU this is: on GKE it knows
+ * another. */
 bool mu__tpu_skips_metadata(struct mu__notes *notes);
 
 /* One entry of a list. */
@@ -135,6 +144,26 @@ int mu__tpu_ask(struct mu__notes *notes, const struct mu__settings *settings,
                 const struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
                 mu_error *ret_error, struct mu__tpu_place *ret_place,
                 struct mu__tpu_node *ret_node);
+
+/* The parts of such a name: `kind` is "nodes/" or "queuedResources/". Writes project,
+ * zone and name. */
+int mu__tpu_full_name(const struct mu__tpu_choice *choice,
+                      const struct mu__tpu_entry *entry, const char *kind,
+                      mu_error *ret_error, struct mu__tpu_place *place);
+
+void mu__tpu_place_init(struct mu__notes *notes, const struct mu__settings *settings,
+                        struct mu__tpu_place *ret_place);
+
+/* GET what stands behind ".../projects/P/locations/Z/". `tries` as of a question.
+ * MU__LATER. */
+int mu__tpu_get(const struct mu__tpu_place *place, const struct mu__settings *settings,
+                const char *rest, unsigned tries, mu_error *ret_error,
+                const cJSON **ret_root);
+
+/* Whether one of the queued resources in a list is to make this node, of which the API
+ * knows nothing: 0: none; else an error: -MU_EUNAVAILABLE when it may come to be. */
+int mu__tpu_queue_find(const struct mu__tpu_place *place, const cJSON *list,
+                       mu_error *ret_error);
 
 /* ---- Settings ---- */
 

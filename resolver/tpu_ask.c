@@ -242,6 +242,13 @@ static const struct mu__google_settings google_settings = {
     .ca_file = MU__TPU_SET_CA_FILE,
 };
 
+void mu__tpu_place_init(struct mu__notes *notes, const struct mu__settings *settings,
+                        struct mu__tpu_place *ret_place)
+{
+    *ret_place = (struct mu__tpu_place){0};
+    mu__google_init(notes, settings, &google_settings, &ret_place->google);
+}
+
 static int take_part(const struct mu__tpu_choice *choice,
                      const struct mu__tpu_entry *entry, const char *text, size_t size,
                      mu_error *ret_error, char *ret_name)
@@ -259,12 +266,11 @@ static int take_part(const struct mu__tpu_choice *choice,
     return rv;
 }
 
-/* "projects/p/locations/z/nodes/n" */
-static int take_full_name(const struct mu__tpu_choice *choice,
-                          const struct mu__tpu_entry *entry, mu_error *ret_error,
-                          struct mu__tpu_place *place)
+int mu__tpu_full_name(const struct mu__tpu_choice *choice,
+                      const struct mu__tpu_entry *entry, const char *kind,
+                      mu_error *ret_error, struct mu__tpu_place *place)
 {
-    static const char *const words[] = {"projects/", "locations/", "nodes/"};
+    const char *const words[] = {"projects/", "locations/", kind};
     char *parts[] = {place->project, place->zone, place->name};
     const char *at = entry->text;
     const char *end = entry->text + entry->size;
@@ -290,8 +296,8 @@ static int take_full_name(const struct mu__tpu_choice *choice,
     mu__quote(shown, sizeof shown, entry->text, entry->size);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s[%zu]: expected a name or "
-                        "projects/PROJECT/locations/ZONE/nodes/NAME, got %s",
-                        choice->origin, entry->number, shown);
+                        "projects/PROJECT/locations/ZONE/%sNAME, got %s",
+                        choice->origin, entry->number, kind, shown);
 }
 
 /* A setting counts more than what TPU_CONFIG says beside the name. */
@@ -335,10 +341,9 @@ static int find_place(struct mu__notes *notes, const struct mu__settings *settin
     mu_error inner;
     int rv;
 
-    *place = (struct mu__tpu_place){0};
-    mu__google_init(notes, settings, &google_settings, &place->google);
+    mu__tpu_place_init(notes, settings, place);
     if (memchr(entry->text, '/', entry->size) != NULL)
-        rv = take_full_name(choice, entry, &inner, place);
+        rv = mu__tpu_full_name(choice, entry, "nodes/", &inner, place);
     else
         rv = take_name(settings, choice, entry, &inner, place);
     if (rv == MU__LATER)
@@ -479,26 +484,48 @@ static const char *nearest(const cJSON *root, const char *name)
     return near;
 }
 
-/* There is no such node: one more request finds out what was meant, if that is
- * permitted. */
-static int no_such_node(const struct mu__tpu_place *place, const char *base,
-                        mu_error *error)
+int mu__tpu_get(const struct mu__tpu_place *place, const struct mu__settings *settings,
+                const char *rest, unsigned tries, mu_error *ret_error,
+                const cJSON **ret_root)
 {
+    char base[700];
+    char url[1400];
+    mu_error inner;
+    int rv = find_base(place, settings, &inner, base, sizeof base);
+
+    if (rv == MU__LATER)
+        return rv;
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: %s", place->what, inner.message);
+    (void)snprintf(url, sizeof url, "%s/projects/%s/locations/%s/%s", base,
+                   place->project, place->zone, rest);
+    return mu__google_ask(
+        &place->google,
+        &(struct mu__google_request){.url = url, .what = place->what, .tries = tries},
+        ret_error, ret_root);
+}
+
+/* There is no such node: it may be queued for; else one more request finds out what was
+ * meant. Both are asked as far as that is permitted. */
+static int no_such_node(const struct mu__tpu_place *place,
+                        const struct mu__settings *settings, mu_error *error)
+{
+    const cJSON *queues = NULL;
     const cJSON *root = NULL;
     const char *near = NULL;
     char shown[MU__QUOTE_BYTES];
-    char url[1200];
     mu_error inner;
-    int rv;
+    int queued = mu__tpu_get(place, settings, "queuedResources?pageSize=1000", 1, &inner,
+                             &queues);
+    int rv = mu__tpu_get(place, settings, "nodes?pageSize=1000", 1, &inner, &root);
 
-    (void)snprintf(url, sizeof url, "%s/projects/%s/locations/%s/nodes?pageSize=1000",
-                   base, place->project, place->zone);
-    rv = mu__google_ask(
-        &place->google,
-        &(struct mu__google_request){.url = url, .what = "nodes", .tries = 1}, &inner,
-        &root);
-    if (rv == MU__LATER)
-        return rv;
+    if (rv == MU__LATER || queued == MU__LATER)
+        return MU__LATER;
+    if (queued == 0) {
+        queued = mu__tpu_queue_find(place, queues, error);
+        if (queued != 0)
+            return queued;
+    }
     if (rv == 0)
         near = nearest(root, place->name);
     if (near == NULL)
@@ -519,25 +546,15 @@ int mu__tpu_ask(struct mu__notes *notes, const struct mu__settings *settings,
 {
     struct mu__tpu_place place;
     const cJSON *root = NULL;
-    mu_error inner;
-    char base[700];
-    char url[1400];
+    char rest[MU__GOOGLE_NAME_BYTES + 16];
     int rv = find_place(notes, settings, choice, entry, ret_error, &place);
 
     if (rv != 0)
         return rv;
-    rv = find_base(&place, settings, &inner, base, sizeof base);
-    if (rv != 0 && rv != MU__LATER)
-        return mu_error_set(ret_error, rv, "%s: %s", place.what, inner.message);
-    if (rv != 0)
-        return rv;
-    (void)snprintf(url, sizeof url, "%s/projects/%s/locations/%s/nodes/%s", base,
-                   place.project, place.zone, place.name);
-    rv = mu__google_ask(&place.google,
-                        &(struct mu__google_request){.url = url, .what = place.what},
-                        ret_error, &root);
+    (void)snprintf(rest, sizeof rest, "nodes/%s", place.name);
+    rv = mu__tpu_get(&place, settings, rest, 0, ret_error, &root);
     if (rv == -MU_ENOTFOUND)
-        return no_such_node(&place, base, ret_error);
+        return no_such_node(&place, settings, ret_error);
     if (rv == 0)
         rv = mu__tpu_node_read(root, place.what, ret_error, ret_node);
     if (rv == 0)

@@ -97,37 +97,52 @@ static int find_own(struct found *found, mu_error *ret_error)
     return rv == MU__LATER ? rv : 0;
 }
 
-/* All nodes are asked for before the first is waited for. */
+static int add_entry(struct found *found, const struct mu__tpu_entry *entry,
+                     unsigned port, mu_error *ret_error)
+{
+    if (entry->number >= MU__TPU_NODES_MAX && !entry->is_address)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%s: more than %d TPUs are too many", found->choice.origin,
+                            MU__TPU_NODES_MAX);
+    if (entry->size == 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s[%zu]: expected a name or an address between commas, got "
+                            "nothing",
+                            found->choice.origin, entry->number);
+    if (!entry->is_address)
+        return add_node(found, entry, port, ret_error);
+    return mu__tpu_endpoint_add(&found->endpoints, entry->text, entry->size,
+                                port == 0 ? MU__TPU_PORT : port, found->choice.origin,
+                                entry->number, ret_error);
+}
+
+/* All nodes are asked for before the first is waited for, and one that never will be
+ * ready counts more than one that is not yet. */
 static int add_list(struct found *found, mu_error *ret_error)
 {
     struct mu__tpu_entry entry = {0};
     const char *at = found->choice.text;
     unsigned port = 0;
     bool later = false;
+    mu_error not_yet = {0};
+    mu_error inner;
     int rv = default_port(found, 0, ret_error, &port);
 
-    while (rv == 0 && mu__tpu_next(&at, &entry)) {
-        if (entry.number >= MU__TPU_NODES_MAX && !entry.is_address)
-            return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                                "%s: more than %d TPUs are too many",
-                                found->choice.origin, MU__TPU_NODES_MAX);
-        if (entry.size == 0)
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s[%zu]: expected a name or an address between commas, "
-                                "got nothing",
-                                found->choice.origin, entry.number);
-        if (entry.is_address)
-            rv = mu__tpu_endpoint_add(&found->endpoints, entry.text, entry.size,
-                                      port == 0 ? MU__TPU_PORT : port,
-                                      found->choice.origin, entry.number, ret_error);
-        else
-            rv = add_node(found, &entry, port, ret_error);
+    if (rv != 0)
+        return rv;
+    while (mu__tpu_next(&at, &entry)) {
+        rv = add_entry(found, &entry, port, &inner);
+        if (rv == -MU_EUNAVAILABLE && not_yet.code == 0)
+            not_yet = inner;
         later |= rv == MU__LATER;
-        rv = rv == MU__LATER ? 0 : rv;
+        if (rv != 0 && rv != MU__LATER && rv != -MU_EUNAVAILABLE)
+            return mu_error_set(ret_error, rv, "%s", inner.message);
     }
-    if (rv == 0 && later)
+    if (later)
         return MU__LATER;
-    return rv != 0 ? rv : find_own(found, ret_error);
+    if (not_yet.code != 0)
+        return mu_error_set(ret_error, not_yet.code, "%s", not_yet.message);
+    return find_own(found, ret_error);
 }
 
 /* ---- The slice that this task is on ---- */
@@ -423,6 +438,8 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     struct found found = {.notes = notes, .settings = settings, .own = -1};
     int rv = mu__tpu_choose(notes, settings, false, ret_error, &found.choice);
 
+    if (rv == 0)
+        rv = mu__tpu_expand(notes, settings, ret_error, &found.choice);
     if (rv != 0)
         return rv;
     if (found.choice.source == MU__TPU_NONCLOUD)
@@ -430,6 +447,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     else
         rv = resolve_cloud(&found, ret_error, ret_resolution);
     mu__tpu_endpoints_done(&found.endpoints);
+    mu__tpu_choice_done(&found.choice);
     return rv;
 }
 

@@ -64,6 +64,11 @@ static const struct {
     {MU__ASK_HTTP, "/instances?",
      "{\"items\": [" INSTANCE("a", "10.0.0.1") "," INSTANCE("b", "10.0.0.2") "]}"},
     {MU__ASK_HTTP, "discovery", "{\"rootUrl\": \"https://r/\"}"},
+    {MU__ASK_HTTP, "/queuedResources/q",
+     "{\"state\": {\"state\": \"ACTIVE\"}, "
+     "\"tpu\": {\"nodeSpec\": [{\"nodeId\": \"n\"}]}}"},
+    {MU__ASK_HTTP, "/queuedResources?",
+     "{\"queuedResources\": [{\"tpu\": {\"nodeSpec\": [{\"nodeId\": \"m\"}]}}]}"},
     {MU__ASK_HTTP, "/nodes/n",
      "{\"state\": \"READY\", \"networkEndpoints\": [{\"ipAddress\": \"10.0.0.1\"}]}"},
 };
@@ -180,11 +185,14 @@ static void test_tpu(void **state)
                                         "chief", "coordinator_address", "a:1", NULL};
     static const char *const discovered[] = {"tpu", "projects/p/locations/z/nodes/n",
                                              "discovery_url", "https://discovery", NULL};
+    static const char *const queued[] = {
+        "tpu", "projects/p/locations/z/queuedResources/q,grpc://10.0.0.9", NULL};
 
     (void)state;
     walk_and_check(&mu__resolver_tpu, by_itself);
     walk_and_check(&mu__resolver_tpu, named);
     walk_and_check(&mu__resolver_tpu, discovered);
+    walk_and_check(&mu__resolver_tpu, queued);
 }
 
 int main(void)

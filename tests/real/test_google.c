@@ -187,8 +187,8 @@ static void test_service_account(void **state)
 }
 
 /* A token of somebody else's, from a file, becomes one of Google's, and that one of a
- * service account; with it a group of a region is asked for, whose zones have a list each.
- * The token in the file is a new one when Google's is not accepted. */
+ * service account; with it a group of a region is asked for, whose zones have a list
+ * each. When it is not accepted, all of that is done once more. */
 static void test_federation(void **state)
 {
     static const char act[] = "/v1/projects/-/serviceAccounts/a@p:generateAccessToken";
@@ -239,8 +239,8 @@ static void test_federation(void **state)
                                  "audience=%2F%2Fiam%2Fpool", NULL),
                      2);
     assert_int_equal(https_asked(&https, "generateAccessToken", "3600s", NULL), 3);
-    assert_int_equal(https_asked(&https, "/compute/", "\"x-goog-user-project\": \"payer\"",
-                                 NULL),
+    assert_int_equal(https_asked(&https, "/compute/",
+                                 "\"x-goog-user-project\": \"payer\"", NULL),
                      6);
     mu_resolver_free(resolver);
     https_stop(&https);
