@@ -73,7 +73,8 @@ static int add_node(struct found *found, const struct mu__tpu_entry *entry, unsi
     return mu__tpu_node_endpoints(&node, place.what, port, ret_error, &found->endpoints);
 }
 
-/* A name says nothing about who asks: which host this is, its own address tells. */
+/* A name says nothing about who asks: which host this is, its own address tells. Where
+ * that is not told (the metadata servers of pods know little), no task is this one's. */
 static int find_own(struct found *found, mu_error *ret_error)
 {
     const char *coordinator = text_of(found, MU__TPU_SET_COORDINATOR_NAME);
@@ -88,9 +89,10 @@ static int find_own(struct found *found, mu_error *ret_error)
     if (rv == 1)
         rv = mu__google_metadata(found->notes, "instance/network-interfaces/0/ip", false,
                                  &why, &address);
-    if (rv < 0 && rv != MU__LATER && rv != -MU_ENOTFOUND)
-        return mu_error_set(ret_error, rv, "resolver tpu: this machine's address: %s",
-                            why.message);
+    if (rv == -MU_ENOMEM)
+        return mu_error_set(ret_error, rv, "out of memory");
+    if (rv < 0 && rv != MU__LATER)
+        mu__notes_say(found->notes, "which host this is, is not known: %s", why.message);
     for (size_t i = 0; address != NULL && i < found->endpoints.count; i++)
         if (strcmp(found->endpoints.items[i].host, address) == 0)
             found->own = (int)i;
