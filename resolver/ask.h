@@ -66,8 +66,9 @@ struct mu__ask_tls {
     bool insecure;              /* whoever it is: only when a person asked for it */
 };
 
-/* All texts are the caller's, during the call. Those that make two questions different
- * are kind, name, method, body, header and `again`. */
+/* All texts are the caller's, during the call. Two questions are the same, and have one
+ * answer, when all of their fields are: also headers and what else is secret, and how
+ * long and how often may be tried (resolver/question.h). */
 struct mu__question {
     enum mu__ask_kind kind;
     const char *name;

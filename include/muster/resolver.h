@@ -68,9 +68,10 @@ MU_EXPORT int mu_resolver_new_static(const mu_cluster *cluster, const char *mast
                                      const char *task_type, int task_index,
                                      mu_error *ret_error, mu_resolver **ret_resolver);
 
-/* One of several. Takes its members, when it succeeds. Jobs that are lists in all members
- * are concatenated, in their order; a job that is sparse in one is merged by index, and
- * the same index twice is an error (-MU_EEXISTS). Task, rpc layer and environment are
+/* One of several. Takes its members, when it succeeds. A job that has no gaps in any of
+ * them (its indices are 0, 1, 2..., however it was written) is concatenated, in their
+ * order; one with gaps in a member is merged by index, and the same index twice is an
+ * error (-MU_EEXISTS). Task, rpc layer and environment are
  * those of the first member, the master is the first that a member has.
  * -MU_EINVALID without members. */
 MU_EXPORT int mu_resolver_new_union(mu_resolver *const *members, size_t count,
