@@ -12,6 +12,7 @@
 
 enum {
     ROOM_FIRST = 16,            /* a power of two, as all that follow */
+    QUESTIONS_MAX = 1 << 16,    /* of one round; the next one is -MU_EEXHAUSTED */
     LATE_MAX = 1000,            /* who asks for more after the end is not answered */
     SAID_MAX = 256,
     SAID_BYTES = 320
@@ -34,6 +35,7 @@ struct mu__notes {
     char **said;                /* "WHO: words" */
     size_t said_count;
     struct mu__answer no_memory;
+    struct mu__answer too_many;
 };
 
 /* Answered within mu__ask. */
@@ -159,6 +161,8 @@ const struct mu__answer *mu__ask(struct mu__notes *notes,
 
     if (note == NULL && is_late && notes->late++ >= LATE_MAX)
         return NULL;
+    if (note == NULL && notes->count == QUESTIONS_MAX)
+        return &notes->too_many;
     if (note == NULL) {
         note = notes->is_starved ? NULL : add(notes, question);
         notes->is_starved = note == NULL;
@@ -280,6 +284,10 @@ int mu__notes_new(struct mu__asker *asker,
     notes->owner = owner;
     notes->no_memory.code =
         mu_error_set(&notes->no_memory.error, -MU_ENOMEM, "out of memory");
+    notes->too_many.code =
+        mu_error_set(&notes->too_many.error, -MU_EEXHAUSTED,
+                     "expected at most %d questions of one evaluation",
+                     (int)QUESTIONS_MAX);
     *ret_notes = notes;
     return 0;
 }

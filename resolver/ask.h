@@ -149,7 +149,8 @@ struct mu__note;
 
 /* The answer, owned by the notes and valid as long as they are; NULL: not known yet. When
  * there is no memory it answers with -MU_ENOMEM, and so it does then for all that is new
- * in the same run: who has asked before all at once may ask again one by one. */
+ * in the same run: who has asked before all at once may ask again one by one. Who asks on
+ * and on is answered with -MU_EEXHAUSTED, after 65,536 questions. */
 const struct mu__answer *mu__ask(struct mu__notes *notes,
                                  const struct mu__question *question);
 
