@@ -12,7 +12,6 @@
 
 enum {
     ROOM_FIRST = 16,            /* a power of two, as all that follow */
-    QUESTIONS_MAX = 1 << 16,    /* of one round; the next one is -MU_EEXHAUSTED */
     LATE_MAX = 1000,            /* who asks for more after the end is not answered */
     SAID_MAX = 256,
     SAID_BYTES = 320
@@ -161,7 +160,7 @@ const struct mu__answer *mu__ask(struct mu__notes *notes,
 
     if (note == NULL && is_late && notes->late++ >= LATE_MAX)
         return NULL;
-    if (note == NULL && notes->count == QUESTIONS_MAX)
+    if (note == NULL && notes->count == MU__ASK_QUESTIONS_MAX)
         return &notes->too_many;
     if (note == NULL) {
         note = notes->is_starved ? NULL : add(notes, question);
@@ -287,7 +286,7 @@ int mu__notes_new(struct mu__asker *asker,
     notes->too_many.code =
         mu_error_set(&notes->too_many.error, -MU_EEXHAUSTED,
                      "expected at most %d questions of one evaluation",
-                     (int)QUESTIONS_MAX);
+                     (int)MU__ASK_QUESTIONS_MAX);
     *ret_notes = notes;
     return 0;
 }

@@ -54,6 +54,9 @@ enum mu__ask_kind {
     MU__ASK_KINDS
 };
 
+/* Of one round: one for each task of the largest cluster, and some more. */
+enum { MU__ASK_QUESTIONS_MAX = 70000 };
+
 /* Defaults where a question has 0. */
 enum {
     MU__ASK_LIMIT_MS = 10000,           /* of one try */
@@ -150,7 +153,7 @@ struct mu__note;
 /* The answer, owned by the notes and valid as long as they are; NULL: not known yet. When
  * there is no memory it answers with -MU_ENOMEM, and so it does then for all that is new
  * in the same run: who has asked before all at once may ask again one by one. Who asks on
- * and on is answered with -MU_EEXHAUSTED, after 65,536 questions. */
+ * and on is answered with -MU_EEXHAUSTED, after MU__ASK_QUESTIONS_MAX. */
 const struct mu__answer *mu__ask(struct mu__notes *notes,
                                  const struct mu__question *question);
 

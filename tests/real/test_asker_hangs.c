@@ -152,7 +152,8 @@ static void test_others_are_answered(void **state)
     answer =
         ask(&desk, &(struct mu__question){.kind = MU__ASK_ADDRESSES, .name = kinds[1]});
     assert_string_equal(answer->data, "10.1.2.3\n");
-    answer = ask(&desk, &(struct mu__question){.kind = MU__ASK_ADDRESSES, .name = "a.test",
+    answer = ask(&desk, &(struct mu__question){.kind = MU__ASK_ADDRESSES,
+                                               .name = "a.test",
                                                .dns_server = "127.0.0.1:1"});
     assert_int_equal(answer->code, -MU_EUNAVAILABLE);   /* nobody is there */
     answer = ask(&desk, &late);
