@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-enum { LIMIT_MS = 300, NEVER_MS = 600000 };
+enum { LIMIT_MS = 300, NEVER_MS = 60000 };
 
 /* ---- A server that takes connections and says nothing ---- */
 
