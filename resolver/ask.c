@@ -173,6 +173,8 @@ const struct mu__answer *mu__ask(struct mu__notes *notes,
             mu__note_ask(note);
         assert(note->settled || !is_at_once(question->kind));
     }
+    if (is_at_once(question->kind) && note->answer.code == -MU_ENOMEM)
+        notes->is_starved = true;
     return note->settled ? &note->answer : NULL;
 }
 

@@ -472,8 +472,11 @@ static int withdraw(mu_resolver *resolver, struct mu__notes *notes,
 int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__notes *notes,
                               const mu_announcement *announcement, mu_error *ret_error)
 {
+    int rv;
+
     begin_announcing_if_fresh(resolver, notes);
-    return withdraw(resolver, notes, announcement, ret_error);
+    rv = withdraw(resolver, notes, announcement, ret_error);
+    return mu__notes_starved(notes) ? starved(ret_error) : rv;
 }
 
 /* ---- What is known after a run ---- */
