@@ -160,7 +160,8 @@ const struct mu__answer *mu__ask(struct mu__notes *notes,
 
     if (note == NULL && is_late && notes->late++ >= LATE_MAX)
         return NULL;
-    if (note == NULL && notes->count == MU__ASK_QUESTIONS_MAX)
+    if (note == NULL && notes->count >= MU__ASK_QUESTIONS_MAX &&
+        !is_at_once(question->kind))
         return &notes->too_many;
     if (note == NULL) {
         note = notes->is_starved ? NULL : add(notes, question);

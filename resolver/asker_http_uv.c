@@ -110,6 +110,8 @@ static void send_waiting(struct mu__asker_uv *asker)
         struct mu__flight *flight = asker->waiting;
 
         asker->waiting = flight->next;
+        if (asker->waiting == NULL)
+            asker->waiting_last = &asker->waiting;
         asker->flights++;
         door->ops->send(door, &flight->request);
     }
@@ -197,7 +199,6 @@ void mu__asker_ask_http(struct mu__asker_uv *asker, struct mu__note *note)
 {
     const struct mu__kept_answer *kept =
         mu__kept_answers_find(&asker->kept, &note->question, uv_now(asker->loop));
-    struct mu__flight **last = &asker->waiting;
     struct mu__flight *flight;
 
     if (kept != NULL) {
@@ -213,9 +214,8 @@ void mu__asker_ask_http(struct mu__asker_uv *asker, struct mu__note *note)
     flight_fill(flight, &note->question);
     flight->note = note;
     note->own = flight;
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = flight;
+    *asker->waiting_last = flight;
+    asker->waiting_last = &flight->next;
     send_waiting(asker);
 }
 
@@ -239,6 +239,8 @@ void mu__asker_cancel_http(struct mu__asker_uv *asker, struct mu__note *note)
         return;
     }
     *at = flight->next;
+    if (flight->next == NULL)
+        asker->waiting_last = at;
     flight_free(flight);
 }
 
@@ -247,6 +249,7 @@ void mu__asker_cancel_http(struct mu__asker_uv *asker, struct mu__note *note)
 void mu__asker_init_http(struct mu__asker_uv *asker)
 {
     asker->done_last = &asker->done;
+    asker->waiting_last = &asker->waiting;
     asker->idle.data = asker;
     (void)uv_idle_init(asker->loop, &asker->idle);
     asker->holds++;
