@@ -188,7 +188,7 @@ int mu_resolver_resolve(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_e
 int mu_resolver_cluster(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_error,
                         mu_cluster **ret_cluster)
 {
-    mu_resolution resolution;
+    mu_resolution resolution = {.cluster = NULL};
     int rv;
 
     if (ret_cluster == NULL)
