@@ -8,6 +8,7 @@
 
 #include "resolver/dns_uv.h"
 #include "resolver/kept_answers.h"
+#include "resolver/run_uv.h"
 #include "resolver/sign_crypto.h"
 #include "resolver/write_uv.h"
 #include "runtime/http_curl.h"
@@ -17,6 +18,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +41,7 @@ struct mu__asker_uv {
     struct mu__msg **done_last;
     struct flight *waiting;         /* requests that wait for others, in order */
     unsigned flights;               /* with the door */
-    struct mu__kept_answers kept;   /* of HTTP */
+    struct mu__kept_answers kept;   /* of HTTP and programs */
     unsigned holds;                 /* what must end before we go: handles, jobs, http */
     void (*closed)(void *arg);      /* NULL: it is open */
     void *closed_arg;
@@ -121,6 +123,33 @@ static void answer_clock(struct mu__note *note)
     give_text(note, digits);
 }
 
+/* ---- What is kept ---- */
+
+static void keep_bytes(struct mu__asker_uv *asker, const struct mu__note *note,
+                       const char *data, size_t size)
+{
+    if (note->question.keep_ms != 0)
+        mu__kept_answers_put(&asker->kept, &note->question, data, size,
+                             uv_now(asker->loop));
+}
+
+/* False: nothing is kept for this question. */
+static bool give_kept(struct mu__asker_uv *asker, struct mu__note *note)
+{
+    const struct mu__kept_answer *kept =
+        mu__kept_answers_find(&asker->kept, &note->question, uv_now(asker->loop));
+    char *data;
+
+    if (kept == NULL)
+        return false;
+    data = malloc(kept->size + 1);
+    if (data != NULL)
+        memcpy(data, kept->data, kept->size + 1);
+    note->answer.status = note->question.kind == MU__ASK_HTTP ? 200 : 0;
+    give_data(note, data, kept->size);
+    return true;
+}
+
 /* ---- Jobs of threads ---- */
 
 struct job {
@@ -129,6 +158,7 @@ struct job {
     struct mu__asker_uv *asker;
     struct mu__note *note;      /* NULL: answered, or nobody wants it */
     unsigned holds;             /* the work, the timer */
+    atomic_bool unwanted;       /* `note` is NULL: for the thread */
     int (*run)(struct job *job);
     char *name;
     char *secret;
@@ -316,6 +346,12 @@ static int run_remove(struct job *job)
     return run_nothing_to_tell(job, mu__file_remove(job->name, &job->error));
 }
 
+static int run_program(struct job *job)
+{
+    return mu__run_program(job->name, job->body, job->body_size, job->bytes_max,
+                           &job->unwanted, &job->error, &job->data, &job->size);
+}
+
 static void job_free(struct job *job)
 {
     free(job->name);
@@ -346,6 +382,7 @@ static struct mu__note *job_let_go(struct job *job)
     struct mu__note *note = job->note;
 
     job->note = NULL;
+    atomic_store(&job->unwanted, true);
     uv_close((uv_handle_t *)&job->timer, on_job_timer_closed);
     note->own = NULL;
     return note;
@@ -371,6 +408,7 @@ static void on_thread_done(uv_work_t *work, int status)
             give_error(note, job->code, job->error.message);
         } else {
             job->data = NULL;
+            keep_bytes(job->asker, note, data, job->size);
             give_data(note, data, job->size);
         }
     }
@@ -495,21 +533,9 @@ static void keep(struct mu__asker_uv *asker, const struct mu__note *note,
 {
     const struct mu__buf *answer = request->answer;
 
-    if (note->question.keep_ms == 0 || request->code != 0 || request->status != 200)
-        return;
-    mu__kept_answers_put(&asker->kept, &note->question,
-                 answer == NULL ? "" : (const char *)answer->data,
-                 answer == NULL ? 0 : answer->size, uv_now(asker->loop));
-}
-
-static void give_kept(struct mu__note *note, const struct mu__kept_answer *kept)
-{
-    char *data = malloc(kept->size + 1);
-
-    if (data != NULL)
-        memcpy(data, kept->data, kept->size + 1);
-    note->answer.status = 200;
-    give_data(note, data, kept->size);
+    if (request->code == 0 && request->status == 200)
+        keep_bytes(asker, note, answer == NULL ? "" : (const char *)answer->data,
+                   answer == NULL ? 0 : answer->size);
 }
 
 static void flight_end(struct mu__asker_uv *asker, struct flight *flight)
@@ -621,16 +647,9 @@ static void flight_fill(struct flight *flight, const struct mu__question *questi
 
 static void ask_http(struct mu__asker_uv *asker, struct mu__note *note)
 {
-    const struct mu__kept_answer *kept =
-        mu__kept_answers_find(&asker->kept, &note->question, uv_now(asker->loop));
     struct flight **last = &asker->waiting;
-    struct flight *flight;
+    struct flight *flight = calloc(1, sizeof *flight);
 
-    if (kept != NULL) {
-        give_kept(note, kept);
-        return;
-    }
-    flight = calloc(1, sizeof *flight);
     if (flight == NULL || need_http(asker) != 0) {
         free(flight);
         give_error(note, -MU_ENOMEM, "out of memory");
@@ -696,6 +715,7 @@ static const struct {
     [MU__ASK_SIGNATURE] = {.run = run_signature},
     [MU__ASK_WRITE] = {.run = run_write},
     [MU__ASK_REMOVE] = {.run = run_remove},
+    [MU__ASK_PROGRAM] = {.run = run_program},
     [MU__ASK_ADDRESSES] = {.ask = ask_names, .cancel = cancel_names},
     [MU__ASK_SERVICES] = {.ask = ask_names, .cancel = cancel_names},
     [MU__ASK_HTTP] = {.ask = ask_http, .cancel = cancel_http},
@@ -709,6 +729,8 @@ static void op_ask(struct mu__asker *base, struct mu__note *note)
     assert(asker->closed == NULL);
     if (kinds[kind].at_once != NULL)
         kinds[kind].at_once(note);
+    else if (give_kept(asker, note))
+        return;
     else if (kinds[kind].run != NULL)
         ask_thread(asker, note, kinds[kind].run);
     else

@@ -71,9 +71,6 @@ bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
  * does not say. */
 int mu__tpu_devices(const char *accelerator_type, size_t tasks);
 
-/* "2024-05-06T07:08:09.123Z" as seconds since 1970; -MU_EINVALID. */
-int mu__tpu_time(const char *text, int64_t *ret_s);
-
 /* ---- Which TPUs ---- */
 
 enum mu__tpu_source {

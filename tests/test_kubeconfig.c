@@ -58,7 +58,7 @@ static int find(const struct text *texts, size_t count, const char *context,
         files[i] = (struct mu__kubeconfig_file){texts[i].path, roots[i]};
     }
     if (rv == 0)
-        rv = mu__kubeconfig_find(files, count, context, ret_error, ret_access);
+        rv = mu__kubeconfig_find(files, count, context, true, ret_error, ret_access);
     for (size_t i = 0; i < count; i++)
         cJSON_Delete(roots[i]);
     return rv;

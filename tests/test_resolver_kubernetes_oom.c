@@ -63,7 +63,7 @@ static int find_in_kubeconfig(void)
     if (rv != 0)
         return rv;
     file.root = root;
-    rv = mu__kubeconfig_find(&file, 1, NULL, &error, &access);
+    rv = mu__kubeconfig_find(&file, 1, NULL, true, &error, &access);
     if (rv == 0)
         mu__kube_access_done(&access);
     cJSON_Delete(root);

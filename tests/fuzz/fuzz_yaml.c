@@ -56,7 +56,7 @@ static void check_kubeconfig(const uint8_t *data, size_t size)
         return;
     }
     file.root = root;
-    rv = mu__kubeconfig_find(&file, 1, NULL, &error, &access);
+    rv = mu__kubeconfig_find(&file, 1, NULL, true, &error, &access);
     if (rv == 0) {
         must(access.server != NULL && strncmp(access.server, "http", 4) == 0, "server");
         mu__kube_access_done(&access);
