@@ -492,6 +492,121 @@ static void test_kubeconfig(void **state)
         NAMES("kubeconfig=/x", "context=c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
 }
 
+/* ---- Programs that make credentials ---- */
+
+#define EXEC(rest)                                                                   \
+    CONFIG("https://k:6443", ", namespace: training",                                \
+           "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plug, "    \
+           "args: [get], installHint: 'Get it'" rest "}")
+#define CREDENTIAL(status)                                                        \
+    "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"," \
+    "\"status\":{" status "}}"
+#define UNTIL(token, time) \
+    CREDENTIAL("\"token\":\"" token "\",\"expirationTimestamp\":\"" time "\"")
+#define PLUG(...) SCRIPT(PROGRAM, .name = "/u/./plug", .text = __VA_ARGS__)
+#define OFF(config, ...)                                                    \
+    ROWS(SCRIPT_VARIABLE("KUBECONFIG", "/u/config"),                        \
+         SCRIPT_FILE("/u/config", config), SCRIPT_FILE("/u/ca.crt", "PEM"), \
+         __VA_ARGS__)
+
+static void test_program(void **state)
+{
+    static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
+
+    (void)state;
+    /* It is told what the kubeconfig says, and of the cluster when that is wanted. */
+    script_expect(kind,
+                  OFF(EXEC(", env: [{name: A, value: b}]"),
+                      PLUG(CREDENTIAL("\"token\":\"secret-1\""),
+                           .body = "aget\nvA=b\nvKUBERNETES_EXEC_INFO={\"kind\":"
+                                   "\"ExecCredential\",\"apiVersion\":\"client."
+                                   "authentication.k8s.io/v1\",\"spec\":{"
+                                   "\"interactive\":false}}\n"),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind,
+                  OFF(EXEC(", provideClusterInfo: true"),
+                      PLUG(CREDENTIAL("\"token\":\"secret-1\""),
+                           .body = "\"cluster\":{\"server\":\"https://k:6443\","
+                                   "\"certificate-authority-data\":\"UEVN\"}"),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    /* A certificate is enough; a token that was given by hand counts more. */
+    script_expect(kind,
+                  OFF(EXEC(""),
+                      PLUG(CREDENTIAL("\"clientCertificateData\":\"C\","
+                                      "\"clientKeyData\":\"K\"")),
+                      SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind, OFF(EXEC(""), ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES("token=secret-1"), cluster, "");
+}
+
+/* What was kept is over: it is run again, and what it prints then is taken. */
+static void test_program_that_printed_before(void **state)
+{
+    static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
+
+    (void)state;
+    script_expect(kind,
+                  OFF(EXEC(""), PLUG(UNTIL("old", "2023-11-14T22:13:20Z")),
+                      PLUG(UNTIL("secret-1", "2023-11-14T22:13:21Z"), .again = 1),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind,
+                  OFF(EXEC(""), PLUG(UNTIL("secret-1", "2023-11-14T22:13:21Z")),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind,
+                  OFF(EXEC(""), PLUG(UNTIL("old", "2020-01-01T00:00:00Z")),
+                      PLUG(UNTIL("secret-1", "2020-01-01T00:00:00Z"), .again = 1),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+}
+
+static void test_refused_credential(void **state)
+{
+    (void)state;
+    script_expect(
+        kind,
+        OFF(EXEC(""), PLUG(CREDENTIAL("\"token\":\"secret-1\"")),
+            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
+            PLUG(CREDENTIAL("\"token\":\"secret-2\""), .again = 2),
+            SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod, .again = 3,
+                   .has_header = "Authorization: Bearer secret-2")),
+        NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    script_expect_error(
+        kind,
+        OFF(EXEC(""), PLUG(CREDENTIAL("\"token\":\"secret-1\"")),
+            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
+            PLUG(CREDENTIAL("\"token\":\"secret-1\""), .again = 2),
+            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401, .again = 3)),
+        NULL, -MU_EUNAUTHENTICATED, "is the token of this cluster, and still valid?");
+}
+
+static void test_bad_programs(void **state)
+{
+    static const struct {
+        struct script_row row;
+        int code;
+        const char *words;
+    } rows[] = {
+        {SCRIPT_VARIABLE("A", "b"), -MU_ENOTFOUND,
+         "/u/config: user \"u\": exec: the program /u/./plug is not there; Get it"},
+        {PLUG("it has ended with status 1: not signed in", .code = -MU_EPRECONDITION),
+         -MU_EPRECONDITION,
+         "/u/config: user \"u\": exec: it has ended with status 1: not signed in"},
+        {PLUG("secret"), -MU_EINVALID, "exec: /u/./plug printed something else"},
+        {PLUG(CREDENTIAL("\"token\":\"se cret\"")), -MU_EINVALID,
+         "/u/config: user \"u\": exec: expected a token: one line of printable"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        script_expect_error(kind, OFF(EXEC(""), rows[i].row), NULL, rows[i].code,
+                            rows[i].words);
+}
+
 static void test_given_api_server(void **state)
 {
     (void)state;
@@ -533,7 +648,8 @@ static void test_no_access(void **state)
         {{"namespace=a"}, -MU_ENOTFOUND, "neither KUBECONFIG nor HOME is set"},
         {{"kubeconfig=/gone"}, -MU_ENOTFOUND, "kubeconfig: /gone is not there"},
         {{"kubeconfig=/a:/bad"}, -MU_EINVALID, "/bad: line 1, column 5: expected YAML"},
-        {{"kubeconfig=/exec"}, -MU_EUNIMPLEMENTED, "muster runs no program for a token"},
+        {{"kubeconfig=/exec"}, -MU_EINVALID, "/exec: user \"u\": exec: apiVersion: "},
+        {{"kubeconfig=/exec", "token=a b"}, -MU_EINVALID, "the token: expected a token"},
         {{"api_server=k:6443"}, -MU_EINVALID, "api_server: expected a url"},
         {{"api_server=http://k", "token=secret"}, -MU_EINVALID,
          "the token: expected a server with https for a token, got one with http"},
@@ -564,6 +680,7 @@ static void test_no_access(void **state)
         script_expect_error(
             kind,
             ROWS(SCRIPT_FILE("/a", ""), SCRIPT_FILE("/bad", "a: b: c"),
+                 SCRIPT_FILE("/ca.crt", "PEM"),
                  SCRIPT_FILE("/exec", CONFIG("https://k", "", "exec: {command: x}"))),
             rows[i].settings, rows[i].code, rows[i].words);
     script_expect_error(kind,
@@ -604,6 +721,10 @@ int main(void)
         cmocka_unit_test(test_token_is_read_again), cmocka_unit_test(test_bad_answers),
         cmocka_unit_test(test_kubeconfig),      cmocka_unit_test(test_given_api_server),
         cmocka_unit_test(test_no_access),       cmocka_unit_test(test_detect),
+        cmocka_unit_test(test_program),
+        cmocka_unit_test(test_program_that_printed_before),
+        cmocka_unit_test(test_refused_credential),
+        cmocka_unit_test(test_bad_programs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
