@@ -195,8 +195,8 @@ static int find_current(const struct mu__kubeconfig_file *files, size_t count,
     int rv = 0;
 
     for (size_t i = 0; i < count && context == NULL && rv == 0; i++)
-        rv = mu__kubeconfig_text(files[i].root, files[i].path, "current-context", ret_error,
-                      &context);
+        rv = mu__kubeconfig_text(files[i].root, files[i].path, "current-context",
+                                 ret_error, &context);
     if (rv != 0)
         return rv;
     if (context == NULL)
@@ -260,8 +260,9 @@ static int read_cluster(const struct part *part, mu_error *ret_error,
                         struct mu__kube_access *access)
 {
     static const char *const unknown[][2] = {
-        {"proxy-url", "muster takes no proxy from here; take it out, and set the variable "
-                      "https_proxy (or no_proxy, where none is needed)"},
+        {"proxy-url",
+         "muster takes no proxy from here; take it out, and set the variable "
+         "https_proxy (or no_proxy, where none is needed)"},
         {NULL, NULL},
     };
     const cJSON *insecure =
@@ -304,9 +305,9 @@ static int read_provider(const struct part *part, mu_error *ret_error)
     return mu_error_set(
         ret_error, -MU_EUNIMPLEMENTED,
         "%s: auth-provider %s: these are not known here (nor \"gcp\" and \"azure\" to "
-        "kubectl since 1.26); write the file anew with exec in its place (gcloud container "
-        "clusters get-credentials, kubelogin convert-kubeconfig), or give a token with the "
-        "setting token or token_file",
+        "kubectl since 1.26); write the file anew with exec in its place (gcloud "
+        "container clusters get-credentials, kubelogin convert-kubeconfig), or give a "
+        "token with the setting token or token_file",
         part->where, shown);
 }
 

@@ -186,8 +186,9 @@ static int parse(const char *text, mu_error *ret_error,
     return rv;
 }
 
-#define CREDENTIAL(status) \
-    "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" GROUP "v1\",\"status\":{" status "}}\n"
+#define CREDENTIAL(status)                                                            \
+    "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" GROUP "v1\",\"status\":{" status \
+    "}}\n"
 
 static void expect_same(const char *text, const char *expected)
 {

@@ -229,8 +229,8 @@ static void test_refused(void **state)
         {CLUSTER("server: k"), NULL, -MU_EINVALID, "got \"k\""},
         {CLUSTER("server: 'https://me:secret@k'"), NULL, -MU_EINVALID, "got \"\""},
         {CLUSTER("server: 'https://k', proxy-url: x"), NULL, -MU_EUNIMPLEMENTED,
-         "cluster \"k\": proxy-url: muster takes no proxy from here; take it out, and set "
-         "the variable https_proxy"},
+         "cluster \"k\": proxy-url: muster takes no proxy from here; take it out, and "
+         "set the variable https_proxy"},
         {CLUSTER("server: 'https://k', insecure-skip-tls-verify: 1"), NULL, -MU_EINVALID,
          "insecure-skip-tls-verify: expected true or false"},
         {CLUSTER("server: 'https://k', insecure-skip-tls-verify: true, "

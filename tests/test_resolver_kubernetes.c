@@ -74,6 +74,29 @@ static const char one_pod[] =
     "\"state\":{\"running\":{\"startedAt\":\"2024-05-14T09:12:40Z\"}},\"ready"
     "\":true}]}}]}";
 
+/* What kube-apiserver 1.32 has answered, of pods that its own controllers had made for an
+ * Indexed Job: one was evicted, and has another in its place. */
+static void test_recorded_answer(void **state)
+{
+    const char *source = getenv("MUSTER_SOURCE");
+    static char text[1 << 16];
+    char path[512];
+    FILE *file;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/tests/golden/kubernetes_job.json",
+                   source == NULL ? "." : source);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    assert_int_equal(fclose(file), 0);
+    script_expect(kind,
+                  ROWS(POD, ANSWER(API "app%3Dtrain", text),
+                       SCRIPT_VARIABLE("HOSTNAME", "train-3")),
+                  NAMES("selectors=worker:app=train"),
+                  "{\"worker\":[\"10.3.0.6:8470\",\"10.9.9.9:8470\"]}", "worker:1");
+}
+
 /* ---- Selectors, order, addresses ---- */
 
 static void test_defaults_within(void **state)
@@ -190,6 +213,30 @@ static void test_jobs_of_a_jobset(void **state)
 
 /* ---- Who we are ---- */
 
+/* With the network of their host, two pods of a node have one address and no name of
+ * their own: only POD_NAME tells them apart. */
+static void test_own_task_of_a_host(void **state)
+{
+#define AT_HOST(name, port)                                                              \
+    POD_OF(NAME(name), "\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"name\":\"m\"," \
+                       "\"containerPort\":" port ",\"hostPort\":" port "}]}],",           \
+           "\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\",\"podIP\":\"10.1.0.1\","        \
+           "\"podIPs\":[{\"ip\":\"10.1.0.1\"},{\"ip\":\"fd00::1\"}]")
+    static const char pods[] = LIST(AT_HOST("a", "1001") "," AT_HOST("b", "1002"));
+    static const char cluster[] = "{\"worker\":[\"10.1.0.1:1001\",\"10.1.0.1:1002\"]}";
+
+    (void)state;
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node"),
+                       SCRIPT_VARIABLE("POD_IP", "10.1.0.1")),
+                  NAMES("port_name=m"), cluster, "");
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node"),
+                       SCRIPT_VARIABLE("POD_IP", "10.1.0.1"),
+                       SCRIPT_VARIABLE("POD_NAME", "b")),
+                  NAMES("port_name=m"), cluster, "worker:1");
+}
+
 static void test_own_task(void **state)
 {
     static const char pods[] =
@@ -295,6 +342,10 @@ static void test_left_over(void **state)
     /* On its way out. */
     expect_left(LIST(POD_OF(NAME("a") GOING, "", UP_AT("2")) ","
                      RUNNING("b", "10.2.0.1")), one);
+    /* One that is being deleted while it runs, and who has its index already; it may have
+     * its host's network, and so the same address. */
+    expect_left(LIST(POD_OF(NAME("a") OWNED("u") INDEX("0") GOING, "", UP_AT("1")) ","
+                     INDEXED("b", "u", "0", UP_AT("1"))), one);
     /* One of an index that nobody has taken over yet. */
     expect_pod_error(LIST(INDEXED("a", "u", "1", FAILED) ","
                           INDEXED("b", "u", "0", UP_AT("1"))), -MU_EUNAVAILABLE,
@@ -712,9 +763,11 @@ static void test_detect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recorded_answer),
         cmocka_unit_test(test_defaults_within), cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_order),           cmocka_unit_test(test_order_by_index),
         cmocka_unit_test(test_jobs_of_a_jobset), cmocka_unit_test(test_own_task),
+        cmocka_unit_test(test_own_task_of_a_host),
         cmocka_unit_test(test_not_running),     cmocka_unit_test(test_left_over),
         cmocka_unit_test(test_same_address),    cmocka_unit_test(test_counts),
         cmocka_unit_test(test_pages),           cmocka_unit_test(test_expired_list),

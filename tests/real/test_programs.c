@@ -54,10 +54,14 @@ static void end(struct asking *a)
 static struct mu__question shell(const char *script)
 {
     static char words[2048];
-    int size = snprintf(words, sizeof words, "a-c%ca%s%cvOURS=one two%c", 0, script, 0, 0);
+    int size =
+        snprintf(words, sizeof words, "a-c%ca%s%cvOURS=one two%c", 0, script, 0, 0);
 
-    return (struct mu__question){.kind = MU__ASK_PROGRAM, .name = "sh", .body = words,
-                                 .body_size = (size_t)size, .limit_ms = SOON_MS};
+    return (struct mu__question){.kind = MU__ASK_PROGRAM,
+                                 .name = "sh",
+                                 .body = words,
+                                 .body_size = (size_t)size,
+                                 .limit_ms = SOON_MS};
 }
 
 static const struct mu__answer *ask(struct asking *a, const struct mu__question *question)
