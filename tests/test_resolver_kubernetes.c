@@ -217,10 +217,10 @@ static void test_jobs_of_a_jobset(void **state)
  * their own: only POD_NAME tells them apart. */
 static void test_own_task_of_a_host(void **state)
 {
-#define AT_HOST(name, port)                                                              \
-    POD_OF(NAME(name), "\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"name\":\"m\"," \
-                       "\"containerPort\":" port ",\"hostPort\":" port "}]}],",           \
-           "\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\",\"podIP\":\"10.1.0.1\","        \
+#define AT_HOST(name, port)                                                         \
+    POD_OF(NAME(name), "\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"name\":"    \
+                       "\"m\",\"containerPort\":" port "}]}],",                       \
+           "\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\",\"podIP\":\"10.1.0.1\","   \
            "\"podIPs\":[{\"ip\":\"10.1.0.1\"},{\"ip\":\"fd00::1\"}]")
     static const char pods[] = LIST(AT_HOST("a", "1001") "," AT_HOST("b", "1002"));
     static const char cluster[] = "{\"worker\":[\"10.1.0.1:1001\",\"10.1.0.1:1002\"]}";
