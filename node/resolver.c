@@ -147,8 +147,10 @@ int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_
 {
     struct call_loop *l = NULL;
     struct mu__pipe_guard guard;
-    int rv = loop_begin(&l, ret_error);
+    int rv = mu__call_may_wait(ret_error);
 
+    if (rv == 0)
+        rv = loop_begin(&l, ret_error);
     if (rv != 0)
         return rv;
     mu__pipe_guard(&guard);

@@ -34,6 +34,7 @@ struct mu__notes {
     char **said;                /* "WHO: words" */
     size_t said_count;
     struct mu__answer no_memory;
+    struct mu__answer too_many;
 };
 
 /* Answered within mu__ask. */
@@ -159,6 +160,8 @@ const struct mu__answer *mu__ask(struct mu__notes *notes,
 
     if (note == NULL && is_late && notes->late++ >= LATE_MAX)
         return NULL;
+    if (note == NULL && notes->count == MU__ASK_QUESTIONS_MAX)
+        return &notes->too_many;
     if (note == NULL) {
         note = notes->is_starved ? NULL : add(notes, question);
         notes->is_starved = note == NULL;
@@ -280,6 +283,10 @@ int mu__notes_new(struct mu__asker *asker,
     notes->owner = owner;
     notes->no_memory.code =
         mu_error_set(&notes->no_memory.error, -MU_ENOMEM, "out of memory");
+    notes->too_many.code =
+        mu_error_set(&notes->too_many.error, -MU_EEXHAUSTED,
+                     "expected at most %d questions of one evaluation",
+                     (int)MU__ASK_QUESTIONS_MAX);
     *ret_notes = notes;
     return 0;
 }

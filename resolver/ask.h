@@ -23,6 +23,7 @@
 
 #include <muster/error.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,8 +53,13 @@ enum mu__ask_kind {
                            it prints. `body`: texts with a zero byte behind each, "aTEXT"
                            an argument, "vNAME=VALUE" a variable. -MU_EPRECONDITION: it
                            has failed */
+    MU__ASK_CALL,       /* run `call`, a function of the resolver `name`, on a thread; the
+                           answer is empty: what was found is in the call */
     MU__ASK_KINDS
 };
+
+/* Of one round: one for each task of the largest cluster, and some more. */
+enum { MU__ASK_QUESTIONS_MAX = 70000 };
 
 /* Defaults where a question has 0. */
 enum {
@@ -69,6 +75,32 @@ struct mu__ask_tls {
     const char *server_name;    /* that its certificate must have instead of the url's */
     bool insecure;              /* whoever it is: only when a person asked for it */
 };
+
+/* A function of the program's own, which may block: with what it needs, and room for what
+ * it finds. Counted, since its thread may go on when nobody waits for it any more. */
+struct mu__ask_call {
+    void (*run)(struct mu__ask_call *call);
+    void (*free)(struct mu__ask_call *call);    /* the last one has let go; any thread */
+    atomic_uint refs;
+    atomic_int phase;       /* of ask_call.c */
+};
+
+/* One holder, who lets go of it with mu__ask_call_unref. Any thread, as all of these. */
+void mu__ask_call_init(struct mu__ask_call *call, void (*run)(struct mu__ask_call *call),
+                       void (*free)(struct mu__ask_call *call));
+void mu__ask_call_ref(struct mu__ask_call *call);
+void mu__ask_call_unref(struct mu__ask_call *call);
+
+/* The asker's: run it, unless it was called off. */
+void mu__ask_call_run(struct mu__ask_call *call);
+
+/* Nobody wants it: if it has not begun, it never does. True: it runs now. */
+bool mu__ask_call_off(struct mu__ask_call *call);
+
+/* Whether it has begun, and not returned; whether it has returned: only then what it has
+ * found may be looked at. */
+bool mu__ask_call_runs(const struct mu__ask_call *call);
+bool mu__ask_call_has_run(const struct mu__ask_call *call);
 
 /* All texts are the caller's, during the call. Two questions are the same, and have one
  * answer, when all of their fields are: also headers and what else is secret, and how
@@ -100,6 +132,7 @@ struct mu__question {
     bool takes_proxy;           /* the environment's https_proxy counts */
     const char *dns_server;     /* ADDRESSES, SERVICES: "127.0.0.1:53" in place of the
                                    system's; NULL */
+    struct mu__ask_call *call;  /* of CALL */
 };
 
 struct mu__answer {
@@ -123,7 +156,8 @@ struct mu__note;
 
 /* The answer, owned by the notes and valid as long as they are; NULL: not known yet. When
  * there is no memory it answers with -MU_ENOMEM, and so it does then for all that is new
- * in the same run: who has asked before all at once may ask again one by one. */
+ * in the same run: who has asked before all at once may ask again one by one. Who asks on
+ * and on is answered with -MU_EEXHAUSTED, after MU__ASK_QUESTIONS_MAX. */
 const struct mu__answer *mu__ask(struct mu__notes *notes,
                                  const struct mu__question *question);
 

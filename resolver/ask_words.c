@@ -28,6 +28,7 @@ static const char *const words_of[MU__ASK_KINDS] = {
     [MU__ASK_WRITE] = "writing file ",
     [MU__ASK_REMOVE] = "removing file ",
     [MU__ASK_PROGRAM] = "program ",
+    [MU__ASK_CALL] = "function of resolver ",
 };
 
 /* A url without user and query: those may be secret. */
@@ -104,6 +105,8 @@ static void outcome_words(const struct mu__note *note, char *out, size_t size)
         (void)snprintf(out, size, "status %d, %zu bytes", answer->status, answer->size);
     else if (note->question.kind == MU__ASK_VARIABLE)
         (void)snprintf(out, size, "set, %zu bytes", answer->size);
+    else if (note->question.kind == MU__ASK_CALL)
+        (void)snprintf(out, size, "has returned");
     else
         (void)snprintf(out, size, "%zu bytes", answer->size);
 }

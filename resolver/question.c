@@ -70,8 +70,8 @@ bool mu__question_same(const struct mu__question *a, const struct mu__question *
            same_text(or_default(a->name, ""), or_default(b->name, "")) &&
            same_text(or_default(a->method, "GET"), or_default(b->method, "GET")) &&
            same_text(a->header, b->header) && same_text(a->secret, b->secret) &&
-           same_text(a->dns_server, b->dns_server) && same_terms(a, b) &&
-           same_headers(a->headers, b->headers) && same_body(a, b) &&
+           same_text(a->dns_server, b->dns_server) && a->call == b->call &&
+           same_terms(a, b) && same_headers(a->headers, b->headers) && same_body(a, b) &&
            same_tls(a->tls, b->tls);
 }
 
@@ -154,6 +154,8 @@ static bool copy_all(const struct mu__question *question, struct mu__question *c
     bool whole = true;
 
     *copy = *question;
+    if (copy->call != NULL)
+        mu__ask_call_ref(copy->call);
     whole &= copy_text(or_default(question->name, ""), &copy->name);
     whole &= copy_text(question->method, &copy->method);
     whole &= copy_text(question->header, &copy->header);
@@ -210,5 +212,6 @@ void mu__question_done(struct mu__question *copy)
     headers_free(copy->headers);
     free((void *)(uintptr_t)copy->body);
     tls_free(copy->tls);
+    mu__ask_call_unref(copy->call);
     *copy = (struct mu__question){.kind = copy->kind};
 }

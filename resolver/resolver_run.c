@@ -14,10 +14,7 @@ static void entry_begin(struct mu__entry *entry)
 {
     entry->state = MU__ENTRY_NOT_ASKED;
     entry->why[0] = '\0';
-    entry->detected.known = false;
-    entry->resolved.known = false;
-    mu_cluster_free(entry->resolution.cluster);
-    mu_resolution_init(&entry->resolution);
+    mu__own_begin(entry);
 }
 
 static void begin(mu_resolver *resolver)
@@ -57,105 +54,15 @@ static void begin_announcing_if_fresh(mu_resolver *resolver,
         begin_announcing(resolver);
 }
 
-/* ---- Functions of the program's own ---- */
-
-static void text_end(char *text, size_t size)
-{
-    text[size - 1] = '\0';
-}
-
-/* Whatever such a function has returned: a code of ours with words. */
-static int own_code(const struct mu__entry *entry, int rv, int highest, mu_error *error)
-{
-    text_end(error->message, sizeof error->message);
-    if (rv > highest)
-        return mu_error_set(error, -MU_EINTERNAL,
-                            "resolver %s: expected 0 or an error, got %d",
-                            mu__entry_name(entry), rv);
-    if (rv == MU__LATER)
-        rv = -MU_EUNAVAILABLE;
-    if (rv < 0 && error->message[0] == '\0')
-        return mu_error_set(error, rv, "resolver %s: %s", mu__entry_name(entry),
-                            mu_strerror(rv));
-    error->code = rv;
-    return rv;
-}
-
-static int own_detect(struct mu__entry *entry, mu_error *ret_why)
-{
-    const mu_resolver_kind *kind = &entry->own->kind;
-
-    if (kind->detect == NULL) {
-        (void)mu_error_set(ret_why, -MU_ENOTFOUND, "it is taken only by its name");
-        return 0;
-    }
-    if (!entry->detected.known) {
-        entry->detected.error = (mu_error){0};
-        entry->detected.rv = kind->detect(kind->user, &entry->detected.error);
-        entry->detected.rv =
-            own_code(entry, entry->detected.rv, 1, &entry->detected.error);
-        entry->detected.known = true;
-    }
-    *ret_why = entry->detected.error;
-    return entry->detected.rv;
-}
-
-static int check_own(const struct mu__entry *entry, mu_resolution *resolution,
-                     mu_error *ret_error)
-{
-    mu_error inner;
-    int number;
-
-    text_end(resolution->task_type, sizeof resolution->task_type);
-    text_end(resolution->rpc_layer, sizeof resolution->rpc_layer);
-    text_end(resolution->environment, sizeof resolution->environment);
-    text_end(resolution->master, sizeof resolution->master);
-    text_end(resolution->bind_address, sizeof resolution->bind_address);
-    text_end(resolution->visible_devices, sizeof resolution->visible_devices);
-    text_end(resolution->accelerator, sizeof resolution->accelerator);
-    if (resolution->task_type[0] == '\0' ||
-        mu__task_type_find(resolution->task_type, &inner, &number) == 0)
-        return 0;
-    return mu_error_set(ret_error, -MU_EINVALID, "resolver %s: %s",
-                        mu__entry_name(entry), inner.message);
-}
-
-static void own_resolve(struct mu__entry *entry, int64_t left_ms)
-{
-    const mu_resolver_kind *kind = &entry->own->kind;
-    struct mu__own_result *result = &entry->resolved;
-
-    result->error = (mu_error){0};
-    result->rv =
-        kind->resolve(kind->user, left_ms, &result->error, &entry->resolution);
-    result->rv = own_code(entry, result->rv, 0, &result->error);
-    if (result->rv == 0)
-        result->rv = check_own(entry, &entry->resolution, &result->error);
-    result->known = true;
-}
-
 /* ---- One ---- */
 
 static int entry_resolve(struct mu__entry *entry, struct mu__notes *notes,
                          int64_t left_ms, mu_error *ret_error,
                          mu_resolution *ret_resolution)
 {
-    if (entry->kind != NULL)
-        return entry->kind->resolve(notes, &entry->settings, ret_error, ret_resolution);
-    if (!entry->resolved.known)
-        own_resolve(entry, left_ms);
-    if (entry->resolved.rv != 0) {
-        *ret_error = entry->resolved.error;
-        return entry->resolved.rv;
-    }
-    *ret_resolution = entry->resolution;
-    ret_resolution->cluster = NULL;
-    if (entry->resolution.cluster == NULL)
-        return 0;
-    ret_resolution->cluster = mu_cluster_copy(entry->resolution.cluster);
-    return ret_resolution->cluster != NULL
-               ? 0
-               : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    if (entry->own != NULL)
+        return mu__own_resolve(entry, notes, left_ms, ret_error, ret_resolution);
+    return entry->kind->resolve(notes, &entry->settings, ret_error, ret_resolution);
 }
 
 static void entry_fails(struct mu__entry *entry, const mu_error *error)
@@ -245,7 +152,7 @@ static int detect_entry(struct mu__entry *entry, struct mu__notes *notes,
 
     mu__notes_begin(notes, mu__entry_name(entry));
     if (entry->own != NULL)
-        rv = own_detect(entry, &why);
+        rv = mu__own_detect(entry, notes, &why);
     else if (entry->kind->detect != NULL)
         rv = entry->kind->detect(notes, &entry->settings, &why);
     else

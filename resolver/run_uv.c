@@ -112,7 +112,7 @@ static int code_of(int number)
     } codes[] = {
         {ENOENT, -MU_ENOTFOUND}, {ENOTDIR, -MU_ENOTFOUND}, {EACCES, -MU_EPERMISSION},
         {EPERM, -MU_EPERMISSION}, {ENOMEM, -MU_ENOMEM}, {ENOEXEC, -MU_EINVALID},
-        {ELOOP, -MU_EINVALID}, {ENAMETOOLONG, -MU_EINVALID}, {E2BIG, -MU_EINVALID},
+        {ECANCELED, -MU_ECANCELLED}, {ELOOP, -MU_EINVALID}, {ENAMETOOLONG, -MU_EINVALID}, {E2BIG, -MU_EINVALID},
     };
 
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
@@ -366,9 +366,9 @@ int mu__run_program(const char *program, const void *words, size_t words_size,
                         .words = ret_error};
     char **arguments = make_arguments(program, words, words_size);
     char **environment = make_environment(words, words_size);
-    int rv = arguments == NULL || environment == NULL
-                 ? ENOMEM
-                 : begin(&p, arguments, environment);
+    int rv = arguments == NULL || environment == NULL ? ENOMEM
+             : atomic_load(unwanted)                  ? ECANCELED
+                                      : begin(&p, arguments, environment);
 
     free(arguments);
     free(environment);

@@ -2,7 +2,8 @@
  *
  * Everything that is asked and stands in no row is answered with "not found": a variable
  * that is not set, a file that is not there, a host without address; for HTTP that is a
- * failure of the test, as a request that nobody thought of. */
+ * failure of the test, as a request that nobody thought of. Functions of the program's
+ * own are called. */
 #ifndef MU_TESTS_SCRIPT_H
 #define MU_TESTS_SCRIPT_H
 

@@ -276,6 +276,25 @@ static void test_many_questions(void **state)
     mu__notes_free(notes);
 }
 
+/* Who never comes to an end does not fill the memory. */
+static void test_bound(void **state)
+{
+    struct mu__question question = {.kind = MU__ASK_FILE, .name = "/f"};
+    const struct mu__answer *answer;
+
+    (void)state;
+    begin(NULL, false);
+    for (; question.again < MU__ASK_QUESTIONS_MAX; question.again++)
+        assert_int_equal(mu__ask(notes, &question)->code, -MU_ENOTFOUND);
+    answer = mu__ask(notes, &question);
+    assert_int_equal(answer->code, -MU_EEXHAUSTED);
+    assert_string_equal(answer->error.message,
+                        "expected at most 70000 questions of one evaluation");
+    question.again = 7;
+    assert_int_equal(mu__ask(notes, &question)->code, -MU_ENOTFOUND);
+    mu__notes_free(notes);
+}
+
 /* ---- Giving up ---- */
 
 static void test_given_up(void **state)
@@ -306,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_checks),
         cmocka_unit_test(test_checks_show_no_secret),
         cmocka_unit_test(test_many_questions),
+        cmocka_unit_test(test_bound),
         cmocka_unit_test(test_given_up),
     };
 
