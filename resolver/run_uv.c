@@ -112,7 +112,8 @@ static int code_of(int number)
     } codes[] = {
         {ENOENT, -MU_ENOTFOUND}, {ENOTDIR, -MU_ENOTFOUND}, {EACCES, -MU_EPERMISSION},
         {EPERM, -MU_EPERMISSION}, {ENOMEM, -MU_ENOMEM}, {ENOEXEC, -MU_EINVALID},
-        {ECANCELED, -MU_ECANCELLED}, {ELOOP, -MU_EINVALID}, {ENAMETOOLONG, -MU_EINVALID}, {E2BIG, -MU_EINVALID},
+        {ELOOP, -MU_EINVALID}, {ENAMETOOLONG, -MU_EINVALID}, {E2BIG, -MU_EINVALID},
+        {ECANCELED, -MU_ECANCELLED},
     };
 
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
@@ -366,10 +367,12 @@ int mu__run_program(const char *program, const void *words, size_t words_size,
                         .words = ret_error};
     char **arguments = make_arguments(program, words, words_size);
     char **environment = make_environment(words, words_size);
-    int rv = arguments == NULL || environment == NULL ? ENOMEM
-             : atomic_load(unwanted)                  ? ECANCELED
-                                      : begin(&p, arguments, environment);
+    int rv = ENOMEM;
 
+    if (atomic_load(unwanted))
+        rv = ECANCELED;
+    else if (arguments != NULL && environment != NULL)
+        rv = begin(&p, arguments, environment);
     free(arguments);
     free(environment);
     if (rv != 0)
