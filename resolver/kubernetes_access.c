@@ -411,6 +411,9 @@ int mu__kubernetes_access(struct mu__notes *notes, const struct mu__kubernetes_w
     struct mu__kubernetes_access access = {0};
     int rv = mu__kubernetes_is_within(notes, wish->location, ret_error, &access.within);
 
+    if (strcmp(wish->location, "auto") == 0 &&
+        (wish->kubeconfig != NULL || wish->context != NULL))
+        access.within = false;  /* who names a kubeconfig in a pod wants it */
     if (rv == 0 && access.within)
         rv = from_within(notes, ret_error, &access);
     else if (rv == 0 && wish->api_server == NULL)

@@ -532,6 +532,11 @@ static void test_kubeconfig(void **state)
                        SCRIPT_FILE("/b/ca.crt", "PEM"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
                   NAMES("executable_location=off_cluster"),
                   "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    /* In a pod, but by a kubeconfig that was named. */
+    script_expect(kind,
+                  ROWS(POD, SCRIPT_FILE("/c", config), SCRIPT_FILE("/ca.crt", "PEM"),
+                       ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES("kubeconfig=/c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     /* Without a namespace it is the default one; tokens of files are read. */
     script_expect(
         kind,
