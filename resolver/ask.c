@@ -160,7 +160,8 @@ const struct mu__answer *mu__ask(struct mu__notes *notes,
 
     if (note == NULL && is_late && notes->late++ >= LATE_MAX)
         return NULL;
-    if (note == NULL && notes->count == MU__ASK_QUESTIONS_MAX)
+    if (note == NULL && notes->count >= MU__ASK_QUESTIONS_MAX &&
+        !is_at_once(question->kind))
         return &notes->too_many;
     if (note == NULL) {
         note = notes->is_starved ? NULL : add(notes, question);
@@ -173,6 +174,8 @@ const struct mu__answer *mu__ask(struct mu__notes *notes,
             mu__note_ask(note);
         assert(note->settled || !is_at_once(question->kind));
     }
+    if (is_at_once(question->kind) && note->answer.code == -MU_ENOMEM)
+        notes->is_starved = true;
     return note->settled ? &note->answer : NULL;
 }
 

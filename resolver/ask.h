@@ -243,8 +243,9 @@ void mu__note_reason(const struct mu__note *note, char *out, size_t size);
  * asked by `who` (static). */
 void mu__notes_begin(struct mu__notes *notes, const char *who);
 
-/* Whether there was no memory for a question of this run: then what came of it counts for
- * nothing, since a variable that could not be asked for looks as if it were not set. */
+/* Whether there was no memory for a question of this run, or for what is answered at
+ * once: then what came of it counts for nothing, since a variable that could not be asked
+ * for looks as if it were not set. */
 bool mu__notes_starved(const struct mu__notes *notes);
 
 /* How often a run has begun with these notes (mu__notes_begin with NULL). */

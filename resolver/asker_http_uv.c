@@ -98,6 +98,8 @@ static void send_waiting(struct mu__asker_uv *asker)
         struct mu__flight *flight = asker->waiting;
 
         asker->waiting = flight->next;
+        if (asker->waiting == NULL)
+            asker->waiting_last = &asker->waiting;
         asker->flights++;
         door->ops->send(door, &flight->request);
     }
@@ -183,7 +185,6 @@ static void flight_fill(struct mu__flight *flight, const struct mu__question *qu
 
 void mu__asker_ask_http(struct mu__asker_uv *asker, struct mu__note *note)
 {
-    struct mu__flight **last = &asker->waiting;
     struct mu__flight *flight = calloc(1, sizeof *flight);
 
     if (flight == NULL || need_http(asker) != 0) {
@@ -194,9 +195,8 @@ void mu__asker_ask_http(struct mu__asker_uv *asker, struct mu__note *note)
     flight_fill(flight, &note->question);
     flight->note = note;
     note->own = flight;
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = flight;
+    *asker->waiting_last = flight;
+    asker->waiting_last = &flight->next;
     send_waiting(asker);
 }
 
@@ -220,6 +220,8 @@ void mu__asker_cancel_http(struct mu__asker_uv *asker, struct mu__note *note)
         return;
     }
     *at = flight->next;
+    if (flight->next == NULL)
+        asker->waiting_last = at;
     flight_free(flight);
 }
 
@@ -228,6 +230,7 @@ void mu__asker_cancel_http(struct mu__asker_uv *asker, struct mu__note *note)
 void mu__asker_init_http(struct mu__asker_uv *asker)
 {
     asker->done_last = &asker->done;
+    asker->waiting_last = &asker->waiting;
     asker->idle.data = asker;
     (void)uv_idle_init(asker->loop, &asker->idle);
     asker->holds++;

@@ -21,6 +21,7 @@ struct mu__asker_uv {
     struct mu__msg *done;           /* what the door has posted, in order */
     struct mu__msg **done_last;
     struct mu__flight *waiting;     /* requests that wait for others, in order */
+    struct mu__flight **waiting_last;
     unsigned flights;               /* with the door */
     struct mu__kept_answers kept;   /* of HTTP and programs */
     uint64_t calls_ms;              /* how long closing waits for calls */

@@ -28,6 +28,7 @@ struct mu__ask_job {
     bool names_itself;
     bool ends_soon;
     struct mu__ask_job *next;       /* of those with a task */
+    struct mu__ask_job **before;    /* what points here */
 };
 
 /* ---- The thread's side ---- */
@@ -98,11 +99,9 @@ static void close_errands_when_done(struct mu__asker_uv *asker)
 /* It has no task any more. */
 static void job_end(struct mu__ask_job *job)
 {
-    struct mu__ask_job **at = &job->asker->jobs;
-
-    while (*at != job)
-        at = &(*at)->next;
-    *at = job->next;
+    *job->before = job->next;
+    if (job->next != NULL)
+        job->next->before = job->before;
     job->task = NULL;
     uv_close((uv_handle_t *)&job->timer, on_timer_closed);
     close_errands_when_done(job->asker);
@@ -228,6 +227,9 @@ static void job_start(struct mu__asker_uv *asker, struct mu__ask_job *job,
     job->note = note;
     job->task->job = job;
     job->next = asker->jobs;
+    job->before = &asker->jobs;
+    if (job->next != NULL)
+        job->next->before = &job->next;
     asker->jobs = job;
     asker->holds++;
     uv_update_time(asker->loop);

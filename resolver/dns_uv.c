@@ -256,6 +256,8 @@ static int find_out(struct look_up *look_up)
     if (look_up->name[0] == '\0')
         return mu__task_fails(look_up->task, -MU_EINVALID,
                               "expected a name to look up, got none");
+    if (strlen(look_up->name) >= MU__DNS_NAME_BYTES)
+        return fails(look_up, -MU_EINVALID, "expected a name of at most 255 bytes");
     if (server != NULL)
         rv = mu__dns_server_parse(server, &look_up->task->error, &look_up->servers);
     if (rv != 0)

@@ -72,6 +72,19 @@ void mu__entry_done(struct mu__entry *entry);
 /* The i-th entry of ONE and AUTO, the program's own first; NULL past the end. */
 struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i);
 
+/* ---- Asking: resolver_run.c ---- */
+
+/* Of an auto-detection: find out which entry it takes. 0 with resolver->taken, which the
+ * others have anyway; MU__LATER, or an error. */
+int mu__resolver_need_taken(mu_resolver *resolver, struct mu__notes *notes,
+                            mu_error *ret_error);
+
+/* In the words of what was tried, this one has failed. */
+void mu__entry_fails(struct mu__entry *entry, const mu_error *error);
+
+/* There was no memory for a question: what came of the run counts for nothing. */
+int mu__resolver_starved(mu_error *ret_error);
+
 /* ---- Functions of the program's own: resolver_own.c ---- */
 
 /* As the functions of a kind of ours. Each is called once in a round, and not while one

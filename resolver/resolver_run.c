@@ -35,25 +35,6 @@ static void begin_if_fresh(mu_resolver *resolver, const struct mu__notes *notes)
         begin(resolver);
 }
 
-/* Rounds of announcing may be under way beside others: they have only this of their
- * own. */
-static void begin_announcing(mu_resolver *resolver)
-{
-    struct mu__entry *entry;
-
-    for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++)
-        entry->announced.known = false;
-    for (size_t i = 0; i < resolver->members_count; i++)
-        begin_announcing(resolver->members[i]);
-}
-
-static void begin_announcing_if_fresh(mu_resolver *resolver,
-                                      const struct mu__notes *notes)
-{
-    if (mu__notes_runs(notes) <= 1)
-        begin_announcing(resolver);
-}
-
 /* ---- One ---- */
 
 static int entry_resolve(struct mu__entry *entry, struct mu__notes *notes,
@@ -65,7 +46,7 @@ static int entry_resolve(struct mu__entry *entry, struct mu__notes *notes,
     return entry->kind->resolve(notes, &entry->settings, ret_error, ret_resolution);
 }
 
-static void entry_fails(struct mu__entry *entry, const mu_error *error)
+void mu__entry_fails(struct mu__entry *entry, const mu_error *error)
 {
     entry->state = MU__ENTRY_FAILED;
     (void)snprintf(entry->why, sizeof entry->why, "%s", error->message);
@@ -129,7 +110,7 @@ static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t l
         mu_cluster_free(resolution.cluster);
         if (rv == MU__LATER)
             return rv;
-        entry_fails(entry, &error);
+        mu__entry_fails(entry, &error);
         if (ret_error != NULL)
             *ret_error = error;
         return rv;
@@ -163,7 +144,7 @@ static int detect_entry(struct mu__entry *entry, struct mu__notes *notes,
         (void)snprintf(entry->why, sizeof entry->why, "%s", why.message);
     if (rv >= 0 || rv == MU__LATER)
         return rv;
-    entry_fails(entry, &why);
+    mu__entry_fails(entry, &why);
     return mu_error_set(ret_error, rv, "%s: %.400s", mu__entry_name(entry), why.message);
 }
 
@@ -209,7 +190,8 @@ static int find_taken(mu_resolver *resolver, struct mu__notes *notes,
     return nobody(resolver, ret_error);
 }
 
-static int need_taken(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
+int mu__resolver_need_taken(mu_resolver *resolver, struct mu__notes *notes,
+                            mu_error *ret_error)
 {
     return resolver->shape == MU__SHAPE_AUTO ? find_taken(resolver, notes, ret_error) : 0;
 }
@@ -323,7 +305,7 @@ static void override(const mu_resolver *resolver, mu_resolution *resolution)
 static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
                mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    int rv = need_taken(resolver, notes, ret_error);
+    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
 
     if (rv != 0)
         return rv;
@@ -338,7 +320,7 @@ static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
     return rv;
 }
 
-static int starved(mu_error *ret_error)
+int mu__resolver_starved(mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
@@ -355,12 +337,12 @@ int mu__resolver_run(mu_resolver *resolver, struct mu__notes *notes, int64_t lef
         *ret_resolution = resolution;
     else if (rv == 0)
         mu_cluster_free(resolution.cluster);
-    return mu__notes_starved(notes) ? starved(ret_error) : rv;
+    return mu__notes_starved(notes) ? mu__resolver_starved(ret_error) : rv;
 }
 
 static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
 {
-    int rv = need_taken(resolver, notes, ret_error);
+    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
 
     for (size_t i = 0; i < resolver->members_count; i++) {
         int one = run_detect(resolver->members[i], notes, rv == 0 ? ret_error : NULL);
@@ -378,114 +360,10 @@ int mu__resolver_run_detect(mu_resolver *resolver, struct mu__notes *notes,
 
     begin_if_fresh(resolver, notes);
     rv = run_detect(resolver, notes, ret_error);
-    return mu__notes_starved(notes) ? starved(ret_error) : rv;
-}
-
-/* ---- Announcing ---- */
-
-/* Once in a round: what it remembers may be another after it. */
-static int announce_entry(struct mu__entry *entry, struct mu__notes *notes,
-                          const mu_announcement *announcement, mu_error *ret_error)
-{
-    if (entry->kind == NULL || entry->kind->announce == NULL)
-        return 0;
-    if (!entry->announced.known) {
-        int rv;
-
-        mu__notes_begin(notes, mu__entry_name(entry));
-        rv = entry->kind->announce(notes, &entry->settings, announcement,
-                                   &entry->announced.error, &entry->memory,
-                                   &entry->announced.index, &entry->announced.again_ms);
-        if (rv == MU__LATER)
-            return rv;
-        entry->announced.rv = rv;
-        entry->announced.known = true;
-        if (rv != 0)
-            entry_fails(entry, &entry->announced.error);
-    }
-    if (entry->announced.rv != 0 && ret_error != NULL)
-        *ret_error = entry->announced.error;
-    return entry->announced.rv;
-}
-
-static bool entry_announces(const struct mu__entry *entry)
-{
-    return entry != NULL && entry->kind != NULL && entry->kind->announce != NULL;
-}
-
-static int announce(mu_resolver *resolver, struct mu__notes *notes,
-                    mu_announcement *announcement, mu_error *ret_error,
-                    uint32_t *again_ms)
-{
-    int rv = need_taken(resolver, notes, ret_error);
-
-    for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = announce(resolver->members[i], notes, announcement, ret_error, again_ms);
-    if (rv != 0 || !entry_announces(resolver->taken))
-        return rv;
-    rv = announce_entry(resolver->taken, notes, announcement, ret_error);
-    if (rv != 0)
-        return rv;
-    announcement->index = resolver->taken->announced.index;
-    if (*again_ms == 0 || resolver->taken->announced.again_ms < *again_ms)
-        *again_ms = resolver->taken->announced.again_ms;
-    return 0;
-}
-
-int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
-                              const mu_announcement *announcement, mu_error *ret_error,
-                              int *ret_index, uint32_t *ret_again_ms)
-{
-    mu_announcement own = *announcement;
-    uint32_t again_ms = 0;
-    int rv;
-
-    begin_announcing_if_fresh(resolver, notes);
-    rv = announce(resolver, notes, &own, ret_error, &again_ms);
-    if (mu__notes_starved(notes))
-        return starved(ret_error);
-    if (rv != 0)
-        return rv;
-    *ret_index = own.index;
-    *ret_again_ms = again_ms;
-    return 0;
-}
-
-static int withdraw(mu_resolver *resolver, struct mu__notes *notes,
-                    const mu_announcement *announcement, mu_error *ret_error)
-{
-    int rv = need_taken(resolver, notes, ret_error);
-    struct mu__entry *entry = resolver->taken;
-
-    for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = withdraw(resolver->members[i], notes, announcement, ret_error);
-    if (rv != 0 || !entry_announces(entry) || entry->kind->withdraw == NULL ||
-        entry->announced.known)
-        return rv;
-    mu__notes_begin(notes, mu__entry_name(entry));
-    rv = entry->kind->withdraw(notes, &entry->settings, announcement, ret_error,
-                               &entry->memory);
-    entry->announced.known = rv == 0;   /* done, in this round */
-    return rv;
-}
-
-int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__notes *notes,
-                              const mu_announcement *announcement, mu_error *ret_error)
-{
-    begin_announcing_if_fresh(resolver, notes);
-    return withdraw(resolver, notes, announcement, ret_error);
+    return mu__notes_starved(notes) ? mu__resolver_starved(ret_error) : rv;
 }
 
 /* ---- What is known after a run ---- */
-
-bool mu__resolver_announces(const mu_resolver *resolver)
-{
-    bool announces = entry_announces(resolver->taken);
-
-    for (size_t i = 0; i < resolver->members_count; i++)
-        announces = announces || mu__resolver_announces(resolver->members[i]);
-    return announces;
-}
 
 uint32_t mu__resolver_watch_ms(const mu_resolver *resolver)
 {

@@ -86,6 +86,25 @@ static void on_parsed_done(void *parsed)
     free(parsed);
 }
 
+/* What is there, and could not be copied, is not "not set": nothing may come of this
+ * run. */
+static void test_variable_without_memory(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(VARIABLE, "A", "out of memory", .code = -MU_ENOMEM), SCRIPT_END};
+
+    (void)state;
+    begin(rows, false);
+    assert_null(mu__ask_variable(notes, "B"));
+    assert_false(mu__notes_starved(notes));
+    for (unsigned runs = 0; runs < 2; runs++) {
+        mu__notes_begin(notes, NULL);
+        assert_null(mu__ask_variable(notes, "A"));
+        assert_true(mu__notes_starved(notes));
+    }
+    mu__notes_free(notes);
+}
+
 static void test_parsed_is_kept(void **state)
 {
     static const struct script_row rows[] = {SCRIPT_FILE("/f", "text"), SCRIPT_END};
@@ -319,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_asked_once),
         cmocka_unit_test(test_answers_are_not_shared),
         cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_variable_without_memory),
         cmocka_unit_test(test_parsed_is_kept),
         cmocka_unit_test(test_what_is_said),
         cmocka_unit_test(test_words),
