@@ -49,6 +49,10 @@ enum mu__ask_kind {
     MU__ASK_WRITE,      /* make `body` the content of a file, by its path: whole or not at
                            all; its folder must be there. The answer is empty */
     MU__ASK_REMOVE,     /* take a file away, by its path; the answer is empty */
+    MU__ASK_PROGRAM,    /* run it, by its path or, without a slash, its name in PATH; what
+                           it prints. `body`: texts with a zero byte behind each, "aTEXT"
+                           an argument, "vNAME=VALUE" a variable. -MU_EPRECONDITION: it
+                           has failed */
     MU__ASK_CALL,       /* run `call`, a function of the resolver `name`, on a thread; the
                            answer is empty: what was found is in the call */
     MU__ASK_KINDS
@@ -114,7 +118,7 @@ struct mu__question {
     bool new_only;              /* of WRITE: a file that is there already stays as it is:
                                    -MU_EEXISTS */
 
-    /* Of HTTP, SIGNATURE and (the body) WRITE alone. */
+    /* Of HTTP, SIGNATURE and (the body) WRITE and PROGRAM alone. */
     const char *method;         /* NULL: "GET" */
     const char *const *headers; /* "Name: value", ended by NULL; may be NULL */
     const char *header;         /* name of one header of the answer that is wanted, too */
@@ -122,9 +126,9 @@ struct mu__question {
     size_t body_size;
     const char *secret;
     const struct mu__ask_tls *tls;
-    uint32_t keep_ms;           /* 0. An answer with status 200 may be given again for so
-                                   long, to other evaluations, too; `again` takes a new
-                                   one */
+    uint32_t keep_ms;           /* 0. An answer with status 200, or what a program has
+                                   printed, may be given again for so long, to other
+                                   evaluations, too; `again` takes a new one */
     bool takes_proxy;           /* the environment's https_proxy counts */
     const char *dns_server;     /* ADDRESSES, SERVICES: "127.0.0.1:53" in place of the
                                    system's; NULL */

@@ -27,6 +27,7 @@ static const char *const words_of[MU__ASK_KINDS] = {
     [MU__ASK_SIGNATURE] = "signature ",
     [MU__ASK_WRITE] = "writing file ",
     [MU__ASK_REMOVE] = "removing file ",
+    [MU__ASK_PROGRAM] = "program ",
     [MU__ASK_CALL] = "function of resolver ",
 };
 

@@ -70,21 +70,9 @@ static void keep(struct mu__asker_uv *asker, const struct mu__note *note,
 {
     const struct mu__buf *answer = request->answer;
 
-    if (note->question.keep_ms == 0 || request->code != 0 || request->status != 200)
-        return;
-    mu__kept_answers_put(&asker->kept, &note->question,
-                 answer == NULL ? "" : (const char *)answer->data,
-                 answer == NULL ? 0 : answer->size, uv_now(asker->loop));
-}
-
-static void give_kept(struct mu__note *note, const struct mu__kept_answer *kept)
-{
-    char *data = malloc(kept->size + 1);
-
-    if (data != NULL)
-        memcpy(data, kept->data, kept->size + 1);
-    note->answer.status = 200;
-    mu__asker_give_data(note, data, kept->size);
+    if (request->code == 0 && request->status == 200)
+        mu__asker_keep(asker, note, answer == NULL ? "" : (const char *)answer->data,
+                       answer == NULL ? 0 : answer->size);
 }
 
 static void flight_end(struct mu__asker_uv *asker, struct mu__flight *flight)
@@ -197,15 +185,8 @@ static void flight_fill(struct mu__flight *flight, const struct mu__question *qu
 
 void mu__asker_ask_http(struct mu__asker_uv *asker, struct mu__note *note)
 {
-    const struct mu__kept_answer *kept =
-        mu__kept_answers_find(&asker->kept, &note->question, uv_now(asker->loop));
-    struct mu__flight *flight;
+    struct mu__flight *flight = calloc(1, sizeof *flight);
 
-    if (kept != NULL) {
-        give_kept(note, kept);
-        return;
-    }
-    flight = calloc(1, sizeof *flight);
     if (flight == NULL || need_http(asker) != 0) {
         free(flight);
         mu__asker_give_error(note, -MU_ENOMEM, "out of memory");

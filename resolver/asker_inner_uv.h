@@ -23,7 +23,7 @@ struct mu__asker_uv {
     struct mu__flight *waiting;     /* requests that wait for others, in order */
     struct mu__flight **waiting_last;
     unsigned flights;               /* with the door */
-    struct mu__kept_answers kept;   /* of HTTP */
+    struct mu__kept_answers kept;   /* of HTTP and programs */
     uint64_t calls_ms;              /* how long closing waits for calls */
     void (*left)(void *owner, const char *line);
     void *left_owner;
@@ -42,6 +42,10 @@ void mu__asker_give_error(struct mu__note *note, int code, const char *words);
 
 /* Takes `data`, which may be NULL: there was no memory for it. */
 void mu__asker_give_data(struct mu__note *note, char *data, size_t size);
+
+/* For questions of later, where the question permits it. */
+void mu__asker_keep(struct mu__asker_uv *asker, const struct mu__note *note,
+                    const char *data, size_t size);
 
 /* ---- Tasks of threads ---- */
 
@@ -65,6 +69,7 @@ struct mu__task_kind {
     enum mu__lane lane;
     int (*run)(struct mu__ask_task *task);
     bool names_itself;              /* its errors name what was asked */
+    bool ends_soon;                 /* when nobody wants it, and is waited for */
 };
 
 /* Ask with a task, and have the note answered when it has run or its limit has passed;

@@ -3,7 +3,8 @@
  * A note has a job, the loop's side, which has a timer and a task, the thread's side. The
  * note is answered once: when the task has run, or by the timer when that takes too long.
  * A task that hangs then finds nobody who wants its answer, and goes with its thread.
- * Only calls, the program's own functions, are still waited for when the asker closes. */
+ * Only calls, the program's own functions, are still waited for when the asker closes;
+ * and what ends soon by itself, so that nothing of it outlives this process. */
 #include "resolver/asker_inner_uv.h"
 
 #include "resolver/question.h"
@@ -15,6 +16,7 @@
 enum {
     ROOM_FIRST_BYTES = 4096,
     WORDS_BYTES = 256,
+    END_MS = 5000,                  /* what ends soon is left to itself after that */
     NS_PER_MS = 1000000
 };
 
@@ -24,6 +26,7 @@ struct mu__ask_job {
     struct mu__note *note;          /* NULL: answered, or nobody wants it */
     struct mu__ask_task *task;      /* NULL: it has run, or is left to itself */
     bool names_itself;
+    bool ends_soon;
     struct mu__ask_job *next;       /* of those with a task */
     struct mu__ask_job **before;    /* what points here */
 };
@@ -130,10 +133,21 @@ static bool is_waited_for(const struct mu__ask_job *job)
     return call != NULL && mu__ask_call_off(call) && job->asker->calls_ms > 0;
 }
 
-/* Nobody wants to know any more: only calls are kept in mind, until the asker closes. */
+static void on_end_limit(uv_timer_t *timer)
+{
+    leave_task((struct mu__ask_job *)timer);
+}
+
+/* Nobody wants to know any more: only calls are kept in mind, until the asker closes, and
+ * what ends soon until it has. */
 static void let_go(struct mu__ask_job *job)
 {
     (void)uv_timer_stop(&job->timer);
+    if (job->ends_soon) {
+        atomic_store(&job->task->is_unwanted, true);
+        (void)uv_timer_start(&job->timer, on_end_limit, END_MS, 0);
+        return;
+    }
     if (!is_waited_for(job))
         leave_task(job);
 }
@@ -153,12 +167,14 @@ static void on_limit(uv_timer_t *timer)
     mu__asker_give_error(note, -MU_EDEADLINE, words);
 }
 
-static void answer(struct mu__note *note, struct mu__ask_task *task, bool names_itself)
+static void answer(struct mu__asker_uv *asker, struct mu__note *note,
+                   struct mu__ask_task *task, bool names_itself)
 {
     char *data = task->data;
 
     if (task->code == 0) {
         task->data = NULL;
+        mu__asker_keep(asker, note, data, task->size);
         mu__asker_give_data(note, data, task->size);
     } else if (names_itself) {
         note->answer.error = task->error;
@@ -174,11 +190,12 @@ static void on_done(struct mu__errand *errand)
     struct mu__ask_task *task = (struct mu__ask_task *)errand;
     struct mu__ask_job *job = task->job;
     struct mu__note *note = job->note == NULL ? NULL : take_note(job);
+    struct mu__asker_uv *asker = job->asker;
     bool names_itself = job->names_itself;
 
     job_end(job);
     if (note != NULL)
-        answer(note, task, names_itself);
+        answer(asker, note, task, names_itself);
     task_free(task);
 }
 
@@ -243,6 +260,7 @@ void mu__asker_ask_task(struct mu__asker_uv *asker, struct mu__note *note,
     }
     job->task = task;
     job->names_itself = kind->names_itself;
+    job->ends_soon = kind->ends_soon;
     job_start(asker, job, note);
 }
 
@@ -275,7 +293,8 @@ void mu__asker_close_tasks(struct mu__asker_uv *asker)
     uv_update_time(asker->loop);
     for (struct mu__ask_job *job = asker->jobs; job != NULL; job = job->next) {
         assert(job->note == NULL);
-        (void)uv_timer_start(&job->timer, on_waited, asker->calls_ms, 0);
+        if (!job->ends_soon)
+            (void)uv_timer_start(&job->timer, on_waited, asker->calls_ms, 0);
     }
     close_errands_when_done(asker);
 }

@@ -1,5 +1,7 @@
 #include "resolver/asker_inner_uv.h"
 
+#include "resolver/question.h"
+#include "resolver/run_uv.h"
 #include "resolver/sign_crypto.h"
 
 #include <assert.h>
@@ -31,6 +33,31 @@ void mu__asker_give_data(struct mu__note *note, char *data, size_t size)
     note->answer.data = data;
     note->answer.size = size;
     mu__note_answer(note);
+}
+
+void mu__asker_keep(struct mu__asker_uv *asker, const struct mu__note *note,
+                    const char *data, size_t size)
+{
+    if (note->question.keep_ms != 0)
+        mu__kept_answers_put(&asker->kept, &note->question, data, size,
+                             uv_now(asker->loop));
+}
+
+/* False: nothing is kept for this question. */
+static bool give_kept(struct mu__asker_uv *asker, struct mu__note *note)
+{
+    const struct mu__kept_answer *kept =
+        mu__kept_answers_find(&asker->kept, &note->question, uv_now(asker->loop));
+    char *data;
+
+    if (kept == NULL)
+        return false;
+    data = malloc(kept->size + 1);
+    if (data != NULL)
+        memcpy(data, kept->data, kept->size + 1);
+    note->answer.status = note->question.kind == MU__ASK_HTTP ? 200 : 0;
+    mu__asker_give_data(note, data, kept->size);
+    return true;
 }
 
 static void give_text(struct mu__note *note, const char *text)
@@ -105,6 +132,15 @@ static int task_call(struct mu__ask_task *task)
     return 0;
 }
 
+static int task_program(struct mu__ask_task *task)
+{
+    const struct mu__question *question = &task->question;
+
+    return mu__run_program(question->name, question->body, question->body_size,
+                           mu__question_bytes_max(question), &task->is_unwanted,
+                           &task->error, &task->data, &task->size);
+}
+
 /* ---- The asker ---- */
 
 /* How each kind is answered: at once, by a task, or over HTTP. */
@@ -115,14 +151,15 @@ static const struct {
     [MU__ASK_VARIABLE] = {.at_once = answer_variable},
     [MU__ASK_HOST_NAME] = {.at_once = answer_host_name},
     [MU__ASK_CLOCK] = {.at_once = answer_clock},
-    [MU__ASK_FILE] = {.task = {MU__LANE_FILES, mu__task_file, false}},
-    [MU__ASK_FOLDER] = {.task = {MU__LANE_FILES, mu__task_folder, false}},
-    [MU__ASK_WRITE] = {.task = {MU__LANE_FILES, mu__task_write, false}},
-    [MU__ASK_REMOVE] = {.task = {MU__LANE_FILES, mu__task_remove, false}},
-    [MU__ASK_SIGNATURE] = {.task = {MU__LANE_SUMS, task_signature, false}},
-    [MU__ASK_ADDRESSES] = {.task = {MU__LANE_NAMES, mu__task_names, true}},
-    [MU__ASK_SERVICES] = {.task = {MU__LANE_SERVERS, mu__task_names, true}},
-    [MU__ASK_CALL] = {.task = {MU__LANE_CALLS, task_call, false}},
+    [MU__ASK_FILE] = {.task = {MU__LANE_FILES, mu__task_file, false, false}},
+    [MU__ASK_FOLDER] = {.task = {MU__LANE_FILES, mu__task_folder, false, false}},
+    [MU__ASK_WRITE] = {.task = {MU__LANE_FILES, mu__task_write, false, false}},
+    [MU__ASK_REMOVE] = {.task = {MU__LANE_FILES, mu__task_remove, false, false}},
+    [MU__ASK_SIGNATURE] = {.task = {MU__LANE_SUMS, task_signature, false, false}},
+    [MU__ASK_ADDRESSES] = {.task = {MU__LANE_NAMES, mu__task_names, true, false}},
+    [MU__ASK_SERVICES] = {.task = {MU__LANE_SERVERS, mu__task_names, true, false}},
+    [MU__ASK_CALL] = {.task = {MU__LANE_CALLS, task_call, false, false}},
+    [MU__ASK_PROGRAM] = {.task = {MU__LANE_PROGRAMS, task_program, false, true}},
     [MU__ASK_HTTP] = {.at_once = NULL},
 };
 
@@ -137,7 +174,7 @@ static void op_ask(struct mu__asker *base, struct mu__note *note)
         task.lane = MU__LANE_SERVERS;
     if (kinds[kind].at_once != NULL)
         kinds[kind].at_once(note);
-    else if (mu__asker_give_number(note))
+    else if (mu__asker_give_number(note) || give_kept(asker, note))
         return;
     else if (task.run != NULL)
         mu__asker_ask_task(asker, note, &task);

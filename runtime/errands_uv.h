@@ -23,6 +23,7 @@ enum mu__lane {
     MU__LANE_SERVERS,   /* DNS servers that are asked */
     MU__LANE_SUMS,      /* signatures: they never hang */
     MU__LANE_CALLS,     /* functions of the program's own */
+    MU__LANE_PROGRAMS,  /* other programs */
     MU__LANES
 };
 

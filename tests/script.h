@@ -19,7 +19,8 @@ struct script_row {
     const char *content_type;   /* NULL: "application/json" */
     const char *header;         /* what the wanted header is */
     const char *method;         /* the question must have this; NULL: GET */
-    const char *body;           /* and this content, in part or whole; NULL: any */
+    const char *body;           /* and this content, in part or whole, a line end for each
+                                   zero byte; NULL: any */
     const char *has_header;     /* and a header that begins with this; NULL: any */
     unsigned again;             /* and this number */
 };
