@@ -20,7 +20,8 @@ enum {
 struct task {
     int type;
     int index;
-    const char *url; /* the second text in `text` */
+    uint32_t hash;   /* of the url */
+    uint32_t url_at; /* where the url begins in `text` */
     char text[];     /* the address as it was given, zero, the url, zero */
 };
 
@@ -93,22 +94,29 @@ static const struct task *find_task(const mu_cluster *cluster, const char *type,
     return i < job->count && job->tasks[i]->index == index ? job->tasks[i] : NULL;
 }
 
+static const char *url_of(const struct task *task)
+{
+    return task->text + task->url_at;
+}
+
 /* FNV-1a. */
-static uint64_t hash(const char *text)
+static uint32_t hash(const char *text)
 {
     uint64_t h = UINT64_C(14695981039346656037);
 
     for (; *text != '\0'; text++)
         h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return h ^ h >> 32;
+    return (uint32_t)(h ^ h >> 32);
 }
 
 /* The slot that holds the task with this url, or the free one where it belongs. */
-static struct task **find_slot(struct task **slots, size_t count, const char *url)
+static struct task **find_slot(struct task **slots, size_t count, uint32_t url_hash,
+                               const char *url)
 {
-    size_t i = (size_t)hash(url) & (count - 1);
+    size_t i = url_hash & (count - 1);
 
-    while (slots[i] != NULL && strcmp(slots[i]->url, url) != 0)
+    while (slots[i] != NULL &&
+           (slots[i]->hash != url_hash || strcmp(url_of(slots[i]), url) != 0))
         i = (i + 1) & (count - 1);
     return &slots[i];
 }
@@ -126,8 +134,10 @@ static int reserve_slot(mu_cluster *cluster)
     if (slots == NULL)
         return -MU_ENOMEM;
     for (size_t i = 0; i < cluster->slots_count; i++) {
-        if (cluster->slots[i] != NULL)
-            *find_slot(slots, count, cluster->slots[i]->url) = cluster->slots[i];
+        struct task *task = cluster->slots[i];
+
+        if (task != NULL)
+            *find_slot(slots, count, task->hash, url_of(task)) = task;
     }
     free(cluster->slots);
     cluster->slots = slots;
@@ -151,7 +161,8 @@ static int reserve_task(struct job *job)
     return 0;
 }
 
-static struct task *new_task(int type, int index, const char *address, const char *url)
+static struct task *new_task(int type, int index, const char *address, const char *url,
+                             uint32_t url_hash)
 {
     size_t address_size = strlen(address) + 1;
     size_t url_size = strlen(url) + 1;
@@ -163,7 +174,8 @@ static struct task *new_task(int type, int index, const char *address, const cha
     task->index = index;
     memcpy(task->text, address, address_size);
     memcpy(task->text + address_size, url, url_size);
-    task->url = task->text + address_size;
+    task->hash = url_hash;
+    task->url_at = (uint32_t)address_size;
     return task;
 }
 
@@ -211,6 +223,7 @@ int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *add
     char url[MU__URL_BYTES];
     struct task *task;
     struct task **slot;
+    uint32_t url_hash;
     size_t position = 0;
     int rv;
 
@@ -223,12 +236,13 @@ int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *add
     if (reserve_slot(cluster) != 0 || reserve_task(job) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 
+    url_hash = hash(url);
     slot = mu__url_has_any_port(url)
                ? NULL
-               : find_slot(cluster->slots, cluster->slots_count, url);
+               : find_slot(cluster->slots, cluster->slots_count, url_hash, url);
     if (slot != NULL && *slot != NULL)
         return address_taken(*slot, address, ret_error);
-    task = new_task(type, index, address, url);
+    task = new_task(type, index, address, url, url_hash);
     if (task == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 
@@ -257,13 +271,14 @@ static int copy_job(mu_cluster *copy, int type, const struct job *from)
     job->capacity = from->count;
     for (; job->count < from->count; job->count++) {
         const struct task *task = from->tasks[job->count];
-        struct task *same = new_task(type, task->index, task->text, task->url);
+        const char *url = url_of(task);
+        struct task *same = new_task(type, task->index, task->text, url, task->hash);
 
         if (same == NULL)
             return -MU_ENOMEM;
         job->tasks[job->count] = same;
-        if (!mu__url_has_any_port(same->url))
-            *find_slot(copy->slots, copy->slots_count, same->url) = same;
+        if (!mu__url_has_any_port(url))
+            *find_slot(copy->slots, copy->slots_count, task->hash, url) = same;
     }
     return 0;
 }
@@ -456,7 +471,7 @@ const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int ind
 {
     const struct task *task = find_task(cluster, type, index);
 
-    return task != NULL ? task->url : NULL;
+    return task != NULL ? url_of(task) : NULL;
 }
 
 int mu_cluster_task_at(const mu_cluster *cluster, size_t i, const char **ret_type,

@@ -276,6 +276,28 @@ static void test_good_specs(void **state)
     }
 }
 
+/* What was refused before is refused by the copy, and it has room for more. */
+static void test_copy_goes_on(void **state)
+{
+    mu_cluster *cluster = parse("{\"worker\":[\"a:1\",\"b:0\",\"c:1\"]}");
+    mu_cluster *copy = mu_cluster_copy(cluster);
+    char address[32];
+
+    (void)state;
+    mu_cluster_free(cluster);
+    assert_int_equal(mu_cluster_add(copy, "worker", 1, "d:1", NULL), -MU_EEXISTS);
+    assert_int_equal(mu_cluster_add(copy, "worker", 3, "A:1", NULL), -MU_EEXISTS);
+    assert_int_equal(mu_cluster_add(copy, "worker", 3, "b:0", NULL), 0);
+    for (int i = 4; i < 100; i++) {
+        (void)snprintf(address, sizeof address, "host-%d:1", i);
+        assert_int_equal(mu_cluster_add(copy, "worker", i, address, NULL), 0);
+        assert_int_equal(mu_cluster_add(copy, "ps", i, address, NULL), -MU_EEXISTS);
+    }
+    assert_int_equal(mu_cluster_task_count(copy, "worker"), 100);
+    assert_string_equal(mu__cluster_url(copy, "worker", 2), "tcp://c:1");
+    mu_cluster_free(copy);
+}
+
 #define FIVE(x) x x x x x
 #define TEN(x) FIVE(x) FIVE(x)
 #define EURO "\xE2\x82\xAC"
@@ -801,6 +823,7 @@ int main(void)
         cmocka_unit_test(test_tasks_are_bounded),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_good_specs),
+        cmocka_unit_test(test_copy_goes_on),
         cmocka_unit_test(test_bad_specs),
         cmocka_unit_test(test_zero_bytes),
         cmocka_unit_test(test_text_is_bounded),
