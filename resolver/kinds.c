@@ -34,7 +34,8 @@ const struct mu__resolver_kind *mu__resolver_kind_find(const char *name)
 
 void mu_resolution_init(mu_resolution *resolution)
 {
-    *resolution = (mu_resolution){.task_index = -1, .accelerators = -1};
+    *resolution = (mu_resolution){
+        .task_index = -1, .partition = -1, .accelerators = -1};
 }
 
 int mu__resolution_add(mu_resolution *resolution, const char *source, const char *type,

@@ -75,10 +75,24 @@ struct plan {
     struct mu__layout layout;
 };
 
-/* mpirun within a job's allocation: Slurm's ranks are those of the launcher's daemons. */
+/* What other launchers set, within a job's allocation: Slurm's ranks are those of their
+ * daemons then. In the order of Open MPI, PRRTE and Hydra. */
+static const char *find_launcher(struct mu__notes *notes)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PRTE_LAUNCHED",
+                                            "MPI_LOCALRANKID"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        if (mu__ask_variable(notes, variables[i]) != NULL)
+            return variables[i];
+    return NULL;
+}
+
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
+    const char *launcher = find_launcher(notes);
+
     (void)settings;
     if (mu__ask_variable(notes, "SLURM_PROCID") == NULL) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND, "SLURM_PROCID is not set%s",
@@ -87,10 +101,10 @@ static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                                : ", though SLURM_JOB_ID is; start it with srun");
         return 0;
     }
-    if (mu__ask_variable(notes, "OMPI_COMM_WORLD_RANK") != NULL) {
+    if (launcher != NULL) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                           "mpirun started this process (OMPI_COMM_WORLD_RANK is set), "
-                           "not srun");
+                           "mpirun started this process (%s is set), not srun",
+                           launcher);
         return 0;
     }
     return 1;
