@@ -82,6 +82,9 @@ static int find_nodes(struct mu__notes *notes, const struct mu__settings *settin
     nodes->source = "OMPI_MCA_orte_default_hostfile";
     if (task->host_file != NULL)
         return read_file(notes, task->host_file, ret_error, nodes);
+    nodes->source = "SLURM_STEP_NODELIST";
+    if (task->daemons != NULL)
+        return read_list(task->daemons, ret_error, nodes);
     return 0;
 }
 

@@ -65,6 +65,7 @@ struct mu__mpi_task {
     const char *host_variable;
     bool one_node;              /* all tasks are on this one */
     const char *host_file;      /* that the launcher itself has; NULL */
+    const char *daemons;        /* the hosts of its daemons, as a list; NULL */
 };
 
 /* Read what is told of this node: its name, and by these two variables (NULL: there are

@@ -33,7 +33,7 @@ uint64_t mu__mpi_id(const char *text)
 uint64_t mu__mpi_job(struct mu__notes *notes)
 {
     static const char *const others[] = {space_variable, "I_MPI_HYDRA_UUID",
-                                         "FLUX_JOB_ID"};
+                                         "SLURM_JOB_ID", "FLUX_JOB_ID"};
     const char *text = mu__ask_variable(notes, uri_variable);
 
     if (text != NULL)

@@ -74,11 +74,21 @@ static int read_size(struct mu__notes *notes, const struct mu__settings *setting
                            ret_size);
 }
 
+/* Hydra starts a daemon on each node, in a step of its own where it is within a job of
+ * Slurm's; its tasks have the variables of that. */
+static const char *find_daemons(struct mu__notes *notes)
+{
+    if (mu__ask_variable(notes, "MPI_LOCALRANKID") == NULL)
+        return NULL;
+    return mu__ask_variable(notes, "SLURM_STEP_NODELIST");
+}
+
 static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const char *rank = first_set(notes, ranks);
-    struct mu__mpi_task task = {.local_is_loose = is_prrte(notes)};
+    struct mu__mpi_task task = {.local_is_loose = is_prrte(notes),
+                                .daemons = find_daemons(notes)};
     const char *source;
     int rv = read_size(notes, settings, ret_error, &task.size, &source);
 

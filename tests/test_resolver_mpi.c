@@ -395,6 +395,26 @@ static void test_hydra_ports(void **state)
     script_expect(pmix, mpich, NULL, "{\"worker\":[\"127.0.0.1:61440\"]}", "worker:0");
 }
 
+/* Within a job of Slurm's Hydra starts its daemons in a step, one for each node. */
+static void test_hydra_in_a_step(void **state)
+{
+    static const struct script_row rows[] = {
+        V("PMI_RANK", "2"),        V("PMI_SIZE", "4"),
+        V("MPI_LOCALRANKID", "0"), V("MPI_LOCALNRANKS", "2"),
+        V("PMI_HOSTNAME", "n2"),   V("SLURM_STEP_NODELIST", "n[1-2]"),
+        V("SLURM_PROCID", "1"),    V("SLURM_STEP_NUM_TASKS", "2"),
+        V("SLURM_JOB_ID", "7"),    SCRIPT_END};
+    static const struct script_row srun[] = {
+        V("PMI_RANK", "1"), V("PMI_SIZE", "2"), V("SLURM_STEP_NODELIST", "n[1-2]"),
+        SCRIPT_END};
+    static const char *const port[] = {"port_base=5", NULL};
+
+    (void)state;
+    script_expect(pmix, rows, port,
+                  "{\"worker\":[\"n1:5\",\"n1:6\",\"n2:5\",\"n2:6\"]}", "worker:2");
+    script_expect_error(pmix, srun, port, -MU_ENOTFOUND, "not where the others are");
+}
+
 /* A step of Slurm's may be that of the launcher's daemons: one for each node. */
 static void test_sizes_in_a_slurm_step(void **state)
 {
@@ -457,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_hydra),
         cmocka_unit_test(test_hydra_hosts),
         cmocka_unit_test(test_hydra_ports),
+        cmocka_unit_test(test_hydra_in_a_step),
         cmocka_unit_test(test_sizes_in_a_slurm_step),
         cmocka_unit_test(test_pmix),
         cmocka_unit_test(test_job_ids),
