@@ -261,7 +261,8 @@ static int resolve_family(struct mu__notes *notes, const struct mu__settings *se
 static void note_proxies(struct mu__notes *notes)
 {
     static const char *const names[] = {"http_proxy", "HTTP_PROXY", "https_proxy",
-                                        "HTTPS_PROXY", "grpc_proxy", "all_proxy", "ALL_PROXY"};
+                                        "HTTPS_PROXY", "grpc_proxy",  "all_proxy",
+                                        "ALL_PROXY"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (is_set(notes, names[i]))

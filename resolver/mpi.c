@@ -163,35 +163,17 @@ static int lay_out(struct mu__notes *notes, const struct mu__settings *settings,
     return rv;
 }
 
-/* "n1" is "n1.cluster", too; of addresses all counts. */
-static bool same_host(const char *a, const char *b)
-{
-    size_t size = strcspn(a, ".:");
-
-    if (strcmp(a, b) == 0)
-        return true;
-    return size == strcspn(b, ".:") && memcmp(a, b, size) == 0 &&
-           strspn(a, "0123456789abcdefABCDEF") < size;
-}
-
-static bool is_among(const char *host, const struct mu__host_list *hosts)
-{
-    for (size_t i = 0; i < hosts->count; i++)
-        if (same_host(host, hosts->names[i]))
-            return true;
-    return false;
-}
-
 /* The launcher may call the hosts by other names than those here. */
 static int compare_host(const struct mu__mpi_task *task, const struct nodes *nodes,
                         const char *mine, mu_error *ret_error)
 {
-    if (task->host == NULL || same_host(task->host, mine) ||
-        !is_among(task->host, &nodes->hosts))
+    if (task->host == NULL || mu__host_same(task->host, mine) ||
+        !mu__host_list_has(&nodes->hosts, task->host))
         return 0;
     return mu_error_set(ret_error, -MU_EPRECONDITION,
-                        "%s: rank %u would be on \"%.80s\", but by %s it is on \"%.80s\": "
-                        "expected the hosts, slots and mapping that the launcher has",
+                        "%s: rank %u would be on \"%.80s\", but by %s it is on "
+                        "\"%.80s\": expected the hosts, slots and mapping that the "
+                        "launcher has",
                         nodes->source, task->rank, mine, task->host_variable, task->host);
 }
 
