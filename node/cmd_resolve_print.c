@@ -60,6 +60,10 @@ static void print_rest(const mu_resolution *found)
         print_line("accelerators", text);
     }
     print_line("visible devices", found->visible_devices);
+    if (found->partition >= 0) {
+        (void)snprintf(text, sizeof text, "%d", found->partition);
+        print_line("partition", text);
+    }
     print_line("listens at", found->bind_address);
     print_line("source", found->source);
 }
@@ -132,6 +136,8 @@ static cJSON *found_json(const mu_resolution *found)
                                     cmd_json_int(found->accelerators));
     }
     add_text(map, "visible_devices", found->visible_devices);
+    if (found->partition >= 0)
+        (void)cJSON_AddItemToObject(map, "partition", cmd_json_int(found->partition));
     add_text(map, "bind_address", found->bind_address);
     return map;
 }

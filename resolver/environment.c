@@ -26,7 +26,7 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-/* The same four things have different names. */
+/* The same things have different names. */
 static const struct family {
     const char *address;
     const char *port;       /* where the address has none */
@@ -34,12 +34,15 @@ static const struct family {
     const char *id;
     const char *bind;       /* of process 0; NULL: there is no such variable */
     const char *devices;
+    const char *partitions[3];  /* the first that is set; of old the second */
 } families[] = {
     {"MUSTER_COORDINATOR_ADDRESS", "MUSTER_COORDINATOR_PORT", "MUSTER_NUM_PROCESSES",
-     "MUSTER_PROCESS_ID", "MUSTER_COORDINATOR_BIND_ADDRESS", "MUSTER_LOCAL_DEVICE_IDS"},
+     "MUSTER_PROCESS_ID", "MUSTER_COORDINATOR_BIND_ADDRESS", "MUSTER_LOCAL_DEVICE_IDS",
+     {"MUSTER_PARTITION_INDEX"}},
     {"JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_PORT", "JAX_NUM_PROCESSES",
-     "JAX_PROCESS_ID", "JAX_COORDINATOR_BIND_ADDRESS", "JAX_LOCAL_DEVICE_IDS"},
-    {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", NULL, NULL},
+     "JAX_PROCESS_ID", "JAX_COORDINATOR_BIND_ADDRESS", "JAX_LOCAL_DEVICE_IDS",
+     {"JAX_PARTITION_INDEX", "JAX_SLICE_INDEX"}},
+    {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", NULL, NULL, {NULL}},
 };
 
 enum { OURS, FAMILIES = sizeof families / sizeof families[0] };
@@ -196,6 +199,24 @@ static int take_devices(struct mu__notes *notes, const char *variable,
                         variable, shown);
 }
 
+static int take_partition(struct mu__notes *notes, const struct family *family,
+                          mu_error *ret_error, mu_resolution *resolution)
+{
+    const char *const *variable = family->partitions;
+    unsigned number = 0;
+    int rv;
+
+    while (*variable != NULL && !is_set(notes, *variable))
+        variable++;
+    if (*variable == NULL)
+        return 0;
+    rv = mu__rank_number(notes, *variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
+                         &number);
+    if (rv == 0)
+        resolution->partition = (int)number;
+    return rv;
+}
+
 static int join(struct mu__notes *notes, const struct mu__settings *settings,
                 const struct family *family, unsigned count, unsigned id,
                 mu_error *ret_error, mu_resolution *resolution)
@@ -232,13 +253,16 @@ static int resolve_family(struct mu__notes *notes, const struct mu__settings *se
         rv = join(notes, settings, family, count, id, ret_error, resolution);
     if (rv == 0)
         rv = take_devices(notes, family->devices, ret_error, resolution);
+    if (rv == 0)
+        rv = take_partition(notes, family, ret_error, resolution);
     return rv;
 }
 
 static void note_proxies(struct mu__notes *notes)
 {
     static const char *const names[] = {"http_proxy", "HTTP_PROXY", "https_proxy",
-                                        "HTTPS_PROXY", "grpc_proxy"};
+                                        "HTTPS_PROXY", "grpc_proxy",  "all_proxy",
+                                        "ALL_PROXY"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (is_set(notes, names[i]))

@@ -90,6 +90,24 @@ int mu__host_list_add(struct mu__host_list *list, const char *name)
     return 0;
 }
 
+bool mu__host_same(const char *a, const char *b)
+{
+    size_t size = strcspn(a, ".:");
+
+    if (strcmp(a, b) == 0)
+        return true;
+    return size == strcspn(b, ".:") && memcmp(a, b, size) == 0 &&
+           strspn(a, "0123456789abcdefABCDEF") < size;
+}
+
+bool mu__host_list_has(const struct mu__host_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (mu__host_same(name, list->names[i]))
+            return true;
+    return false;
+}
+
 size_t mu__host_list_find(const struct mu__host_list *list, const char *name,
                           size_t length)
 {

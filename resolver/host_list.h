@@ -15,6 +15,8 @@
 
 #include <muster/error.h>
 
+#include <stdbool.h>
+
 enum {
     MU__HOST_BYTES_MAX = 255,   /* of a name */
     MU__HOST_BRACKETS_MAX = 8,  /* in a name */
@@ -44,5 +46,12 @@ int mu__host_list_add(struct mu__host_list *list, const char *name);
 /* The first place of a name; list->count when it is not there. */
 size_t mu__host_list_find(const struct mu__host_list *list, const char *name,
                           size_t length);
+
+/* Whether two names are of the same host, as far as names tell: "n1" and "n1.cluster"
+ * are; of addresses all counts. */
+bool mu__host_same(const char *a, const char *b);
+
+/* Whether one of the list is the same host. */
+bool mu__host_list_has(const struct mu__host_list *list, const char *name);
 
 #endif

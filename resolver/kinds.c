@@ -16,6 +16,8 @@ const struct mu__resolver_kind *const mu__resolver_kinds[] = {
     &mu__resolver_slurm,
     &mu__resolver_open_mpi,
     &mu__resolver_pmix,
+    &mu__resolver_lsf,
+    &mu__resolver_pbs,
     &mu__resolver_kubernetes_job,
     &mu__resolver_kubernetes,
     &mu__resolver_tpu,
@@ -34,7 +36,8 @@ const struct mu__resolver_kind *mu__resolver_kind_find(const char *name)
 
 void mu_resolution_init(mu_resolution *resolution)
 {
-    *resolution = (mu_resolution){.task_index = -1, .accelerators = -1};
+    *resolution = (mu_resolution){
+        .task_index = -1, .partition = -1, .accelerators = -1};
 }
 
 int mu__resolution_add(mu_resolution *resolution, const char *source, const char *type,

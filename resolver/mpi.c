@@ -8,18 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a; a text that begins with a number is that number. */
-uint64_t mu__mpi_job(const char *text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-
-    if (*text >= '0' && *text <= '9')
-        return strtoull(text, NULL, 10);
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return hash >> 16;
-}
-
 /* Hosts, and how many tasks each may have; 0: it does not say. */
 struct nodes {
     const char *source;
@@ -88,12 +76,15 @@ static int find_nodes(struct mu__notes *notes, const struct mu__settings *settin
     if (mu__setting_given(notes, settings, MU__MPI_COORDINATOR_ADDRESS))
         return 0;
     if (task->one_node) {
-        nodes->source = task->local_variable;
+        nodes->source = task->has_local ? task->local_variable : "the launcher";
         return read_list("127.0.0.1", ret_error, nodes);
     }
     nodes->source = "OMPI_MCA_orte_default_hostfile";
     if (task->host_file != NULL)
         return read_file(notes, task->host_file, ret_error, nodes);
+    nodes->source = "SLURM_STEP_NODELIST";
+    if (task->daemons != NULL)
+        return read_list(task->daemons, ret_error, nodes);
     return 0;
 }
 
@@ -124,7 +115,8 @@ static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes
     if (left == 0)
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: its %zu hosts have places for %u of the %u tasks",
+                        "%s: its %zu hosts have places for %u of the %u tasks; expected "
+                        "as many, or a host for each task",
                         nodes->source, nodes->hosts.count, task->size - left, task->size);
 }
 
@@ -171,19 +163,34 @@ static int lay_out(struct mu__notes *notes, const struct mu__settings *settings,
     return rv;
 }
 
-/* The launcher says the number of this task on its node: one that differs means that the
- * hosts are in another order, or mapped in another way. */
+/* The launcher may call the hosts by other names than those here. */
+static int compare_host(const struct mu__mpi_task *task, const struct nodes *nodes,
+                        const char *mine, mu_error *ret_error)
+{
+    if (task->host == NULL || mu__host_same(task->host, mine) ||
+        !mu__host_list_has(&nodes->hosts, task->host))
+        return 0;
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "%s: rank %u would be on \"%.80s\", but by %s it is on "
+                        "\"%.80s\": expected the hosts, slots and mapping that the "
+                        "launcher has",
+                        nodes->source, task->rank, mine, task->host_variable, task->host);
+}
+
+/* The launcher says the host of this task, and its number there: another one means that
+ * the hosts are in another order, or mapped in another way. */
 static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
                    const struct mu__layout *layout, mu_error *ret_error)
 {
     uint32_t node = layout->nodes[task->rank];
     unsigned there = 0;
+    int rv = compare_host(task, nodes, nodes->hosts.names[node], ret_error);
 
     for (unsigned i = 0; i < layout->tasks; i++)
         there += layout->nodes[i] == node;
-    if (!task->has_local || (layout->locals[task->rank] == task->local_rank &&
-                             there == task->local_size))
-        return 0;
+    if (rv != 0 || !task->has_local || task->local_is_loose ||
+        (layout->locals[task->rank] == task->local_rank && there == task->local_size))
+        return rv;
     return mu_error_set(
         ret_error, -MU_EPRECONDITION,
         "%s: rank %u would be task %u of %u on \"%.80s\", but by %s it is "
@@ -206,7 +213,7 @@ static int add_all(struct mu__notes *notes, const struct mu__settings *settings,
     int rv = mu__rank_jobs(notes, settings, MU__MPI_JOBS, task->size, ret_error, &jobs);
 
     if (rv == 0)
-        rv = mu__rank_port(notes, settings, MU__MPI_PORT_BASE, task->job,
+        rv = mu__rank_port(notes, settings, MU__MPI_PORT_BASE, mu__mpi_job(notes),
                            layout->node_tasks_max, ret_error, &ranks.port);
     if (rv == 0)
         rv = mu__ranks_add(&ranks, ret_error, resolution);
@@ -240,11 +247,9 @@ static bool has_port(const char *address)
 }
 
 static int meet(struct mu__notes *notes, const struct mu__settings *settings,
-                const struct mu__mpi_task *task, mu_error *ret_error,
-                mu_resolution *resolution)
+                const struct mu__mpi_task *task, const char *host, const char *source,
+                mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *host = mu__setting(notes, settings, MU__MPI_COORDINATOR_ADDRESS);
-    const char *source = host != NULL ? "coordinator_address" : task->source;
     bool has_jobs = mu__setting_given(notes, settings, MU__MPI_JOBS);
     char address[MU__HOST_BYTES_MAX + 16];
     struct mu__jobs jobs;
@@ -252,15 +257,14 @@ static int meet(struct mu__notes *notes, const struct mu__settings *settings,
     bool is_v6;
     int rv = 0;
 
-    host = host != NULL ? host : task->launcher;
     if (strlen(host) > MU__HOST_BYTES_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d bytes",
                             source, (int)MU__HOST_BYTES_MAX);
     is_v6 = strchr(host, ':') != NULL && host[0] != '[';
     (void)snprintf(address, sizeof address, "%s", host);
     if (!has_port(host)) {
-        rv = mu__rank_port(notes, settings, MU__MPI_PORT_BASE, task->job, 1, ret_error,
-                           &port);
+        rv = mu__rank_port(notes, settings, MU__MPI_PORT_BASE, mu__mpi_job(notes), 1,
+                           ret_error, &port);
         (void)snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
                        is_v6 ? "]" : "", port);
     }
@@ -275,19 +279,57 @@ static int meet(struct mu__notes *notes, const struct mu__settings *settings,
                           ret_error, resolution);
 }
 
-static int resolve_tasks(struct mu__notes *notes, const struct mu__settings *settings,
-                         const struct mu__mpi_task *task, const struct nodes *nodes,
-                         mu_error *ret_error, mu_resolution *resolution)
+static int find_first(struct mu__notes *notes, const struct mu__settings *settings,
+                      const struct mu__mpi_task *task, mu_error *ret_error,
+                      mu_resolution *resolution)
 {
-    if (nodes->hosts.count > 0)
-        return list(notes, settings, task, nodes, ret_error, resolution);
-    if (task->launcher[0] != '\0' ||
-        mu__setting(notes, settings, MU__MPI_COORDINATOR_ADDRESS) != NULL)
-        return meet(notes, settings, task, ret_error, resolution);
+    const char *set = mu__setting(notes, settings, MU__MPI_COORDINATOR_ADDRESS);
+    char host[MU__HOST_BYTES_MAX + 1] = "";
+    const char *source = NULL;
+    int rv;
+
+    if (set != NULL)
+        return meet(notes, settings, task, set, "coordinator_address", ret_error,
+                    resolution);
+    rv = mu__mpi_launcher(notes, task, ret_error, host, &source);
+    if (rv != 0)
+        return rv;
+    if (host[0] != '\0')
+        return meet(notes, settings, task, host, source, ret_error, resolution);
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "the launcher says that this is rank %u of %u, but not where the "
                         "others are: set hosts, hostfile or coordinator_address",
                         task->rank, task->size);
+}
+
+int mu__mpi_local(struct mu__notes *notes, const char *rank_variable,
+                  const char *size_variable, mu_error *ret_error,
+                  struct mu__mpi_task *task)
+{
+    static const char *const hosts[] = {"PMIX_HOSTNAME", "PMI_HOSTNAME",
+                                        "HYDRA_BSTRAP_LOCALHOST",
+                                        "MPIR_CVAR_CH3_INTERFACE_HOSTNAME"};
+    int rv = 0;
+
+    for (size_t i = sizeof hosts / sizeof hosts[0]; i-- > 0;)
+        if (mu__ask_variable(notes, hosts[i]) != NULL)
+            task->host_variable = hosts[i];
+    if (task->host_variable != NULL)
+        task->host = mu__ask_variable(notes, task->host_variable);
+    task->local_variable = rank_variable;
+    task->has_local = rank_variable != NULL && size_variable != NULL &&
+                      mu__ask_variable(notes, rank_variable) != NULL &&
+                      mu__ask_variable(notes, size_variable) != NULL;
+    if (task->has_local)
+        rv = mu__rank_number(notes, size_variable, "", 1, task->size, ret_error,
+                             &task->local_size);
+    if (rv == 0 && task->has_local)
+        rv = mu__rank_own(notes, rank_variable, "",
+                          task->local_is_loose ? task->size : task->local_size,
+                          size_variable, ret_error, &task->local_rank);
+    task->one_node =
+        task->size == 1 || (task->has_local && task->local_size == task->size);
+    return rv;
 }
 
 int mu__mpi_resolve(struct mu__notes *notes, const struct mu__settings *settings,
@@ -298,7 +340,9 @@ int mu__mpi_resolve(struct mu__notes *notes, const struct mu__settings *settings
     int rv = find_nodes(notes, settings, task, ret_error, &nodes);
 
     if (rv == 0)
-        rv = resolve_tasks(notes, settings, task, &nodes, ret_error, resolution);
+        rv = nodes.hosts.count > 0
+                 ? list(notes, settings, task, &nodes, ret_error, resolution)
+                 : find_first(notes, settings, task, ret_error, resolution);
     nodes_done(&nodes);
     if (rv == 0)
         rv = mu__rank_text(notes, settings, MU__MPI_RPC_LAYER, resolution->rpc_layer,

@@ -58,21 +58,41 @@ struct mu__mpi_task {
     bool has_local;             /* the next two are known */
     unsigned local_rank;
     unsigned local_size;
+    bool local_is_loose;        /* Open MPI 5: local_size is that of one node for all, and
+                                   local ranks may go by processors */
     const char *local_variable; /* of local_rank, for messages */
+    const char *host;           /* of this task, as the launcher calls it; NULL */
+    const char *host_variable;
     bool one_node;              /* all tasks are on this one */
-    uint64_t job;               /* its id, for the port */
     const char *host_file;      /* that the launcher itself has; NULL */
-    const char *launcher;       /* host of rank 0, if it is the launcher's; "" */
-    const char *source;         /* of the launcher's address */
+    const char *daemons;        /* the hosts of its daemons, as a list; NULL */
 };
+
+/* Read what is told of this node: its name, and by these two variables (NULL: there are
+ * none) which one this task is of how many there. Rank, size and local_is_loose are known
+ * already. */
+int mu__mpi_local(struct mu__notes *notes, const char *rank_variable,
+                  const char *size_variable, mu_error *ret_error,
+                  struct mu__mpi_task *task);
 
 /* May be MU__LATER. */
 int mu__mpi_resolve(struct mu__notes *notes, const struct mu__settings *settings,
                     const struct mu__mpi_task *task, mu_error *ret_error,
                     mu_resolution *resolution);
 
+/* ---- The launcher itself: mpi_launcher.c ---- */
+
+/* The host that the launcher runs on, where it says so, which is taken to be rank 0's;
+ * "" when it does not. `ret_host` has MU__HOST_BYTES_MAX + 1, and *ret_source is the
+ * variable. -MU_EPRECONDITION: this is rank 0, and it is elsewhere. */
+int mu__mpi_launcher(struct mu__notes *notes, const struct mu__mpi_task *task,
+                     mu_error *ret_error, char *ret_host, const char **ret_source);
+
+/* The job's id as a number; 0: the launcher has none. */
+uint64_t mu__mpi_job(struct mu__notes *notes);
+
 /* An id as a number: the same text gives the same one. */
-uint64_t mu__mpi_job(const char *text);
+uint64_t mu__mpi_id(const char *text);
 
 /* Parse a file of hosts: a host in each line, with "slots=N" or ":N" behind it, and "#"
  * before remarks. `ret_slots` has 0 where a line does not say. The caller calls

@@ -4,9 +4,6 @@
 
 #include <muster/cluster.h>
 
-#include <stdio.h>
-#include <string.h>
-
 static const struct mu__setting_spec settings_of[] = {
     MU__MPI_SETTINGS("PMIX"),
     [MU__MPI_TASKS] = {.name = "tasks",
@@ -28,9 +25,15 @@ static const char *first_set(struct mu__notes *notes, const char *const *variabl
     return *variables;
 }
 
+/* Its tasks may be in a step of Slurm's that is of its daemons: one for each node. */
+static bool is_prrte(struct mu__notes *notes)
+{
+    return mu__ask_variable(notes, "PRTE_LAUNCHED") != NULL;
+}
+
 static const char *const ranks[] = {"PMIX_RANK", "PMI_RANK", NULL};
-static const char *const sizes[] = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE",
-                                    "SLURM_STEP_NUM_TASKS", NULL};
+static const char *const sizes[] = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", NULL};
+static const char *const steps[] = {"SLURM_STEP_NUM_TASKS", NULL};
 static const char *const local_ranks[] = {"MPI_LOCALRANKID", "PMI_LOCAL_RANK",
                                           "OMPI_COMM_WORLD_LOCAL_RANK", NULL};
 static const char *const local_sizes[] = {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE",
@@ -51,7 +54,11 @@ static int read_size(struct mu__notes *notes, const struct mu__settings *setting
 {
     const char *variable = first_set(notes, sizes);
     long set = 0;
-    int rv = mu__setting_number(notes, settings, MU__MPI_TASKS, ret_error, &set);
+    int rv;
+
+    if (variable == NULL && !is_prrte(notes))
+        variable = first_set(notes, steps);
+    rv = mu__setting_number(notes, settings, MU__MPI_TASKS, ret_error, &set);
 
     if (rv != 0)
         return rv;
@@ -67,33 +74,21 @@ static int read_size(struct mu__notes *notes, const struct mu__settings *setting
                            ret_size);
 }
 
-static int read_local(struct mu__notes *notes, mu_error *ret_error,
-                      struct mu__mpi_task *task)
+/* Hydra starts a daemon on each node, in a step of its own where it is within a job of
+ * Slurm's; its tasks have the variables of that. */
+static const char *find_daemons(struct mu__notes *notes)
 {
-    const char *rank = first_set(notes, local_ranks);
-    const char *size = first_set(notes, local_sizes);
-    int rv = 0;
-
-    task->local_variable = rank == NULL ? local_ranks[0] : rank;
-    task->has_local = rank != NULL && size != NULL;
-    if (task->has_local)
-        rv =
-            mu__rank_number(notes, size, "", 1, task->size, ret_error, &task->local_size);
-    if (rv == 0 && task->has_local)
-        rv = mu__rank_own(notes, rank, "", task->local_size, size, ret_error,
-                          &task->local_rank);
-    task->one_node =
-        task->size == 1 || (task->has_local && task->local_size == task->size);
-    return rv;
+    if (mu__ask_variable(notes, "MPI_LOCALRANKID") == NULL)
+        return NULL;
+    return mu__ask_variable(notes, "SLURM_STEP_NODELIST");
 }
 
 static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const char *rank = first_set(notes, ranks);
-    const char *space = mu__ask_variable(notes, "PMIX_NAMESPACE");
-    struct mu__mpi_task task = {.launcher = "",
-                                .job = space == NULL ? 0 : mu__mpi_job(space)};
+    struct mu__mpi_task task = {.local_is_loose = is_prrte(notes),
+                                .daemons = find_daemons(notes)};
     const char *source;
     int rv = read_size(notes, settings, ret_error, &task.size, &source);
 
@@ -102,7 +97,8 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
                           ": a launcher that speaks PMIx sets it", task.size, source,
                           ret_error, &task.rank);
     if (rv == 0)
-        rv = read_local(notes, ret_error, &task);
+        rv = mu__mpi_local(notes, first_set(notes, local_ranks),
+                           first_set(notes, local_sizes), ret_error, &task);
     if (rv == 0)
         rv = mu__mpi_resolve(notes, settings, &task, ret_error, ret_resolution);
     return rv;

@@ -215,6 +215,21 @@ static void write_bind(mu_resolution *resolution, const char *host)
                    "tcp://%s%.255s%s:0", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
 }
 
+/* A task that the cluster lists is dialled at its port: "any" is that one. */
+static void take_port(const mu_resolution *resolution, char *url)
+{
+    const char *own =
+        resolution->cluster == NULL
+            ? NULL
+            : mu_cluster_address(resolution->cluster, resolution->task_type,
+                                 resolution->task_index);
+    const char *port = own == NULL ? NULL : strrchr(own, ':');
+    size_t size = strlen(url);
+
+    if (port != NULL && size > 2 && strcmp(url + size - 2, ":0") == 0)
+        (void)snprintf(url + size - 2, MU__URL_BYTES - (size - 2), "%s", port);
+}
+
 int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
                   mu_resolution *resolution)
 {
@@ -224,6 +239,7 @@ int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
 
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+    take_port(resolution, url);
     (void)snprintf(resolution->bind_address, sizeof resolution->bind_address, "%.280s",
                    url);
     return 0;

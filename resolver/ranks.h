@@ -60,7 +60,8 @@ int mu__ranks_meet(struct mu__notes *notes, const char *source, const char *addr
 int mu__rank_host(struct mu__notes *notes, const char *source, mu_error *ret_error,
                   char *ret_host);
 
-/* Take "host:port" as the place to listen at; `source` is for messages. */
+/* Take "host:port" as the place to listen at; `source` is for messages. Who we are, and
+ * the cluster, are known already: port 0 of a task that is listed is its own port. */
 int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
                   mu_resolution *resolution);
 

@@ -302,6 +302,15 @@ static void override(const mu_resolver *resolver, mu_resolution *resolution)
     }
 }
 
+/* "Not found" of auto-detection is that nobody recognises this place, which the one that
+ * was taken does. */
+static int taken_misses(mu_error *ret_error)
+{
+    if (ret_error != NULL)
+        ret_error->code = -MU_EPRECONDITION;
+    return -MU_EPRECONDITION;
+}
+
 static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
                mu_error *ret_error, mu_resolution *ret_resolution)
 {
@@ -315,6 +324,8 @@ static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
         rv = run_union(resolver, notes, left_ms, ret_error, ret_resolution);
     else
         rv = run_entry(resolver->taken, notes, left_ms, ret_error, ret_resolution);
+    if (rv == -MU_ENOTFOUND && resolver->shape == MU__SHAPE_AUTO)
+        rv = taken_misses(ret_error);
     if (rv == 0)
         override(resolver, ret_resolution);
     return rv;

@@ -70,15 +70,30 @@ struct plan {
     struct names names;
     unsigned tasks;
     unsigned rank;
+    struct mu__slurm_het het;
     struct mu__host_list hosts;
     unsigned *counts;           /* of the hosts */
     struct mu__layout layout;
 };
 
-/* mpirun within a job's allocation: Slurm's ranks are those of the launcher's daemons. */
+/* What other launchers set, within a job's allocation: Slurm's ranks are those of their
+ * daemons then. In the order of Open MPI, PRRTE and Hydra. */
+static const char *find_launcher(struct mu__notes *notes)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PRTE_LAUNCHED",
+                                            "MPI_LOCALRANKID"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        if (mu__ask_variable(notes, variables[i]) != NULL)
+            return variables[i];
+    return NULL;
+}
+
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
+    const char *launcher = find_launcher(notes);
+
     (void)settings;
     if (mu__ask_variable(notes, "SLURM_PROCID") == NULL) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND, "SLURM_PROCID is not set%s",
@@ -87,10 +102,10 @@ static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                                : ", though SLURM_JOB_ID is; start it with srun");
         return 0;
     }
-    if (mu__ask_variable(notes, "OMPI_COMM_WORLD_RANK") != NULL) {
+    if (launcher != NULL) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                           "mpirun started this process (OMPI_COMM_WORLD_RANK is set), "
-                           "not srun");
+                           "mpirun started this process (%s is set), not srun",
+                           launcher);
         return 0;
     }
     return 1;
@@ -117,7 +132,9 @@ static struct names find_names(struct mu__notes *notes)
 
 static int find_hosts(struct mu__notes *notes, struct plan *plan, mu_error *ret_error)
 {
-    const char *text = mu__ask_variable(notes, plan->names.hosts);
+    const char *text = plan->het.hosts != NULL
+                           ? plan->het.hosts
+                           : mu__ask_variable(notes, plan->names.hosts);
     int rv;
 
     if (text == NULL)
@@ -157,7 +174,8 @@ static int find_counts(struct mu__notes *notes, const struct mu__settings *setti
         rv = mu__slurm_set_counts(text, source, &plan->hosts, ret_error, &plan->counts);
         return rv != 0 ? rv : check_counts(plan, source, ret_error);
     }
-    text = mu__ask_variable(notes, plan->names.counts);
+    text = plan->het.counts != NULL ? plan->het.counts
+                                    : mu__ask_variable(notes, plan->names.counts);
     if (text == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s",
                             plan->names.counts, hint);
@@ -253,7 +271,7 @@ static int lay_out(struct mu__notes *notes, struct plan *plan, mu_error *ret_err
     char shown[MU__QUOTE_BYTES];
     size_t size;
 
-    if (text == NULL || plan->hosts.count == 1)
+    if (text == NULL || plan->hosts.count == 1 || plan->het.hosts != NULL)
         return lay_out_deal(notes, MU__DEAL_BLOCK, plan, ret_error);
     size = strcspn(text, ":,=");
     for (size_t i = 0; i < sizeof deals / sizeof deals[0]; i++)
@@ -304,6 +322,8 @@ static int make_plan(struct mu__notes *notes, const struct mu__settings *setting
     if (rv == 0)
         rv = mu__rank_own(notes, "SLURM_PROCID", hint, plan->tasks, plan->names.tasks,
                           ret_error, &plan->rank);
+    if (rv == 0 && plan->names.in_step)
+        rv = mu__slurm_het(notes, ret_error, &plan->het);
     if (rv == 0)
         rv = find_hosts(notes, plan, ret_error);
     if (rv == 0)
@@ -370,6 +390,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
         rv = conclude(notes, settings, &plan, ret_error, ret_resolution);
     mu__layout_done(&plan.layout);
     mu__host_list_done(&plan.hosts);
+    mu__slurm_het_done(&plan.het);
     free(plan.counts);
     return rv;
 }

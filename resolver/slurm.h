@@ -15,6 +15,19 @@ enum mu__slurm_setting {
     MU__SLURM_HOST_SUFFIX
 };
 
+/* Hosts and their numbers of tasks, as texts, when the step is of all components of a
+ * heterogeneous job; else NULL both. Each component is dealt out in blocks. */
+struct mu__slurm_het {
+    char *hosts;
+    char *counts;
+};
+
+int mu__slurm_het(struct mu__notes *notes, mu_error *ret_error,
+                  struct mu__slurm_het *ret_het);
+
+/* Fine on one that is all zeros. */
+void mu__slurm_het_done(struct mu__slurm_het *het);
+
 /* Which GPUs this task has of those of its node, which has `node_tasks` tasks; `local` is
  * its number among them, `tasks_max` the tasks of the fullest node. May be MU__LATER. */
 int mu__slurm_gpus(struct mu__notes *notes, const struct mu__settings *settings,

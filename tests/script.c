@@ -235,6 +235,7 @@ static void expect_same(const mu_resolution *a, const mu_resolution *b)
     assert_int_equal(a->task_index, b->task_index);
     assert_string_equal(a->master, b->master);
     assert_string_equal(a->visible_devices, b->visible_devices);
+    assert_int_equal(a->partition, b->partition);
     free(first);
     free(second);
 }

@@ -101,6 +101,7 @@ static void test_jax(void **state)
     expect_bind(kind, first, NULL, cluster, "chief:0", "tcp://[::]:1234");
     expect_bind(kind, last, NULL, cluster, "worker:1", "tcp://10.0.0.7:0");
     expect_bind(kind, last, settings, cluster, "worker:1", "tcp://0.0.0.0:0");
+    expect_bind(kind, first, settings, cluster, "chief:0", "tcp://0.0.0.0:1234");
 }
 
 static void test_other_families(void **state)
@@ -123,6 +124,16 @@ static void test_other_families(void **state)
     expect_bind(kind, v6, NULL, "{\"chief\":[\"[fd00::1]:70\"]}", "chief:0", "");
 }
 
+static void expect_partition(const struct script_row *rows, int partition)
+{
+    mu_resolution resolution;
+    mu_error error;
+
+    assert_int_equal(script_resolve(kind, rows, NULL, &error, &resolution), 0);
+    assert_int_equal(resolution.partition, partition);
+    mu_cluster_free(resolution.cluster);
+}
+
 static void test_devices(void **state)
 {
     static const struct script_row two[] = {JAX("0"), V("JAX_LOCAL_DEVICE_IDS", "1,3"),
@@ -143,6 +154,39 @@ static void test_devices(void **state)
     mu_cluster_free(resolution.cluster);
     script_expect_error(kind, bad, NULL, -MU_EINVALID,
                         "JAX_LOCAL_DEVICE_IDS: expected numbers with commas between");
+}
+
+static void test_partitions(void **state)
+{
+    static const struct {
+        const char *variable;
+        const char *text;
+        int partition;
+    } rows[] = {
+        {"JAX_PARTITION_INDEX", "3", 3},
+        {"JAX_SLICE_INDEX", "0", 0},
+        {"NOTHING", "1", -1},
+        {"MUSTER_PARTITION_INDEX", "1", -1},
+    };
+    static const struct script_row both[] = {JAX("0"), V("JAX_SLICE_INDEX", "2"),
+                                             V("JAX_PARTITION_INDEX", "1"), SCRIPT_END};
+    static const struct script_row ours[] = {
+        V("MUSTER_COORDINATOR_ADDRESS", "127.0.0.1:77"), V("MUSTER_NUM_PROCESSES", "2"),
+        V("MUSTER_PROCESS_ID", "1"), V("MUSTER_PARTITION_INDEX", "5"), SCRIPT_END};
+    static const struct script_row bad[] = {JAX("0"), V("JAX_PARTITION_INDEX", "-1"),
+                                            SCRIPT_END};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct script_row script[] = {
+            JAX("0"), V(rows[i].variable, rows[i].text), SCRIPT_END};
+
+        expect_partition(script, rows[i].partition);
+    }
+    expect_partition(both, 1);
+    expect_partition(ours, 5);
+    script_expect_error(kind, bad, NULL, -MU_EINVALID,
+                        "JAX_PARTITION_INDEX: expected a whole number of 0 to");
 }
 
 static void test_missing(void **state)
@@ -290,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_jax),
         cmocka_unit_test(test_other_families),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_partitions),
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_family_refused),
         cmocka_unit_test(test_detection),

@@ -1,5 +1,6 @@
-/* The resolvers open_mpi and pmix, by rows; the environments of Open MPI are what mpirun
- * of Open MPI 4.1 gave, with what does not matter left out. */
+/* The resolvers open_mpi and pmix, by rows; the environments are what mpirun of Open MPI
+ * 4.1 and 5.0, and mpiexec of MPICH 4.0 and 5.0 and of Intel MPI 2021.19 gave, with what
+ * does not matter left out. */
 #include "script.h"
 
 #include "../resolver/mpi.h"
@@ -9,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,6 +225,117 @@ static void test_variables_refused(void **state)
     assert_string_equal(why.message, "OMPI_COMM_WORLD_RANK is not set");
 }
 
+/* ---- Open MPI 5 ---- */
+
+/* Three tasks, two of them on n-1: LOCAL_SIZE is that of the last node for all. */
+#define FIVE(rank, local, host)                                                          \
+    V("OMPI_COMM_WORLD_SIZE", "3"), V("OMPI_COMM_WORLD_RANK", rank), \
+        V("OMPI_COMM_WORLD_LOCAL_SIZE", "1"), V("OMPI_COMM_WORLD_LOCAL_RANK", local), \
+        V("PRTE_LAUNCHED", "1"), V("PMIX_RANK", rank), V("PMIX_HOSTNAME", host), \
+        V("PMIX_NAMESPACE", "prterun-n-1-8961@1"), OWN_ADDRESSES
+
+static void test_uneven_nodes(void **state)
+{
+    static const struct script_row rows[] = {
+        FIVE("1", "1", "n-1"), SCRIPT_FILE("/hosts", "n-1 slots=2\nm.cluster slots=1\n"),
+        SCRIPT_END};
+    static const char *const settings[] = {"hostfile=/hosts", "port_base=1", NULL};
+    static const char cluster[] = "{\"worker\":[\"n-1:1\",\"n-1:2\",\"m.cluster:1\"]}";
+
+    (void)state;
+    script_expect(kind, rows, settings, cluster, "worker:1");
+    script_expect(pmix, rows, settings, cluster, "worker:1");
+}
+
+/* On one node the local ranks may go by processors, not by ranks. */
+static void test_shuffled_ranks(void **state)
+{
+    static const struct script_row rows[] = {
+        V("OMPI_COMM_WORLD_SIZE", "3"), V("OMPI_COMM_WORLD_RANK", "1"),
+        V("OMPI_COMM_WORLD_LOCAL_SIZE", "3"), V("OMPI_COMM_WORLD_LOCAL_RANK", "2"),
+        V("PRTE_LAUNCHED", "1"), V("PMIX_HOSTNAME", "n1"), SCRIPT_END};
+    static const char *const settings[] = {"port_base=1", NULL};
+
+    (void)state;
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"127.0.0.1:1\",\"127.0.0.1:2\",\"127.0.0.1:3\"]}",
+                  "worker:1");
+}
+
+static void test_hosts_in_another_order(void **state)
+{
+    static const struct {
+        const char *host;       /* as the launcher calls that of rank 2 */
+        const char *hosts;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"m1", "n-1,n-1,m1", 0, NULL},
+        {"m1", "n-1,n-1,m1.cluster", 0, NULL},
+        {"m1.cluster", "n-1,n-1,m1", 0, NULL},
+        {"elsewhere", "n-1,n-1,m1", 0, NULL},
+        {"10.0.0.2", "10.0.0.1,10.0.0.2,10.0.0.3", -MU_EPRECONDITION,
+         "rank 2 would be on \"10.0.0.3\", but by PMIX_HOSTNAME it is on \"10.0.0.2\""},
+        {"n-1", "n-1,m1,m1", -MU_EPRECONDITION,
+         "rank 2 would be on \"m1\", but by PMIX_HOSTNAME it is on \"n-1\""},
+        {"n-1.cluster", "n-1,m1,m1", -MU_EPRECONDITION, "it is on \"n-1.cluster\""},
+        {"10.0.0.9", "10.0.0.1,10.0.0.2,10.0.0.3", 0, NULL},
+    };
+    char hosts[80];
+    const char *const settings[] = {"port_base=1", hosts, NULL};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct script_row script[] = {FIVE("2", "0", rows[i].host), SCRIPT_END};
+        mu_resolution resolution;
+        mu_error error;
+
+        (void)snprintf(hosts, sizeof hosts, "hosts=%s", rows[i].hosts);
+        if (rows[i].code != 0) {
+            script_expect_error(kind, script, settings, rows[i].code, rows[i].words);
+            continue;
+        }
+        assert_int_equal(script_resolve(kind, script, settings, &error, &resolution), 0);
+        mu_cluster_free(resolution.cluster);
+    }
+}
+
+/* The launcher's host is in the name of the job: its hash modulo 4096 is the port. */
+static void test_meeting_at_prterun(void **state)
+{
+    static const struct script_row first[] = {FIVE("0", "0", "n-1"), SCRIPT_END};
+    static const struct script_row last[] = {FIVE("2", "0", "m1"), SCRIPT_END};
+    static const struct script_row elsewhere[] = {FIVE("0", "0", "m1"), SCRIPT_END};
+    static const char *const port[] = {"port_base=9", NULL};
+    static const char *const any[] = {"port_base=9", "bind_address=0.0.0.0:0", NULL};
+    static const char cluster[] = "{\"chief\":[\"n-1:9\"]}";
+
+    (void)state;
+    expect_bind(first, port, cluster, "chief:0", "");
+    expect_bind(first, any, cluster, "chief:0", "tcp://0.0.0.0:9");
+    expect_bind(last, port, cluster, "worker:1", "tcp://10.0.0.7:0");
+    expect_bind(last, any, cluster, "worker:1", "tcp://0.0.0.0:0");
+    script_expect_error(kind, elsewhere, port, -MU_EPRECONDITION,
+                        "rank 0 does not run on the host of mpirun (PMIX_NAMESPACE)");
+}
+
+static void test_names_of_jobs(void **state)
+{
+    static const char *const others[] = {
+        "2110717953", "slurm.pmix.7.0", "prterun-n1-x@1", "prterun-n1-@1", "prterun-77@1",
+        "prterun--77@1", "prterun-n1-77", "@1", "-@", "-7@", "a-b@7"};
+    static const char *const port[] = {"port_base=9", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        const struct script_row rows[] = {TWO_HOSTS("1", "1"),
+                                          V("PMIX_NAMESPACE", others[i]), SCRIPT_END};
+
+        script_expect_error(kind, rows, port, -MU_ENOTFOUND,
+                            "but not where the others are");
+    }
+}
+
 /* ---- PMIx and PMI ---- */
 
 static void test_hydra(void **state)
@@ -247,6 +360,77 @@ static void test_hydra(void **state)
                         "this is rank 1 of 3, but not where the others are");
 }
 
+/* Each of Hydra's versions has a name of its own for the host. */
+static void test_hydra_hosts(void **state)
+{
+    static const char *const variables[] = {
+        "MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "PMI_HOSTNAME", "HYDRA_BSTRAP_LOCALHOST"};
+    static const char *const right[] = {"port_base=5", "hosts=10.0.0.1,10.0.0.2", NULL};
+    static const char *const wrong[] = {"port_base=5", "hosts=10.0.0.2,10.0.0.1", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(variables); i++) {
+        const struct script_row rows[] = {
+            V("PMI_RANK", "1"),        V("PMI_SIZE", "2"),
+            V("MPI_LOCALRANKID", "0"), V("MPI_LOCALNRANKS", "1"),
+            V(variables[i], "10.0.0.2"), SCRIPT_END};
+
+        script_expect(pmix, rows, right,
+                      "{\"worker\":[\"10.0.0.1:5\",\"10.0.0.2:5\"]}", "worker:1");
+        script_expect_error(pmix, rows, wrong, -MU_EPRECONDITION, variables[i]);
+    }
+}
+
+/* Intel MPI has an id for the job, and MPICH none. */
+static void test_hydra_ports(void **state)
+{
+    static const struct script_row intel[] = {
+        V("PMI_RANK", "0"), V("PMI_SIZE", "1"),
+        V("I_MPI_HYDRA_UUID", "5e230000-f6f1-7035-c860-06005ff3d969"), SCRIPT_END};
+    static const struct script_row mpich[] = {V("PMI_RANK", "0"), V("PMI_SIZE", "1"),
+                                              SCRIPT_END};
+
+    (void)state;
+    script_expect(pmix, intel, NULL, "{\"worker\":[\"127.0.0.1:64427\"]}", "worker:0");
+    script_expect(pmix, mpich, NULL, "{\"worker\":[\"127.0.0.1:61440\"]}", "worker:0");
+}
+
+/* Within a job of Slurm's Hydra starts its daemons in a step, one for each node. */
+static void test_hydra_in_a_step(void **state)
+{
+    static const struct script_row rows[] = {
+        V("PMI_RANK", "2"),        V("PMI_SIZE", "4"),
+        V("MPI_LOCALRANKID", "0"), V("MPI_LOCALNRANKS", "2"),
+        V("PMI_HOSTNAME", "n2"),   V("SLURM_STEP_NODELIST", "n[1-2]"),
+        V("SLURM_PROCID", "1"),    V("SLURM_STEP_NUM_TASKS", "2"),
+        V("SLURM_JOB_ID", "7"),    SCRIPT_END};
+    static const struct script_row srun[] = {
+        V("PMI_RANK", "1"), V("PMI_SIZE", "2"), V("SLURM_STEP_NODELIST", "n[1-2]"),
+        SCRIPT_END};
+    static const char *const port[] = {"port_base=5", NULL};
+
+    (void)state;
+    script_expect(pmix, rows, port,
+                  "{\"worker\":[\"n1:5\",\"n1:6\",\"n2:5\",\"n2:6\"]}", "worker:2");
+    script_expect_error(pmix, srun, port, -MU_ENOTFOUND, "not where the others are");
+}
+
+/* A step of Slurm's may be that of the launcher's daemons: one for each node. */
+static void test_sizes_in_a_slurm_step(void **state)
+{
+    static const struct script_row srun[] = {V("PMIX_RANK", "1"),
+                                             V("SLURM_STEP_NUM_TASKS", "2"), SCRIPT_END};
+    static const struct script_row prterun[] = {
+        V("PMIX_RANK", "1"), V("SLURM_STEP_NUM_TASKS", "2"), V("PRTE_LAUNCHED", "1"),
+        SCRIPT_END};
+    static const char *const hosts[] = {"port_base=5", "hosts=a,b", NULL};
+
+    (void)state;
+    script_expect(pmix, srun, hosts, "{\"worker\":[\"a:5\",\"b:5\"]}", "worker:1");
+    script_expect_error(pmix, prterun, hosts, -MU_ENOTFOUND,
+                        "PMIx has no variable for it; set tasks");
+}
+
 static void test_pmix(void **state)
 {
     static const struct script_row rows[] = {
@@ -268,9 +452,10 @@ static void test_pmix(void **state)
 static void test_job_ids(void **state)
 {
     (void)state;
-    assert_int_equal(mu__mpi_job("2110717952.0;tcp://x"), 2110717952);
-    assert_int_equal(mu__mpi_job("prterun-a-1@1"), mu__mpi_job("prterun-a-1@1"));
-    assert_int_not_equal(mu__mpi_job("prterun-a-1@1"), mu__mpi_job("prterun-a-2@1"));
+    assert_int_equal(mu__mpi_id("2110717952.0;tcp://x"), 2110717952);
+    assert_int_equal(mu__mpi_id("prterun-a-1@1"), mu__mpi_id("prterun-a-1@1"));
+    assert_int_not_equal(mu__mpi_id("5e23-a"), mu__mpi_id("5f23-a"));
+    assert_int_not_equal(mu__mpi_id("prterun-a-1@1"), mu__mpi_id("prterun-a-2@1"));
 }
 
 int main(void)
@@ -284,7 +469,16 @@ int main(void)
         cmocka_unit_test(test_meeting_at_the_launcher),
         cmocka_unit_test(test_meeting_refused),
         cmocka_unit_test(test_variables_refused),
+        cmocka_unit_test(test_uneven_nodes),
+        cmocka_unit_test(test_shuffled_ranks),
+        cmocka_unit_test(test_hosts_in_another_order),
+        cmocka_unit_test(test_meeting_at_prterun),
+        cmocka_unit_test(test_names_of_jobs),
         cmocka_unit_test(test_hydra),
+        cmocka_unit_test(test_hydra_hosts),
+        cmocka_unit_test(test_hydra_ports),
+        cmocka_unit_test(test_hydra_in_a_step),
+        cmocka_unit_test(test_sizes_in_a_slurm_step),
         cmocka_unit_test(test_pmix),
         cmocka_unit_test(test_job_ids),
     };

@@ -622,6 +622,20 @@ static void test_auto_failure_is_explained(void **state)
     mu_resolver_free(resolver);
 }
 
+/* "Not found" is kept for: nobody recognises this place. */
+static void test_auto_misses_something(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT_VARIABLE("SLURM_PROCID", "0"), SCRIPT_END};
+    static const struct script_row nothing[] = {SCRIPT_END};
+    mu_resolver *resolver = first_that_fits();
+
+    (void)state;
+    assert_int_equal(resolve(resolver, rows), -MU_EPRECONDITION);
+    assert_int_equal(resolve(resolver, nothing), -MU_ENOTFOUND);
+    mu_resolver_free(resolver);
+}
+
 static void test_explain_before_a_run(void **state)
 {
     mu_resolver *resolver = first_that_fits();
@@ -827,6 +841,7 @@ int main(void)
         cmocka_unit_test(test_auto_finds_nobody),
         cmocka_unit_test(test_auto_has_settings),
         cmocka_unit_test(test_auto_failure_is_explained),
+        cmocka_unit_test(test_auto_misses_something),
         cmocka_unit_test(test_explain_before_a_run),
         cmocka_unit_test(test_own_is_called_once),
         cmocka_unit_test(test_own_returns_nonsense),

@@ -40,6 +40,9 @@ typedef struct mu_resolution {
     char bind_address[288];     /* where this task should listen; "": at its address */
     char visible_devices[512];  /* for CUDA_VISIBLE_DEVICES of this process: "0,1"; "":
                                    leave it as it is */
+    int partition;              /* of the devices of this process: the number that those
+                                   have in common which reach each other fast; -1: the
+                                   source does not say */
     char accelerator[16];       /* "GPU", "TPU"; "": the source does not say */
     int accelerators;           /* of each task; -1: the source does not say */
     char source[32];            /* the resolver that it is from */

@@ -8,12 +8,16 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-/* Where a program is; false when it is not installed. Daemons are often not in the
- * PATH. */
+/* Where a program is, by its name or path; false when it is not installed. Daemons are
+ * often not in the PATH. */
 static inline bool launch_find(const char *name, char *ret_path, size_t size)
 {
     char folders[1024];
 
+    if (name[0] == '/') {
+        (void)snprintf(ret_path, size, "%s", name);
+        return access(name, X_OK) == 0;
+    }
     (void)snprintf(folders, sizeof folders, "%s:/usr/sbin:/sbin",
                    getenv("PATH") == NULL ? "" : getenv("PATH"));
     for (const char *at = folders; *at != '\0';) {

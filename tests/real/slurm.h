@@ -91,7 +91,7 @@ static inline void slurm_write_config(const struct slurm *slurm)
         "AccountingStorageType=accounting_storage/none\nJobCompType=jobcomp/none\n"
         "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\n"
         "SlurmdParameters=config_overrides\nReturnToService=2\nMailProg=/bin/true\n"
-        "KillWait=2\nGresTypes=gpu\n",
+        "KillWait=2\nGresTypes=gpu\nSchedulerParameters=bf_interval=1\n",
         name, name, f, launch_free_port(), f, f, f, f);
     slurm_write_nodes(file, host);
     (void)fprintf(file, "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=10\n");

@@ -1,24 +1,87 @@
-/* Open MPI's mpirun starts tasks on this machine: each finds out which one it is, and
- * they are a cluster. */
+/* Launchers of MPI start tasks on this machine: each finds out which one it is, and they
+ * are a cluster.
+ *
+ * Open MPI's mpirun and MPICH's mpiexec are those that are installed; or, in place of
+ * both, the one that the variable MUSTER_MPIRUN has the path of:
+ *
+ *     MUSTER_MPIRUN=/opt/intel/bin/mpiexec ctest --test-dir build/dev -R real_mpirun */
 #include "tests/real/launch.h"
 
 #include <sys/stat.h>
 
-static struct cli mpirun;
 static char folder[64];
 static char plugin[96];
 static char agent[96];
+static char host[256];          /* of this machine */
+static char hosts[320];         /* this one, and another one, */
+static char slots[320];         /* with two tasks each */
+
+/* What a launcher wants to be told. */
+struct family {
+    const char *mark;           /* in what `--version` prints */
+    const char *resolver;
+    const char *always[8];
+    const char *two[9];         /* nodes: the first one is filled first, */
+    const char *in_turn[9];     /* or one task is put on each in turn */
+    bool tells_host;            /* its own, to the tasks */
+    const char *bind;           /* where they listen then; "": they know it */
+};
+
+/* The second node is this machine, too: the agent, which would reach it, starts the
+ * daemon here. The node's name is an address, so that nobody looks it up. */
+static const struct family families[] = {
+    {"(Open MPI) 4",
+     "open_mpi",
+     {"--allow-run-as-root", "--oversubscribe", "--mca", "oob_tcp_if_include", "lo"},
+     {"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", agent, "-host", slots},
+     {"--mca", "plm_rsh_agent", agent, "-host", slots, "--map-by", "node"},
+     true, ""},
+    {"(Open MPI) 5",
+     "open_mpi",
+     {"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"},
+     {"--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", agent, "--host", slots},
+     {"--prtemca", "plm_ssh_agent", agent, "--host", slots, "--map-by", "node"},
+     true, "open_mpi.bind_address=0.0.0.0:0"},
+    {"",                        /* Hydra of MPICH, and that of Intel MPI */
+     "pmix",
+     {NULL},
+     {"-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-ppn", "2"},
+     {"-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-ppn", "1"},
+     false, ""},
+};
+
+static char program[512];       /* the launcher's path */
+static const struct family *family;
+static struct cli mpirun;
+
+/* ---- Starting ---- */
+
+static void find_family(void)
+{
+    const char *const arguments[] = {program, "--version", NULL};
+
+    launch_start(&mpirun, arguments);
+    cli_expect_code(&mpirun, 0);
+    family = families;
+    while (strstr(mpirun.text, family->mark) == NULL)
+        family++;
+}
 
 static int set_up(void **state)
 {
-    char path[512];
-
     (void)state;
     cli_folder(folder, sizeof folder);
-    if (launch_find("mpirun", path, sizeof path))
-        launch_compile(folder, plugin, sizeof plugin);
+    launch_compile(folder, plugin, sizeof plugin);
     (void)snprintf(agent, sizeof agent, "%s/agent", folder);
-    launch_write(agent, "#!/bin/sh\nshift\nexec sh -c \"$*\"\n");
+    launch_write(agent,
+                 "#!/bin/sh\n"
+                 "while [ \"${1#-}\" != \"$1\" ]; do shift; done\n"
+                 "shift\n"
+                 "exec sh -c \"$*\"\n");
+    assert_int_equal(gethostname(host, sizeof host), 0);
+    (void)snprintf(hosts, sizeof hosts, "%.255s,198.51.100.7", host);
+    (void)snprintf(slots, sizeof slots, "%.255s:2,198.51.100.7:2", host);
+    find_family();
     return chmod(agent, 0755);
 }
 
@@ -29,50 +92,39 @@ static int clean(void **state)
     return 0;
 }
 
-/* `hosts`, `words`: the launcher's and the program's arguments, up to a NULL; the
- * program's path is put between them. */
-static void start_on(const char *const *hosts, const char *tasks,
-                     const char *const *words)
+static size_t append(const char **arguments, size_t count, const char *const *more)
 {
-    const char *arguments[CLI_ARGUMENTS_MAX] = {
-        "mpirun", "--allow-run-as-root", "--oversubscribe",
-        "--mca",  "oob_tcp_if_include",  "lo"};
-    char path[512];
-    size_t count = 6;
+    while (*more != NULL)
+        arguments[count++] = *more++;
+    return count;
+}
 
-    if (!launch_find("mpirun", path, sizeof path)) {
-        print_message("mpirun is not installed\n");
-        skip();
-    }
-    while (*hosts != NULL)
-        arguments[count++] = *hosts++;
-    arguments[count++] = "-n";
-    arguments[count++] = tasks;
-    arguments[count++] = cli_variable("MUSTER_BIN");
-    while (*words != NULL)
-        arguments[count++] = *words++;
+/* `where` says on which nodes, `words` are the arguments of muster; both end with a
+ * NULL. */
+static void start(const char *const *where, const char *tasks, const char *const *words)
+{
+    const char *arguments[CLI_ARGUMENTS_MAX] = {program};
+    const char *const counted[] = {"-n", tasks, cli_variable("MUSTER_BIN"), NULL};
+    size_t count = append(arguments, 1, family->always);
+
+    count = append(arguments, count, where);
+    count = append(arguments, count, counted);
+    (void)append(arguments, count, words);
     launch_start(&mpirun, arguments);
 }
 
-static void start(const char *tasks, const char *const *words)
+static const char *const here[] = {NULL};
+
+/* A setting of the resolver that recognises this launcher; valid up to the next call but
+ * three. */
+static const char *setting(const char *text)
 {
-    static const char *const nowhere_else[] = {NULL};
+    static char texts[4][320];
+    static unsigned next;
+    char *out = texts[next++ % 4];
 
-    start_on(nowhere_else, tasks, words);
-}
-
-/* Two nodes, of which the second is this machine, too: the program that would reach it
- * starts the daemon here. Its name is an address, so that nobody looks it up. */
-static void start_on_two(const char *tasks, const char *const *words)
-{
-    static char list[320];
-    const char *const hosts[] = {"--mca", "plm",   "rsh", "--mca", "plm_rsh_agent",
-                                 agent,   "-host", list,  NULL};
-    char name[256];
-
-    assert_int_equal(gethostname(name, sizeof name), 0);
-    (void)snprintf(list, sizeof list, "%s:2,198.51.100.7:2", name);
-    start_on(hosts, tasks, words);
+    (void)snprintf(out, sizeof texts[0], "%s.%.255s", family->resolver, text);
+    return out;
 }
 
 static void expect_all(const char *const *lines)
@@ -82,7 +134,22 @@ static void expect_all(const char *const *lines)
     cli_expect_code(&mpirun, 0);
 }
 
-/* The port is made of the id of the job, which differs from one to the next. */
+static void expect_failure(const char *words)
+{
+    (void)cli_expect(&mpirun, NULL, words);
+    assert_int_not_equal(cli_wait(&mpirun), 0);
+}
+
+static const char *const two_workers[] = {
+    "/job:worker/task:0 says so", "/job:worker/task:1 says so", "all have said so: yes",
+    NULL};
+static const char *const three_workers[] = {
+    "/job:worker/task:0 says so", "/job:worker/task:1 says so",
+    "/job:worker/task:2 says so", "all have said so: yes", NULL};
+
+/* ---- One node ---- */
+
+/* The port is made of the id of the job, where there is one. */
 static void test_who_they_are(void **state)
 {
     static const char *const words[] = {"resolve", "-o", "TF_CONFIG", NULL};
@@ -92,87 +159,118 @@ static void test_who_they_are(void **state)
         "\"task\":{\"type\":\"worker\",\"index\":2}", NULL};
 
     (void)state;
-    start("3", words);
+    start(here, "3", words);
     expect_all(lines);
 }
 
-/* All on one host: mpirun tells so, and the ports follow from the ranks. */
+/* All on one host: the launcher tells so, and the ports follow from the ranks. */
 static void test_a_cluster_with_all_listed(void **state)
 {
-    const char *const words[] = {"node",
-                                 "--resolver-set",
-                                 "open_mpi.jobs=chief=1,ps=1,worker=*",
-                                 "--plugin",
-                                 plugin,
-                                 "--set",
-                                 "workers=2",
-                                 NULL};
-    static const char *const lines[] = {
-        "/job:worker/task:0 says so", "/job:worker/task:1 says so",
-        "all have said so: yes", NULL};
+    const char *const words[] = {"node", "--resolver-set",
+                                 setting("jobs=chief=1,ps=1,worker=*"), "--plugin",
+                                 plugin, "--set", "workers=2", NULL};
 
     (void)state;
-    start("4", words);
-    expect_all(lines);
+    start(here, "4", words);
+    expect_all(two_workers);
 }
 
 /* Only the address of rank 0 is known: the others are workers, and join it. */
 static void test_a_cluster_that_meets(void **state)
 {
     char address[64];
-    const char *const words[] = {"node",     "--resolver",       "open_mpi",
+    const char *const words[] = {"node",     "--resolver",       family->resolver,
                                  "--resolver-set", address, "--plugin", plugin,
                                  "--set",    "workers=3", NULL};
-    static const char *const lines[] = {
-        "/job:worker/task:0 says so", "/job:worker/task:1 says so",
-        "/job:worker/task:2 says so", "all have said so: yes", NULL};
 
     (void)state;
     (void)snprintf(address, sizeof address, "coordinator_address=127.0.0.1:%d",
                    launch_free_port());
-    start("4", words);
-    expect_all(lines);
+    start(here, "4", words);
+    expect_all(three_workers);
 }
 
-/* Nobody tells the hosts of two nodes: the launcher's own address is where rank 0 is. */
+/* ---- Two nodes ---- */
+
+/* Nobody tells the hosts of two nodes: the launcher's own is where rank 0 is. */
 static void test_two_nodes_meet(void **state)
 {
-    const char *const words[] = {"node",  "--resolver", "open_mpi", "--plugin", plugin,
-                                 "--set", "workers=3",  NULL};
-    static const char *const lines[] = {
-        "/job:worker/task:0 says so", "/job:worker/task:1 says so",
-        "/job:worker/task:2 says so", "all have said so: yes", NULL};
+    const char *const words[] = {
+        "node", "--plugin", plugin, "--set", "workers=3",
+        family->bind[0] == '\0' ? NULL : "--resolver-set", family->bind, NULL};
 
     (void)state;
-    start_on_two("4", words);
-    expect_all(lines);
+    start(family->two, "4", words);
+    if (family->tells_host)
+        expect_all(three_workers);
+    else
+        expect_failure("but not where the others are: set hosts");
 }
 
 /* With a list of them they are all known; the second one's name is loopback's, too. */
 static void test_two_nodes_that_are_listed(void **state)
 {
-    const char *const words[] = {"node",
-                                 "--resolver-set",
-                                 "open_mpi.hosts=127.0.0.[1-2]",
-                                 "--resolver-set",
-                                 "open_mpi.jobs=chief=1,ps=1,worker=*",
-                                 "--plugin",
-                                 plugin,
-                                 "--set",
-                                 "workers=2",
-                                 NULL};
-    static const char *const lines[] = {"/job:worker/task:0 says so",
-                                        "/job:worker/task:1 says so",
-                                        "all have said so: yes", NULL};
+    const char *const words[] = {
+        "node", "--resolver-set", setting("hosts=127.0.0.[1-2]"),
+        "--resolver-set", setting("jobs=chief=1,ps=1,worker=*"),
+        "--plugin", plugin, "--set", "workers=2", NULL};
 
     (void)state;
-    start_on_two("4", words);
-    expect_all(lines);
+    start(family->two, "4", words);
+    expect_all(two_workers);
     assert_non_null(strstr(mpirun.text, "worker/task:1 node: is up at tcp://127.0.0.2:"));
 }
 
-/* The same by the variables of any PMIx launcher: how many there are is not among
- * them. */
+/* Two tasks on the first one and one on the second. */
+static void test_uneven_nodes(void **state)
+{
+    char path[96];
+    char file[128];
+    const char *const words[] = {"node", "--resolver", family->resolver,
+                                 "--resolver-set", file, "--resolver-set",
+                                 "jobs=chief=1,worker=*", "--plugin", plugin, "--set",
+                                 "workers=2", NULL};
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/hosts", folder);
+    (void)snprintf(file, sizeof file, "hostfile=%s", path);
+    launch_write(path, "127.0.0.1 slots=2\n127.0.0.2 slots=1\n");
+    start(family->two, "3", words);
+    expect_all(two_workers);
+    assert_non_null(strstr(mpirun.text, "worker/task:1 node: is up at tcp://127.0.0.2:"));
+}
+
+static void test_nodes_in_turn(void **state)
+{
+    const char *const words[] = {
+        "resolve", "--resolver-set", setting("hosts=127.0.0.[1-2]"),
+        "--resolver-set", setting("mapping=cyclic"),
+        "--resolver-set", setting("port_base=7000"), "-o", "TF_CONFIG", NULL};
+    static const char *const lines[] = {
+        "[\"127.0.0.1:7000\",\"127.0.0.2:7000\",\"127.0.0.1:7001\",\"127.0.0.2:7001\"]",
+        "\"index\":0", "\"index\":1", "\"index\":2", "\"index\":3", NULL};
+
+    (void)state;
+    start(family->in_turn, "4", words);
+    expect_all(lines);
+}
+
+/* The launcher tells each task the name of its host. */
+static void test_hosts_in_another_order(void **state)
+{
+    char order[320];
+    const char *const words[] = {"resolve", "--resolver", family->resolver,
+                                 "--resolver-set", order, NULL};
+
+    (void)state;
+    (void)snprintf(order, sizeof order, "hosts=198.51.100.7,%.255s", host);
+    start(family->two, "4", words);
+    expect_failure("expected the hosts, slots and mapping that the launcher has");
+}
+
+/* ---- Any launcher with PMIx or PMI ---- */
+
+/* How many there are is not among the variables of PMIx. */
 static void test_pmix(void **state)
 {
     static const char *const words[] = {
@@ -183,11 +281,11 @@ static void test_pmix(void **state)
                                         NULL};
 
     (void)state;
-    start("2", words);
+    start(here, "2", words);
     expect_all(lines);
 }
 
-int main(void)
+static int test_launcher(const char *name)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_they_are),
@@ -195,8 +293,26 @@ int main(void)
         cmocka_unit_test(test_a_cluster_that_meets),
         cmocka_unit_test(test_two_nodes_meet),
         cmocka_unit_test(test_two_nodes_that_are_listed),
+        cmocka_unit_test(test_uneven_nodes),
+        cmocka_unit_test(test_nodes_in_turn),
+        cmocka_unit_test(test_hosts_in_another_order),
         cmocka_unit_test(test_pmix),
     };
 
-    return cmocka_run_group_tests_name("mpirun", tests, set_up, clean);
+    if (!launch_find(name, program, sizeof program)) {
+        print_message("%s is not installed: skipped\n", name);
+        return 0;
+    }
+    return cmocka_run_group_tests_name(name, tests, set_up, clean);
+}
+
+int main(void)
+{
+    const char *given = getenv("MUSTER_MPIRUN");
+    int failed;
+
+    if (given != NULL)
+        return test_launcher(given);
+    failed = test_launcher("mpirun");
+    return failed + test_launcher("mpiexec.hydra");
 }

@@ -71,21 +71,23 @@ static void check_task(const struct told *tasks, int count, int rank)
         assert_string_equal(cJSON_GetArrayItem(workers, i)->valuestring, tasks[i].place);
 }
 
-/* Each task writes where Slurm says that it is, and what muster says about all. */
-static void check_places(int nodes, int tasks, const char *distribution)
+/* Start with these words, which end with srun and its options; each of so many tasks
+ * writes where Slurm says that it is, and what muster says about all. */
+static void check_run(const char *const *words, int tasks)
 {
     struct told told[TASKS_MAX];
-    char nodes_text[16];
-    char tasks_text[16];
-    char out[128];
-    const char *arguments[] = {
-        "srun", nodes_text, tasks_text, out, distribution, "sh", "-c",
+    static const char *const script[] = {
+        "sh", "-c",
+        "exec >$MUSTER_FOLDER/out.$SLURM_PROCID 2>&1; "
         "echo $SLURMD_NODENAME $SLURM_LOCALID; exec $MUSTER_BIN resolve -o json "
         "--resolver slurm --resolver-set port_base=1000", NULL};
+    const char *arguments[CLI_ARGUMENTS_MAX];
+    size_t count = 0;
 
-    (void)snprintf(nodes_text, sizeof nodes_text, "-N%d", nodes);
-    (void)snprintf(tasks_text, sizeof tasks_text, "-n%d", tasks);
-    (void)snprintf(out, sizeof out, "--output=%s", slurm_path(&slurm, "out.%t"));
+    assert_int_equal(setenv("MUSTER_FOLDER", slurm.folder, 1), 0);
+    while (*words != NULL)
+        arguments[count++] = *words++;
+    memcpy(arguments + count, script, sizeof script);
     launch_start(&srun, arguments);
     cli_expect_code(&srun, 0);
     for (int i = 0; i < tasks; i++)
@@ -94,6 +96,17 @@ static void check_places(int nodes, int tasks, const char *distribution)
         check_task(told, tasks, i);
     for (int i = 0; i < tasks; i++)
         cJSON_Delete(told[i].json);
+}
+
+static void check_places(int nodes, int tasks, const char *distribution)
+{
+    char nodes_text[16];
+    char tasks_text[16];
+    const char *const words[] = {"srun", nodes_text, tasks_text, distribution, NULL};
+
+    (void)snprintf(nodes_text, sizeof nodes_text, "-N%d", nodes);
+    (void)snprintf(tasks_text, sizeof tasks_text, "-n%d", tasks);
+    check_run(words, tasks);
 }
 
 static void need_slurm(void)
@@ -144,6 +157,40 @@ static void expect_all(const char *const *lines)
     for (; *lines != NULL; lines++)
         (void)cli_expect(&srun, NULL, *lines);
     cli_expect_code(&srun, 0);
+}
+
+/* Two components, and a step that is of both, or of the second one alone. */
+static void test_heterogeneous(void **state)
+{
+    static const char *const both[] = {"salloc", "-Q", "-N2", "-n3", ":", "-N2", "-n5",
+                                       "srun", "--het-group=0,1", NULL};
+    static const char *const second[] = {"salloc", "-Q", "-N1", "-n1", ":", "-N2", "-n5",
+                                         "srun", "--het-group=1", NULL};
+
+    (void)state;
+    need_slurm();
+    check_run(both, 8);
+    check_run(second, 5);
+}
+
+/* MPICH's launcher within a job: it starts a daemon on each node with srun. */
+static void test_hydra_in_a_job(void **state)
+{
+    static const char *const lines[] = {"\"index\":0}", "\"index\":1}", "\"index\":2}",
+                                        "\"index\":3}"};
+    const char *const words[] = {"salloc", "-Q", "-N2", "-n4", "--ntasks-per-node=2",
+                                 "mpiexec.hydra", "-n", "4", cli_variable("MUSTER_BIN"),
+                                 "resolve", "-o", "TF_CONFIG", NULL};
+    char path[512];
+
+    (void)state;
+    need_slurm();
+    if (!launch_find("mpiexec.hydra", path, sizeof path))
+        skip();
+    launch_start(&srun, words);
+    cli_expect_code(&srun, 0);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        (void)cli_expect(&srun, NULL, lines[i]);
 }
 
 static void test_a_cluster(void **state)
@@ -215,6 +262,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distributions),
         cmocka_unit_test(test_arbitrary),
+        cmocka_unit_test(test_heterogeneous),
+        cmocka_unit_test(test_hydra_in_a_job),
         cmocka_unit_test(test_a_cluster),
         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_gpus_of_slurm),
