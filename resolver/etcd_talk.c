@@ -13,6 +13,7 @@
 
 enum {
     REQUEST_MS = 3000,
+    NEXT_MS = 1000,             /* where there is another endpoint to ask */
     TOKEN_KEPT_MS = 240000,     /* etcd's simple tokens end 5 minutes after their last
                                    use, as it comes */
     TOKEN_BYTES = 4096,         /* a JWT has some hundreds */
@@ -183,6 +184,11 @@ static bool is_passing(int code)
     return code == -MU_EDEADLINE || code == -MU_ECANCELLED;
 }
 
+static uint32_t limit_ms(const struct mu__etcd_talk *talk)
+{
+    return talk->has_next && talk->request_ms > NEXT_MS ? NEXT_MS : talk->request_ms;
+}
+
 /* MU__LATER; `inner` has words that do not name the endpoint yet. */
 static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
                const struct mu__question *form, mu_error *inner,
@@ -198,7 +204,7 @@ static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *pat
     question.kind = MU__ASK_HTTP;
     question.name = url;
     question.method = "POST";
-    question.limit_ms = talk->request_ms;
+    question.limit_ms = limit_ms(talk);
     question.tries = 1;
     question.tls = &talk->tls;
     answer = mu__ask(talk->notes, &question);
@@ -345,6 +351,7 @@ int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
          i++) {
         unsigned number = (first + i) % talk->endpoints_count;
 
+        talk->has_next = i + 1 < talk->endpoints_count;
         rv = post_to(talk, talk->endpoints[number], path, body, again, ret_answer);
         if (rv != -MU_EUNAVAILABLE && rv != MU__LATER)
             talk->first = number;
