@@ -323,12 +323,21 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
     next(finder);
 }
 
+/* What could neither be told nor looked at can be told: so it can be looked at. */
+static void look_when_back(struct mu__finder *finder)
+{
+    if (finder->is_known && finder->trouble[OF_TELLING][0] != '\0' &&
+        finder->trouble[OF_LOOKING][0] != '\0')
+        finder->look_ms = now_ms(finder);
+}
+
 static void on_told(void *owner, struct mu__resolved *resolved)
 {
     struct mu__finder *finder = owner;
 
     finder->telling = NULL;
     if (resolved->code == 0) {
+        look_when_back(finder);
         forget_trouble(finder, OF_TELLING);
         finder->announcement.index = resolved->task_index;
         finder->has_told = true;

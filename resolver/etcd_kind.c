@@ -544,6 +544,7 @@ static int withdraw(struct mu__notes *notes, const struct mu__settings *settings
 
     if (rv != 0 || *own == NULL)
         return rv;
+    talk.etcd.first = ((const struct own *)*own)->endpoint;
     mu__etcd_revoke(&body, lease_of(announcement->incarnation));
     rv = post(&talk, MU__ETCD_REVOKE, &body, 0, &answer);
     mu__etcd_answer_free(answer);
