@@ -367,6 +367,24 @@ static int say_error(int status, const cJSON *root, const char *text, size_t siz
                         "etcd answered with status %d: %s", status, shown);
 }
 
+/* What etcd 3.4 says about a token that it does not know any more, and about one from
+ * before its users were changed. */
+bool mu__etcd_wants_other_token(int code, const mu_error *error)
+{
+    return code == -MU_EUNAUTHENTICATED ||
+           strstr(error->message, "revision of auth store is old") != NULL;
+}
+
+bool mu__etcd_wants_user(const mu_error *error)
+{
+    return strstr(error->message, "user name is empty") != NULL;
+}
+
+bool mu__etcd_lacks_users(const mu_error *error)
+{
+    return strstr(error->message, "authentication is not enabled") != NULL;
+}
+
 /* ---- Reading ---- */
 
 static bool is_blank(const char *at, const char *end)

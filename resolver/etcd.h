@@ -96,6 +96,12 @@ int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
 int mu__etcd_kept(const struct mu__etcd_answer *answer, mu_error *ret_error,
                   uint64_t *ret_ttl_s);
 
+/* What an error of a request means for its user: its token has ended; it needs a user and
+ * had none; there are no users, so none is needed. */
+bool mu__etcd_wants_other_token(int code, const mu_error *error);
+bool mu__etcd_wants_user(const mu_error *error);
+bool mu__etcd_lacks_users(const mu_error *error);
+
 /* The token of an answer to authenticate, behind `before`: a header's line, so what
  * cannot stand in one is -MU_EDATALOSS. `out` has `size` bytes. */
 int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,

@@ -228,7 +228,7 @@ static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *pat
 static int explain(struct mu__etcd_talk *talk, const char *endpoint, int code,
                    const mu_error *inner)
 {
-    if (talk->user == NULL && strstr(inner->message, "user name is empty") != NULL)
+    if (talk->user == NULL && mu__etcd_wants_user(inner))
         return mu_error_set(talk->error, -MU_EUNAUTHENTICATED,
                             "etcd at %s has users; expected settings user and "
                             "password_file (variables MUSTER_ETCD_USER, "
@@ -259,12 +259,6 @@ static int refuse_user(struct mu__etcd_talk *talk, const char *endpoint, int cod
     return fail(talk, endpoint, code, inner->message);
 }
 
-/* An etcd that has no users answers so; then no token is needed. */
-static bool has_no_users(const mu_error *inner)
-{
-    return strstr(inner->message, "authentication is not enabled") != NULL;
-}
-
 /* "Authorization: TOKEN" into `out`, "" when none is needed. */
 static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *out)
 {
@@ -289,20 +283,12 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
                      : ask(talk, endpoint, MU__ETCD_AUTHENTICATE, &question, &inner,
                            &answer);
     mu__etcd_body_done(&body);
-    if (rv == MU__LATER || (rv != 0 && has_no_users(&inner)))
+    if (rv == MU__LATER || (rv != 0 && mu__etcd_lacks_users(&inner)))
         return rv == MU__LATER ? rv : 0;
     if (rv == 0)
         rv = mu__etcd_token(answer, &inner, "Authorization: ", out, TOKEN_BYTES);
     mu__etcd_answer_free(answer);
     return rv == 0 ? 0 : refuse_user(talk, endpoint, rv, &inner);
-}
-
-/* What etcd 3.4 says about a token that it does not know any more, and about one from
- * before its users were changed. */
-static bool wants_other_token(int code, const mu_error *inner)
-{
-    return code == -MU_EUNAUTHENTICATED ||
-           strstr(inner->message, "revision of auth store is old") != NULL;
 }
 
 static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
@@ -330,7 +316,7 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
         rv = ask(talk, endpoint, path, &question, &inner, ret_answer);
         if (rv == 0 || rv == MU__LATER)
             return rv;
-        if (headers[1] == NULL || was_renewed || !wants_other_token(rv, &inner))
+        if (headers[1] == NULL || was_renewed || !mu__etcd_wants_other_token(rv, &inner))
             return explain(talk, endpoint, rv, &inner);
         talk->is_renewed = true;
     }
