@@ -280,10 +280,12 @@ static void *listen_on(void *arg)
         c->server = server;
         c->socket = socket;
         c->text = malloc(REQUEST_BYTES_MAX + 1);
-        if (number == CONNECTIONS_MAX || c->text == NULL ||
-            pthread_create(&server->connections[number], NULL, serve, c) != 0)
+        if (number == CONNECTIONS_MAX || c->text == NULL)
             abort();
+        /* Before it answers: who is answered may look at the number. */
         atomic_store(&server->accepted, number + 1);
+        if (pthread_create(&server->connections[number], NULL, serve, c) != 0)
+            abort();
     }
     return NULL;
 }
