@@ -1,9 +1,10 @@
 /* Requests, the lease, and what the owner calls.
  *
  * Three requests may be under way: the one of the present phase (`main`), the one that
- * keeps the lease, and the one for a user's token. One that fails goes to the next endpoint, after a while that grows;
- * its body stays as it is, since every transaction may be sent twice. While it holds the
- * store, or is about to, that goes on until the lease has certainly ended. */
+ * keeps the lease, and the one for a user's token. One that fails goes to the next
+ * endpoint, after a while that grows; its body stays as it is, since every transaction
+ * may be sent twice. While it holds the store, or is about to, that goes on until the
+ * lease has certainly ended. */
 #include "node/store_etcd_inner.h"
 
 #include <inttypes.h>

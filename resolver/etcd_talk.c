@@ -301,6 +301,7 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
         .headers = headers,
         .body = body->text,
         .body_size = body->size,
+        .keep_ms = talk->keep_ms,
     };
     mu_error inner = {0};
     int rv;

@@ -1,6 +1,6 @@
-/* Nodes that find each other, for tests: nobody writes an address, ports are chosen by the
- * system, and all start in any order. Tasks are nodes of this process; a worker that is
- * killed is a process of its own, `<this> worker RESOLVER WHERE INDEX`. */
+/* Nodes that find each other, for tests: nobody writes an address, ports are chosen by
+ * the system, and all start in any order. Tasks are nodes of this process; a worker that
+ * is killed is a process of its own, `<this> worker RESOLVER WHERE INDEX`. */
 #ifndef MUSTER_TESTS_REAL_FIND_H
 #define MUSTER_TESTS_REAL_FIND_H
 
@@ -157,7 +157,8 @@ static inline void find_close(struct find_task *task)
 
 /* ---- A worker that is a process ---- */
 
-static inline int find_be_worker(const char *resolver, const char *where, const char *index)
+static inline int find_be_worker(const char *resolver, const char *where,
+                                 const char *index)
 {
     mu_node_options options;
     mu_node *node = NULL;
@@ -406,7 +407,8 @@ static inline void find_play_auto(struct find *f, const char *variable)
 /* ---- Files ---- */
 
 /* False: there is no such file. */
-static inline bool find_read_entry(const struct find *f, const char *name, char *out, int size)
+static inline bool find_read_entry(const struct find *f, const char *name, char *out,
+                                   int size)
 {
     char path[128];
     size_t length;

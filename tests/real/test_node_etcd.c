@@ -135,8 +135,8 @@ static size_t count_there(struct find *f)
     return count;
 }
 
-/* The first endpoints take connections and say nothing, so that each look takes as long as
- * a lease: telling goes on beside it, and nobody's lease ends. */
+/* The first endpoints take connections and say nothing, so that each look takes as long
+ * as a lease: telling goes on beside it, and nobody's lease ends. */
 static void test_hanging_endpoint(void **state)
 {
     struct find *f = *state;

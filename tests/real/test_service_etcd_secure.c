@@ -111,8 +111,8 @@ static void ctl(const char *arguments)
     char command[512];
 
     (void)snprintf(command, sizeof command,
-                   "ETCDCTL_API=3 etcdctl --endpoints http://127.0.0.1:%d %s > %s/ctl.log "
-                   "2>&1",
+                   "ETCDCTL_API=3 etcdctl --endpoints http://127.0.0.1:%d %s"
+                   " > %s/ctl.log 2>&1",
                    etcd.port, arguments, etcd.folder);
     if (system(command) != 0)
         fail_msg("%s: see %s/ctl.log", command, etcd.folder);
