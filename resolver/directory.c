@@ -27,10 +27,7 @@ static const struct mu__setting_spec settings_of[] = {
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    if (mu__setting(notes, settings, PATH) != NULL)
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_CLUSTER_DIRECTORY is not set");
-    return 0;
+    return mu__setting_detect(notes, settings, PATH, ret_why);
 }
 
 /* One run: what every step needs. */
@@ -53,13 +50,12 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
     const struct mu__question clock = {.kind = MU__ASK_CLOCK};
     const struct mu__answer *now;
     char origin[128];
+    int rv;
 
     *look = (struct look){notes, settings, .error = ret_error};
-    look->path = mu__setting(notes, settings, PATH);
-    if (look->path == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "directory: setting path (variable "
-                            "MUSTER_CLUSTER_DIRECTORY) is not set, expected a folder");
+    rv = mu__setting_required(notes, settings, PATH, "a folder", ret_error, &look->path);
+    if (rv != 0)
+        return rv;
     if (strlen(look->path) > 255)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "directory: expected a path of at most 255 bytes, got %zu",

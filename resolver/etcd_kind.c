@@ -52,10 +52,7 @@ static const struct mu__setting_spec settings_of[] = {
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    if (mu__setting(notes, settings, MU__TALK_ENDPOINTS) != NULL)
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_ETCD is not set");
-    return 0;
+    return mu__setting_detect(notes, settings, MU__TALK_ENDPOINTS, ret_why);
 }
 
 /* ---- One run ---- */

@@ -120,7 +120,7 @@ static void test_crowd(void **state)
     const struct script_row rows[] = {
         ENDPOINTS(A),
         POST(A "/v3/kv/range", .text = range_answer(pairs, text),
-             .body = "\"limit\":\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\""),
+             .body = "\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\""),
         POST(A "/v3/kv/range", .text = text, .body = "\"limit\":\"16385\"}"),
         SCRIPT_END};
     static const struct script_row nobody[] = {
