@@ -295,6 +295,24 @@ static enum mu__arrived arrive_late(struct mu__barrier *barrier,
     return MU__ARRIVED_AGAIN;
 }
 
+/* It took part in no generation from its own one on that is over. Who took part in those
+ * of a former host is not known. */
+static bool missed_nothing(const struct mu__barrier *barrier,
+                           const struct mu__barrier_seat *seat, uint64_t generation)
+{
+    return generation >= barrier->read_end &&
+           (seat == NULL || generation >= seat->over_end);
+}
+
+/* Whether one that comes behind its time goes on with the others. */
+static bool may_join(const struct mu__barrier *barrier,
+                     const struct mu__barrier_seat *seat,
+                     const struct mu__barrier_arrival *arrival, uint64_t generation)
+{
+    return arrival->recoverable || arrival->anew ||
+           missed_nothing(barrier, seat, generation);
+}
+
 enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
                                      const struct mu__barrier_arrival *arrival,
                                      const struct mu__barrier_outcome **ret_outcome,
@@ -317,7 +335,7 @@ enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
         enum mu__arrived arrived =
             arrive_late(barrier, seat, arrival, generation, ret_outcome);
 
-        if (arrived != MU__ARRIVED_SLOW || (!arrival->recoverable && !arrival->anew))
+        if (arrived != MU__ARRIVED_SLOW || !may_join(barrier, seat, arrival, generation))
             return arrived;
         generation = barrier->generation;
     }
@@ -530,12 +548,13 @@ static void describe(struct mu__barrier_outcome *outcome, const mu_error *error)
         memcpy(outcome->words, error->message, size);
 }
 
-static void note_joined(struct mu__barrier_outcome *outcome,
-                        const struct mu__barrier *barrier)
+static void note_seats(struct mu__barrier_outcome *outcome, struct mu__barrier *barrier)
 {
     for (uint32_t i = 0; i < barrier->seats_count; i++) {
-        const struct mu__barrier_seat *seat = &barrier->seats[i];
+        struct mu__barrier_seat *seat = &barrier->seats[i];
 
+        if ((seat->past & 1) != 0)
+            seat->over_end = barrier->generation + 1;
         if (seat->arrived && seat->asked != seat->generation &&
             outcome->joined_count < MU__BARRIER_JOINED_MAX)
             outcome->joined[outcome->joined_count++] =
@@ -569,7 +588,7 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
     outcome->generation = barrier->generation;
     if (error != NULL)
         describe(outcome, error);
-    note_joined(outcome, barrier);
+    note_seats(outcome, barrier);
     remember(barrier, outcome);
     barrier->running = false;
     barrier->generation++;

@@ -8,9 +8,9 @@
  * late, gets it, too.
  *
  * A task keeps its own count for each name, and says it when it arrives. One that counts
- * otherwise has been too quick or too slow; but if it is recoverable, and cannot have
- * heard of what it has missed (it was restarted, or did not take part), it joins the
- * generation that runs or comes next. */
+ * otherwise has been too quick or too slow; but one that took no part in any generation
+ * since has missed nothing, and one that is recoverable may not have heard of what it has
+ * missed (it was restarted): these join the generation that runs or comes next. */
 #ifndef MU_ACTORS_BARRIERS_H
 #define MU_ACTORS_BARRIERS_H
 
@@ -55,6 +55,8 @@ struct mu__barrier_seat {
     uint64_t asked;         /* the generation that it said then, */
     uint64_t generation;    /* and the one that this counted for */
     uint32_t slot;
+    uint64_t over_end;      /* all generations that it took part in, and that are over,
+                               are below it */
     uint16_t past;          /* bit i: took part in the i-th generation before the last
                                that began; bit 0 is that one itself */
     bool arrived;           /* at the generation that began last */

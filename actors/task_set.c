@@ -88,8 +88,9 @@ static int add_range(struct mu__task_set *set, const char *type, uint32_t first,
     }
     if (begin == end && !make_room(set))
         return -MU_ENOMEM;
-    memmove(&set->ranges[begin + 1], &set->ranges[end],
-            (set->count - end) * sizeof *set->ranges);
+    if (end != begin + 1)
+        memmove(&set->ranges[begin + 1], &set->ranges[end],
+                (set->count - end) * sizeof *set->ranges);
     set->ranges[begin] = range;
     set->count = set->count - (end - begin) + 1;
     return 0;

@@ -191,20 +191,23 @@ static int probe(struct check *check)
                          cmd_number(check->options, CMD_FLAG_WAIT_MS));
 }
 
-/* Tasks at one place share a link: two would throw each other out. */
+/* Where it greets, whatever name led there. Tasks at one place share a link: two would
+ * throw each other out. */
 static void make_links(struct check *check)
 {
     for (size_t i = 0; i < check->tasks_count; i++) {
         struct check_task *task = &check->tasks[i];
         struct check_link *link = check->links;
+        char url[CHECK_URL_BYTES];
 
         if (task->probe == NULL || task->probe->state != MU__PROBE_GREETS)
             continue;
-        while (link < check->links + check->links_count &&
-               strcmp(link->first, task->probe->first) != 0)
+        (void)snprintf(url, sizeof url, "%s%s",
+                       task->probe->at[0] == '/' ? "ipc://" : "tcp://", task->probe->at);
+        while (link < check->links + check->links_count && strcmp(link->url, url) != 0)
             link++;
         if (link == check->links + check->links_count) {
-            *link = (struct check_link){.url = task->url, .first = task->probe->first};
+            memcpy(link->url, url, sizeof url);
             check->links_count++;
         }
         task->link = (int)(link - check->links);
@@ -224,11 +227,10 @@ static const char *words_of(const struct mu__probe *probe)
         [MU__PROBE_MUTE] = "it is connected, but says nothing: does its process stand "
                            "still, or is it another server (HTTP, say), which waits for "
                            "whole questions?",
-        [MU__PROBE_OTHER] = "what answers there is not muster",
         [MU__PROBE_NO_WAY] = "there is no way to it",
     };
 
-    return words[probe->state];
+    return probe->state == MU__PROBE_OTHER ? probe->why : words[probe->state];
 }
 
 static void judge_greeting(const struct check *check, struct check_task *task)
@@ -259,7 +261,7 @@ static void judge(const struct check *check, struct check_task *task)
         judge_greeting(check, task);
         return;
     }
-    has_why = task->probe->why[0] != '\0' && task->probe->state != MU__PROBE_REFUSED;
+    has_why = task->probe->why[0] != '\0' && words != task->probe->why;
     task->outcome = task->probe->state == MU__PROBE_OTHER ? CHECK_WRONG : CHECK_AWAY;
     (void)snprintf(task->words, sizeof task->words, "%s%s%s%s", words,
                    has_why ? " (" : "", has_why ? task->probe->why : "",

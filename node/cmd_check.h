@@ -9,7 +9,7 @@
 #include "muster/node.h"
 #include "muster/value.h"
 
-enum { CHECK_WORDS_BYTES = 420, CHECK_NAME_BYTES = 64 };
+enum { CHECK_WORDS_BYTES = 420, CHECK_NAME_BYTES = 64, CHECK_URL_BYTES = 128 };
 
 enum check_outcome {
     CHECK_FINE,     /* the right task answers */
@@ -34,8 +34,7 @@ struct check_task {
 
 /* One address at which a node greets; tasks that stand for the same share it. */
 struct check_link {
-    const char *url;
-    const char *first;              /* of the probe */
+    char url[CHECK_URL_BYTES];
     bool is_up;
     bool is_over;                   /* nothing more will come of it */
     char task[CHECK_NAME_BYTES];    /* who is there, once it is up */

@@ -264,6 +264,20 @@ static void print_problems(const struct check *check)
         print_grade(problems, grade);
 }
 
+/* Of several addresses, where what is said was found, and what became of the others. */
+static void print_outcome(const struct check_task *task)
+{
+    const char *at = task->probe->others[0] == '\0' ? "" : task->probe->at;
+    bool is_fine = task->outcome == CHECK_FINE;
+
+    if (is_fine)
+        (void)printf(": answers%s%s", at[0] == '\0' ? "" : " at ", at);
+    else
+        (void)printf(": %s%s%s", at, at[0] == '\0' ? "" : ": ", task->words);
+    (void)printf(" (%" PRIu32 " ms)%s%s\n", task->took_ms, at[0] == '\0' ? "" : "; ",
+                 task->probe->others);
+}
+
 static void print_task(const struct check_task *task)
 {
     bool names_it = task->probe != NULL && task->probe->found[0] != '\0' &&
@@ -275,9 +289,7 @@ static void print_task(const struct check_task *task)
     if (task->outcome == CHECK_SKIPPED)
         (void)printf(": %s\n", task->words);
     else
-        (void)printf(": %s (%" PRIu32 " ms)\n",
-                     task->outcome == CHECK_FINE ? "answers" : task->words,
-                     task->took_ms);
+        print_outcome(task);
 }
 
 /* Tasks of which the same is to be said. */
@@ -419,6 +431,10 @@ static cJSON *task_json(const struct check *check, const struct check_task *task
     add_text(map, "address", task->address);
     add_text(map, "does", words);
     add_text(map, "resolves_to", task->probe == NULL ? "" : task->probe->found);
+    if (task->probe != NULL && task->probe->others[0] != '\0') {
+        add_text(map, "at", task->probe->at);
+        add_text(map, "not_at", task->probe->others);
+    }
     add_text(map, "state", outcomes[task->outcome]);
     add_text(map, "why", task->words);
     (void)cJSON_AddItemToObject(map, "took_ms", cmd_json_int(task->took_ms));

@@ -21,7 +21,7 @@
 
 /* News of the cluster: these changes were taken, but for those that are refused, and
  * `cluster` is what is known now. Both are the member's. Called within
- * mu__member_set_cluster. */
+ * mu__member_set_cluster, or within a later turn when there are many. */
 typedef void (*mu__cluster_news_fn)(void *owner, const struct mu__changes *changes,
                                     const mu_cluster *cluster);
 
@@ -61,6 +61,14 @@ struct mu__member_config {
     void *news_owner;
 };
 
+/* Changes of the cluster that are being taken, some in each turn. */
+struct mu__taking {
+    struct mu__changes changes; /* no rows: none */
+    size_t next;                /* the first that was not taken */
+    mu_cluster *before;         /* these two have the strings of the rows */
+    mu_cluster *after;          /* as it was found; may be the member's cluster */
+};
+
 struct mu__member {
     struct mu__world *world;
     struct mu__kernel *kernel;
@@ -75,6 +83,7 @@ struct mu__member {
     uint32_t index;             /* of this task */
     char address[320];          /* where peers reach it */
     mu_cluster *cluster;        /* as it is known now */
+    struct mu__taking taking;
     struct mu__task_set hosts;
     char coordinated_jobs[64];
     uint32_t refused;           /* hash of the changes that were refused last; 0: none */
@@ -100,10 +109,14 @@ void mu__member_stop(struct mu__member *member);
  * be called with the same cluster again, which does nothing. On the loop thread, outside
  * of a turn. Copies `cluster`.
  *
+ * Of ten thousand changes some are taken at once and the others in the turns that follow,
+ * so that heartbeats and results do not wait for all of them: what was not taken yet is
+ * as if it were found later.
+ *
  * Workers, evaluator and clients may come, go and move, the chief and parameter servers
  * only move; the rest of a cluster with other changes is taken all the same, and
  * -MU_EPRECONDITION says what was not. -MU_ENOMEM, -MU_EEXISTS: nothing was taken, or not
- * all; calling it again goes on. */
+ * all; calling it again goes on. When that happens in a later turn, the log says so. */
 int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
                            mu_error *ret_error);
 /* Whether a task of a cluster dials all tasks of a type; and whether it is the one with

@@ -59,26 +59,6 @@ void mu_cluster_free(mu_cluster *cluster)
     free(cluster);
 }
 
-mu_cluster *mu_cluster_copy(const mu_cluster *cluster)
-{
-    const mu_cluster *from = cluster != NULL ? cluster : &empty;
-    mu_cluster *copy = mu_cluster_new();
-
-    if (copy == NULL)
-        return NULL;
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
-        for (size_t i = 0; i < from->jobs[type].count; i++) {
-            const struct task *task = from->jobs[type].tasks[i];
-
-            if (mu__cluster_insert(copy, type, task->index, task->text, NULL) != 0) {
-                mu_cluster_free(copy);
-                return NULL;
-            }
-        }
-    }
-    return copy;
-}
-
 /* Where `index` stands in the job, or would stand. */
 static size_t find_position(const struct job *job, int index)
 {
@@ -262,6 +242,59 @@ int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *add
     job->count++;
     cluster->tasks_count++;
     return 0;
+}
+
+/* What is in a cluster is as it should be. */
+static int copy_job(mu_cluster *copy, int type, const struct job *from)
+{
+    struct job *job = &copy->jobs[type];
+
+    if (from->count == 0)
+        return 0;
+    job->tasks = malloc(from->count * sizeof(struct task *));
+    if (job->tasks == NULL)
+        return -MU_ENOMEM;
+    job->capacity = from->count;
+    for (; job->count < from->count; job->count++) {
+        const struct task *task = from->tasks[job->count];
+        struct task *same = new_task(type, task->index, task->text, task->url);
+
+        if (same == NULL)
+            return -MU_ENOMEM;
+        job->tasks[job->count] = same;
+        if (!mu__url_has_any_port(same->url))
+            *find_slot(copy->slots, copy->slots_count, same->url) = same;
+    }
+    return 0;
+}
+
+static int copy_all(mu_cluster *copy, const mu_cluster *from)
+{
+    int rv = 0;
+
+    if (from->slots_count > 0) {
+        copy->slots = calloc(from->slots_count, sizeof(struct task *));
+        if (copy->slots == NULL)
+            return -MU_ENOMEM;
+    }
+    copy->slots_count = from->slots_count;
+    copy->urls_count = from->urls_count;
+    copy->tasks_count = from->tasks_count;
+    for (int type = 0; rv == 0 && type < MU__TASK_TYPES_COUNT; type++)
+        rv = copy_job(copy, type, &from->jobs[type]);
+    return rv;
+}
+
+mu_cluster *mu_cluster_copy(const mu_cluster *cluster)
+{
+    mu_cluster *copy = mu_cluster_new();
+
+    if (copy == NULL || cluster == NULL)
+        return copy;
+    if (copy_all(copy, cluster) == 0)
+        return copy;
+    mu_cluster_free(copy);
+    return NULL;
 }
 
 int mu_cluster_add(mu_cluster *cluster, const char *type, int index, const char *address,

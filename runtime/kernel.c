@@ -48,8 +48,9 @@ struct node {
     uint32_t number;
     uint32_t index;
     uint64_t incarnation;
-    char *type;
-    char *address;
+    struct mu__buf *words;      /* the two below; NULL: it has gone */
+    struct mu__view type;
+    struct mu__view address;
 };
 
 struct mu__kernel {
@@ -67,7 +68,7 @@ struct mu__kernel {
     struct dispatch *dispatches;
     struct node *nodes;         /* ordered by number */
     size_t nodes_count;
-    size_t nodes_gone;          /* of these, without a type, not found any more */
+    size_t nodes_gone;          /* of these, without words, not found any more */
     size_t nodes_capacity;
     struct monitor *remote_monitors;
     struct mu__kernel_counters counters;
@@ -96,7 +97,7 @@ static struct node *find_node(const struct mu__kernel *kernel, uint32_t number)
             high = middle;
     }
     if (low < kernel->nodes_count && kernel->nodes[low].number == number &&
-        kernel->nodes[low].type != NULL)
+        kernel->nodes[low].words != NULL)
         return &kernel->nodes[low];
     return NULL;
 }
@@ -630,70 +631,66 @@ void mu__timer_cancel(struct mu__ctx *ctx, uint64_t timer)
 
 /* ---- nodes ---- */
 
-/* A message whose two strings stand in a backing buffer of its own. */
-static struct mu__msg *node_message(struct mu__kernel *kernel, uint16_t kind,
-                                    const char *first, const char *second,
-                                    struct mu__view *ret_first,
-                                    struct mu__view *ret_second)
+/* Two strings in one buffer, which the messages to all who are told share. */
+static struct mu__buf *join(const char *first, const char *second,
+                            struct mu__view *ret_first, struct mu__view *ret_second)
 {
     uint32_t a = (uint32_t)strlen(first);
     uint32_t b = (uint32_t)strlen(second);
-    struct mu__msg *msg =
-        mu__pool_get(&kernel->pool, kind, kernel->schema->rows[kind].body_size);
+    struct mu__buf *words = mu__buf_new((size_t)a + b + 1);
 
-    if (msg == NULL)
+    if (words == NULL)
         return NULL;
-    msg->backing = mu__buf_new((size_t)a + b + 1);
-    if (msg->backing == NULL) {
-        mu__pool_put(&kernel->pool, msg);
-        return NULL;
-    }
-    memcpy(msg->backing->data, first, a);
-    memcpy(msg->backing->data + a, second, b);
-    *ret_first = (struct mu__view){msg->backing->data, a};
-    *ret_second = (struct mu__view){msg->backing->data + a, b};
-    return msg;
+    memcpy(words->data, first, a);
+    memcpy(words->data + a, second, b);
+    *ret_first = (struct mu__view){words->data, a};
+    *ret_second = (struct mu__view){words->data + a, b};
+    return words;
 }
 
-static int tell_node_up(struct mu__kernel *kernel, uint32_t watcher,
-                        const struct node *node)
+/* The strings in `body` stand in `words`. */
+static int tell(struct mu__kernel *kernel, uint32_t watcher, uint16_t kind,
+                const void *body, struct mu__buf *words)
 {
-    struct mu__view type;
-    struct mu__view address;
-    struct mu__msg *msg = node_message(kernel, MU__NODE_UP, node->type, node->address,
-                                       &type, &address);
-    struct mu__node_up *body;
+    size_t size = kernel->schema->rows[kind].body_size;
+    struct mu__msg *msg = mu__pool_get(&kernel->pool, kind, size);
 
     if (msg == NULL)
         return -MU_ENOMEM;
-    body = mu__body(msg);
-    body->node = node->number;
-    body->type = type;
-    body->index = node->index;
-    body->incarnation = node->incarnation;
-    body->address = address;
+    memcpy(msg->body, body, size);
+    msg->backing = mu__buf_ref(words);
     msg->to.actor = watcher;
     post_system(kernel, msg);
     return 0;
 }
 
-static int tell_node_down(struct mu__kernel *kernel, uint32_t watcher, uint32_t node,
-                          const char *reason)
+static void say_no_memory(struct mu__kernel *kernel, const char *what)
 {
-    struct mu__view view;
-    struct mu__view none;
-    struct mu__msg *msg =
-        node_message(kernel, MU__NODE_DOWN, reason, "", &view, &none);
-    struct mu__node_down *body;
+    kernel->world->ops->log(kernel->world, MU__LOG_ERROR, "kernel", what);
+}
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    body = mu__body(msg);
-    body->node = node;
-    body->reason = view;
-    msg->to.actor = watcher;
-    post_system(kernel, msg);
-    return 0;
+/* `words` NULL: there was no memory for them. */
+static void tell_watchers(struct mu__kernel *kernel, uint16_t kind, const void *body,
+                          struct mu__buf *words)
+{
+    bool is_lost = words == NULL;
+
+    for (uint32_t i = 0; words != NULL && i < kernel->table_size; i++)
+        if (kernel->table[i] != NULL && kernel->table[i]->watches_nodes)
+            is_lost |= tell(kernel, kernel->table[i]->number, kind, body, words) != 0;
+    if (is_lost)
+        say_no_memory(kernel, "out of memory: node news lost");
+}
+
+static struct mu__node_up up_of(const struct node *node)
+{
+    return (struct mu__node_up){
+        .node = node->number,
+        .type = node->type,
+        .index = node->index,
+        .incarnation = node->incarnation,
+        .address = node->address,
+    };
 }
 
 int mu__watch_nodes(struct mu__ctx *ctx)
@@ -703,17 +700,16 @@ int mu__watch_nodes(struct mu__ctx *ctx)
 
     actor->watches_nodes = true;
     for (size_t i = 0; i < kernel->nodes_count; i++)
-        if (kernel->nodes[i].type != NULL &&
-            tell_node_up(kernel, ctx->self.actor, &kernel->nodes[i]) != 0)
-            return -MU_ENOMEM;
+        if (kernel->nodes[i].words != NULL) {
+            const struct mu__node_up body = up_of(&kernel->nodes[i]);
+
+            if (tell(kernel, ctx->self.actor, MU__NODE_UP, &body,
+                     kernel->nodes[i].words) != 0)
+                return -MU_ENOMEM;
+        }
     if (kernel->nodes_count > 0)
         wake_outside_turn(kernel, mu__now_ms(ctx));
     return 0;
-}
-
-static void say_no_memory(struct mu__kernel *kernel, const char *what)
-{
-    kernel->world->ops->log(kernel->world, MU__LOG_ERROR, "kernel", what);
 }
 
 static struct node *add_node(struct mu__kernel *kernel)
@@ -739,7 +735,7 @@ static void drop_gone_nodes(struct mu__kernel *kernel)
     if (kernel->nodes_gone * 2 < kernel->nodes_count)
         return;
     for (size_t i = 0; i < kernel->nodes_count; i++)
-        if (kernel->nodes[i].type != NULL)
+        if (kernel->nodes[i].words != NULL)
             kernel->nodes[kept++] = kernel->nodes[i];
     kernel->nodes_count = kept;
     kernel->nodes_gone = 0;
@@ -749,6 +745,7 @@ void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *ty
                         uint32_t index, uint64_t incarnation, const char *address)
 {
     struct node *added = add_node(kernel);
+    struct mu__node_up body;
 
     assert(kernel->nodes_count == 0 ||
            kernel->nodes[kernel->nodes_count - 1].number < node);
@@ -756,18 +753,15 @@ void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *ty
         say_no_memory(kernel, "out of memory: a node that came up goes unnoticed");
         return;
     }
-    *added = (struct node){node, index, incarnation, strdup(type), strdup(address)};
-    if (added->type == NULL || added->address == NULL) {
-        free(added->type);
-        free(added->address);
+    *added = (struct node){.number = node, .index = index, .incarnation = incarnation};
+    added->words = join(type, address, &added->type, &added->address);
+    if (added->words == NULL) {
         say_no_memory(kernel, "out of memory: a node that came up goes unnoticed");
         return;
     }
     kernel->nodes_count++;
-    for (uint32_t i = 0; i < kernel->table_size; i++)
-        if (kernel->table[i] != NULL && kernel->table[i]->watches_nodes &&
-            tell_node_up(kernel, kernel->table[i]->number, added) != 0)
-            say_no_memory(kernel, "out of memory: node news lost");
+    body = up_of(added);
+    tell_watchers(kernel, MU__NODE_UP, &body, added->words);
 }
 
 static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
@@ -789,49 +783,30 @@ static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
 void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason)
 {
     struct node *gone = find_node(kernel, node);
+    struct mu__node_down body = {.node = node};
+    struct mu__view none;
+    struct mu__buf *words;
 
     if (gone == NULL)
         return;
-    free(gone->type);
-    free(gone->address);
-    gone->type = NULL;
-    gone->address = NULL;
+    mu__buf_unref(gone->words);
+    gone->words = NULL;
     kernel->nodes_gone++;
     drop_gone_nodes(kernel);
     remote_monitors_down(kernel, node);
-    for (uint32_t i = 0; i < kernel->table_size; i++)
-        if (kernel->table[i] != NULL && kernel->table[i]->watches_nodes &&
-            tell_node_down(kernel, kernel->table[i]->number, node, reason) != 0)
-            say_no_memory(kernel, "out of memory: node news lost");
-}
-
-static int tell_trouble(struct mu__kernel *kernel, uint32_t watcher, const char *type,
-                        uint32_t index, const char *reason)
-{
-    struct mu__view type_view;
-    struct mu__view reason_view;
-    struct mu__msg *msg = node_message(kernel, MU__NODE_TROUBLE, type, reason, &type_view,
-                                       &reason_view);
-    struct mu__node_trouble *body;
-
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    body = mu__body(msg);
-    body->type = type_view;
-    body->index = index;
-    body->reason = reason_view;
-    msg->to.actor = watcher;
-    post_system(kernel, msg);
-    return 0;
+    words = join(reason, "", &body.reason, &none);
+    tell_watchers(kernel, MU__NODE_DOWN, &body, words);
+    mu__buf_unref(words);
 }
 
 void mu__kernel_node_trouble(struct mu__kernel *kernel, const char *type, uint32_t index,
                              const char *reason)
 {
-    for (uint32_t i = 0; i < kernel->table_size; i++)
-        if (kernel->table[i] != NULL && kernel->table[i]->watches_nodes &&
-            tell_trouble(kernel, kernel->table[i]->number, type, index, reason) != 0)
-            say_no_memory(kernel, "out of memory: node news lost");
+    struct mu__node_trouble body = {.index = index};
+    struct mu__buf *words = join(type, reason, &body.type, &body.reason);
+
+    tell_watchers(kernel, MU__NODE_TROUBLE, &body, words);
+    mu__buf_unref(words);
 }
 
 /* ---- life ---- */
@@ -860,10 +835,8 @@ int mu__kernel_new(struct mu__world *world, const struct mu__schema *schema,
 
 static void free_nodes(struct mu__kernel *kernel)
 {
-    for (size_t i = 0; i < kernel->nodes_count; i++) {
-        free(kernel->nodes[i].type);
-        free(kernel->nodes[i].address);
-    }
+    for (size_t i = 0; i < kernel->nodes_count; i++)
+        mu__buf_unref(kernel->nodes[i].words);
     free(kernel->nodes);
 }
 

@@ -241,7 +241,7 @@ static void test_rows(void **state)
 }
 
 /* Sets may differ from one generation to the next: who did not take part in one is not
- * told its outcome. */
+ * told its outcome, and has not missed it. */
 static void test_changing_sets(void **state)
 {
     struct game game;
@@ -256,7 +256,26 @@ static void test_changing_sets(void **state)
     game_begin(&game, 2, false);
     expect_play(&game, "0:w 1:ok");
     game.count = 3;
-    expect_play(&game, "0@1:w 2@0:slow");
+    expect_play(&game, "0@1:w 2@0:w 1@1:ok 2@2:w 0@2:w 1@2:ok");
+    game.count = 2;
+    expect_play(&game, "0@3:w 1@3:ok");
+    game.count = 3;
+    expect_play(&game, "0@4:w 1@4:w 2@3:ok 2@3:slow 2'@0:slow");
+    mu__barriers_done(&game.barriers);
+}
+
+/* Whoever parts from a generation before it is over has not missed it; whoever is there
+ * to its end has, also if it never came. */
+static void test_parted_has_missed_nothing(void **state)
+{
+    struct game game;
+
+    (void)state;
+    game_begin(&game, 3, false);
+    expect_play(&game, "0:w 1:w");
+    mu__barrier_part(running(&game), 2);
+    (void)mu__barriers_end(&game.barriers, running(&game), NULL, 0);
+    expect_play(&game, "2@0:w 0@1:w X:x 1@1:ax 2@0:slow 0@2:w 1@2:w 2@2:ok");
     mu__barriers_done(&game.barriers);
 }
 
@@ -677,6 +696,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),        cmocka_unit_test(test_changing_sets),
+        cmocka_unit_test(test_parted_has_missed_nothing),
         cmocka_unit_test(test_others_take_part),
         cmocka_unit_test(test_begins_anew),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_joined),

@@ -567,6 +567,45 @@ static void test_added_during_barrier(void **state)
     end(cluster);
 }
 
+static void expect_together(struct cluster_task *const *tasks, unsigned count)
+{
+    struct cluster_call *calls[4];
+
+    assert_true(count <= 4);
+    for (unsigned i = 0; i < count; i++)
+        calls[i] = barrier(tasks[i], "all", "");
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(cluster_wait(calls[i]), 0);
+}
+
+/* One that comes has not missed what was passed before, nor has one that was away: they
+ * go through the next one, also where tasks whose counts are wrong do not. */
+static void test_added_after_barriers(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
+                                            .coordination.recoverable = "none");
+    struct cluster_task *late = cluster_add(cluster, "worker", 2, "late");
+    struct cluster_task *tasks[] = {cluster->chief, cluster->workers[0],
+                                    cluster->workers[1], late};
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        register_at(tasks[i]);
+    expect_together(tasks, 3);
+    learn(cluster->chief, "worker", 1, NULL);
+    expect_together(tasks, 2);
+    expect_together(tasks, 2);
+    learn(cluster->chief, "worker", 1, cluster->workers[1]->address);
+    learn(cluster->chief, "worker", 2, late->address);
+    late->spec = cluster->chief->spec;
+    cluster_start(late);
+    register_at(cluster->workers[1]);
+    register_at(late);
+    expect_together(tasks, 4);
+    expect_together(tasks, 4);
+    end(cluster);
+}
+
 /* One that names all there are does not follow the cluster: a task that comes is not
  * waited for. */
 static void test_added_during_named_barrier(void **state)
@@ -766,6 +805,7 @@ int main(void)
         TEST(test_nothing_changes),
         TEST(test_removed_during_barrier),
         TEST(test_added_during_barrier),
+        TEST(test_added_after_barriers),
         TEST(test_added_during_named_barrier),
         TEST(test_removed_while_waited_for),
         TEST(test_removed_while_registering),

@@ -35,6 +35,8 @@ struct peer {
     struct mu__pool pool;
     uint32_t out;       /* the present one */
     uint32_t in;        /* where the last frame came from */
+    char wanted[32];    /* of the last HELLO */
+    uint32_t life;      /* the same */
 };
 
 struct fixture {
@@ -180,6 +182,10 @@ static void note_record(struct peer *peer, struct mu__buf *frame,
     if (header->type == MU__FRAME_HELLO) {
         struct mu__hello *hello = (void *)msg->body;
 
+        peer->life = hello->life;
+        mu__view_copy(hello->wanted_type, text, sizeof text);
+        (void)snprintf(peer->wanted, sizeof peer->wanted, "%.15s %" PRIu32, text,
+                       hello->wanted_index);
         mu__view_copy(hello->address, text, sizeof text);
         sim_note(sim, MU__LOG_INFO, "hears HELLO to %" PRIx64 " of %" PRIu32 " at %s",
                  header->to, hello->index, text);
@@ -283,15 +289,20 @@ struct hello_words {
     uint32_t index;
     const char *address;
     uint64_t from;
+    const char *wanted_type;    /* NULL: whoever answers */
+    uint32_t wanted_index;
 };
 
 static void say_hello_words(struct fixture *f, const struct hello_words *words)
 {
+    const char *wanted = words->wanted_type == NULL ? "" : words->wanted_type;
     const struct mu__hello hello = {
         .cluster = mu__view_str(words->cluster),
         .type = mu__view_str(words->type),
         .index = words->index,
         .address = mu__view_str(words->address),
+        .wanted_type = mu__view_str(wanted),
+        .wanted_index = words->wanted_index,
     };
     struct mu__buf *frame = frame_of(words->version, MU__FRAME_HELLO, words->from, 0, 1);
 
@@ -299,7 +310,8 @@ static void say_hello_words(struct fixture *f, const struct hello_words *words)
     say(f, frame);
 }
 
-static const struct hello_words good = {1, "test", "chief", 0, "tcp://peer:1", PEER};
+static const struct hello_words good = {1, "test", "chief", 0, "tcp://peer:1", PEER,
+                                        NULL, 0};
 
 static void say_data(struct fixture *f, uint64_t from, uint64_t to)
 {
@@ -394,12 +406,16 @@ static void test_refused(void **state)
         struct hello_words words;
         const char *reason;
     } rows[] = {
-        {{2, "test", "chief", 0, "tcp://peer:1", PEER},
+        {{2, "test", "chief", 0, "tcp://peer:1", PEER, NULL, 0},
          "protocol version 2, but /job:worker/task:0 speaks version 1"},
-        {{1, "other", "chief", 0, "tcp://peer:1", PEER},
+        {{1, "other", "chief", 0, "tcp://peer:1", PEER, NULL, 0},
          "cluster name \"other\", but /job:worker/task:0 belongs to cluster \"test\""},
-        {{1, "test", "worker", 0, "tcp://peer:1", PEER},
+        {{1, "test", "worker", 0, "tcp://peer:1", PEER, NULL, 0},
          "task /job:worker/task:0 is already played by tcp://us:1"},
+        {{1, "test", "chief", 0, "tcp://peer:1", PEER, "worker", 7},
+         "task /job:worker/task:7 is not here, but /job:worker/task:0"},
+        {{1, "test", "chief", 0, "tcp://peer:1", PEER, "ps", 0},
+         "task /job:ps/task:0 is not here, but /job:worker/task:0"},
     };
     struct fixture *f = *state;
     char expected[1024];
@@ -420,6 +436,26 @@ static void test_refused(void **state)
         assert_int_equal(mu__links_count_up(f->us.links), 0);
         f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
     }
+}
+
+/* Who is dialled hears that it is meant, and whoever is there when anybody is. */
+static void test_who_is_wanted(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words words = good;
+
+    words.wanted_type = "worker";
+    dial_us(f);
+    say_hello_words(f, &words);
+    run_for(f, 100);
+    assert_int_equal(mu__links_count_up(f->us.links), 1);
+    assert_string_equal(f->peer.wanted, "chief 0");
+    assert_int_equal(mu__links_dial(f->us.links, "ps", 3, "tcp://peer:1"), 0);
+    run_for(f, 100);
+    assert_string_equal(f->peer.wanted, "ps 3");
+    assert_int_equal(mu__links_dial_any(f->us.links, "tcp://peer:1"), 0);
+    run_for(f, 100);
+    assert_string_equal(f->peer.wanted, " 0");
 }
 
 static void test_bad_hello(void **state)
@@ -488,7 +524,8 @@ static void test_twin(void **state)
 static void test_clients(void **state)
 {
     struct fixture *f = *state;
-    struct hello_words client = {1, "test", "client", 0, "tcp://peer:1", PEER + 1};
+    struct hello_words client = {1, "test", "client", 0, "tcp://peer:1", PEER + 1,
+                                 NULL, 0};
 
     dial_us(f);
     say_hello_words(f, &client);
@@ -563,6 +600,38 @@ static void test_we_are_refused(void **state)
         "[ 2050] us links: refused by somebody who plays chief 1: we are full\n"
         "[ 3100] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
           "(resting; it refused us: we are full)\n");
+}
+
+/* The peer has found us, but at its address somebody else is, who refuses our HELLO. */
+static void test_refused_while_up(void **state)
+{
+    const struct mu__refuse refuse = {mu__view_str("ps"), 0, mu__view_str("not here")};
+    struct fixture *f = *state;
+    struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER + 1, US, 1, 0};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER + 1, US, 1);
+
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    dial_us(f);
+    say_hello_words(f, &good);
+    run_for(f, 60);
+    assert_int_equal(mu__links_count_up(f->us.links), 1);
+    header.life = f->peer.life;
+    mu__frame_write(frame, &header);
+    put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
+    dial_us(f);
+    say(f, frame);
+    run_for(f, 60);
+    assert_int_equal(mu__links_count_up(f->us.links), 0);
+    expect_trace(f,
+        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+        "[   30] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+        "[   30] sim note: node 1 up: chief 0 b tcp://peer:1\n"
+        "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n"
+        "[  110] us links: /job:chief/task:0: it refused us: not here\n"
+        "[  110] sim note: trouble: chief 0: it refused us: not here\n"
+        "[  110] us links: /job:chief/task:0 is lost: it refused us: not here\n"
+        "[  110] sim note: node 1 down: it refused us: not here\n"
+        "[  120] sim note: hears the end: closed by the peer\n");
 }
 
 static void test_dial_errors(void **state)
@@ -945,7 +1014,8 @@ static void test_bye(void **state)
 static void test_leave(void **state)
 {
     struct fixture *f = *state;
-    struct hello_words other = {1, "test", "chief", 1, "tcp://peer:1", PEER + 1};
+    struct hello_words other = {1, "test", "chief", 1, "tcp://peer:1", PEER + 1,
+                                NULL, 0};
 
     mu__links_leave(f->us.links, "the job is done");
     mu__links_flush(f->us.links);
@@ -1094,6 +1164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_up),
         TEST(test_refused),
+        TEST(test_who_is_wanted),
         TEST(test_bad_hello),
         TEST_UP(test_said_twice),
         TEST_UP(test_restarted),
@@ -1102,6 +1173,7 @@ int main(void)
         TEST(test_cannot_be_dialled),
         TEST(test_no_answer),
         TEST(test_we_are_refused),
+        TEST(test_refused_while_up),
         TEST(test_dial_errors),
         TEST_UP(test_data),
         TEST_UP(test_stale),

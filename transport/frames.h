@@ -45,6 +45,8 @@ struct mu__frame_header {
 
 enum { MU__LINK_PIECE_BYTES = 1 << 20 };
 
+/* `wanted` is the task that was dialled; none: whoever answers. Its address may have
+ * become another one's. */
 #define MU__HELLO_FIELDS(F, S)                                              \
     F(S, REQUIRED, str, cluster, 63)                                        \
     F(S, REQUIRED, str, type, 15)                                           \
@@ -52,7 +54,9 @@ enum { MU__LINK_PIECE_BYTES = 1 << 20 };
     F(S, REQUIRED, str, address, 255)                                       \
     F(S, OPTIONAL, str, software, 63)                                       \
     F(S, OPTIONAL, u64, capabilities, 0)                                    \
-    F(S, OPTIONAL, u32, life, 0)
+    F(S, OPTIONAL, u32, life, 0)                                            \
+    F(S, OPTIONAL, str, wanted_type, 15)                                    \
+    F(S, OPTIONAL, u32, wanted_index, 1 << 20)
 
 #define MU__REFUSE_FIELDS(F, S)                                             \
     F(S, REQUIRED, str, type, 15)                                           \

@@ -343,7 +343,7 @@ void mu__in_accept(struct mu__wire_uv *wire)
         return;
     in->wire = wire;
     in->number = ++wire->in_next;
-    if (mu__stream_init(wire, wire->url.ipc, &in->stream) != 0) {
+    if (mu__stream_init(wire->loop, wire->url.ipc, &in->stream) != 0) {
         free(in);
         return;
     }

@@ -58,8 +58,8 @@ struct mu__wire_uv {
 void mu__wire_uv_hold(struct mu__wire_uv *wire);
 void mu__wire_uv_drop_hold(struct mu__wire_uv *wire);
 
-/* Make a stream ready for use on the wire's loop. */
-int mu__stream_init(struct mu__wire_uv *wire, bool ipc, union mu__stream *stream);
+/* Make a stream ready for use on the loop. */
+int mu__stream_init(uv_loop_t *loop, bool ipc, union mu__stream *stream);
 
 void mu__greeting_write(uint8_t *out, uint8_t protocol);
 bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol);
@@ -80,6 +80,7 @@ void mu__in_drop_all(struct mu__wire_uv *wire);
 void mu__in_resume_paused(struct mu__wire_uv *wire);
 
 int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url);
+void mu__out_begin_with(struct mu__wire *door, uint32_t number, uint32_t turn);
 void mu__out_hangup(struct mu__wire *door, uint32_t number);
 int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame);
 const char *mu__out_last_error(struct mu__wire *door, uint32_t number);

@@ -11,6 +11,10 @@
  * the peer sends names our life: with delays enough, a connection of its former life may
  * be taken for one of the present, and what still comes over it must not be believed.
  *
+ * Who is reached may be somebody else: another task, at an address that was the peer's,
+ * or a name that leads to several machines. HELLO says whom it is for, and is refused
+ * then; after a refusal or no answer the link begins with the next address of the name.
+ *
  * Going down always starts over with a fresh outgoing connection, because nobody can tell
  * whether the old one leads to the peer's old life or its new one. */
 #include "transport/links.h"
@@ -56,6 +60,7 @@ struct link {
     struct link *next;          /* of all links */
     struct link *prev;
     struct link *dirty_next;    /* of links with something to send */
+    struct link *dirty_prev;
     bool dirty;
     bool keep;                  /* asked for with mu__links_dial */
     bool any;                   /* with mu__links_dial_any: whoever answers */
@@ -63,10 +68,10 @@ struct link {
     enum state state;
     char type[16];
     uint32_t index;
-    char url[URL_BYTES_MAX];
-    char says[URL_BYTES_MAX];   /* its address as of its HELLO; may differ from `url` */
-    char why[REASON_BYTES_MAX]; /* the last reason for not being up */
-    char told[REASON_BYTES_MAX];    /* the wire's reason that the owner knows already */
+    char *url;
+    char *says;                 /* its address as of its HELLO; NULL: `url` */
+    char *why;                  /* the last reason for not being up; NULL: none */
+    char *told;                 /* the wire's reason that the owner knows already */
     uint32_t out;               /* 0: none */
     uint32_t in;                /* 0: none */
     uint32_t node;              /* while up */
@@ -78,6 +83,7 @@ struct link {
     uint64_t since_ms;          /* of the present state */
     uint64_t retry_ms;
     uint32_t backoff_ms;
+    uint32_t turn;              /* with which address of a name to begin */
     uint64_t missing_since_ms;
     uint64_t waiting_note_ms;   /* when the log says next that it is missing */
     uint32_t waiting_step_ms;
@@ -151,20 +157,62 @@ static void mark_dirty(struct mu__links *links, struct link *link)
     if (link->dirty)
         return;
     link->dirty = true;
+    link->dirty_prev = NULL;
     link->dirty_next = links->dirty;
+    if (links->dirty != NULL)
+        links->dirty->dirty_prev = link;
     links->dirty = link;
 }
 
 static void undirty(struct mu__links *links, struct link *link)
 {
-    struct link **at = &links->dirty;
-
     if (!link->dirty)
         return;
-    while (*at != link)
-        at = &(*at)->dirty_next;
-    *at = link->dirty_next;
+    *(link->dirty_prev == NULL ? &links->dirty : &link->dirty_prev->dirty_next) =
+        link->dirty_next;
+    if (link->dirty_next != NULL)
+        link->dirty_next->dirty_prev = link->dirty_prev;
     link->dirty = false;
+}
+
+/* A copy of at most `bytes_max` bytes, its end included; NULL when out of memory. */
+static char *copy_of(const char *words, size_t bytes_max)
+{
+    size_t size = strnlen(words, bytes_max - 1);
+    char *copy = malloc(size + 1);
+
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, words, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+/* Thousands of links are up, and have none of these; so each has memory of its own. Out
+ * of memory there are no words. */
+static void keep_words(char **at, const char *words)
+{
+    char *copy = words[0] == '\0' ? NULL : copy_of(words, REASON_BYTES_MAX);
+
+    free(*at);
+    *at = copy;
+}
+
+static const char *words_of(const char *words)
+{
+    return words == NULL ? "" : words;
+}
+
+static void drop_words(char **at)
+{
+    free(*at);
+    *at = NULL;
+}
+
+/* Where the peer of a link that has heard says that it is. */
+static const char *address_of(const struct link *link)
+{
+    return link->says == NULL ? link->url : link->says;
 }
 
 /* ---- life of a link ---- */
@@ -212,6 +260,15 @@ static void unlist(struct mu__links *links, struct link *link)
     --*counter_of(links, link->state);
 }
 
+static void link_free_memory(struct link *link)
+{
+    free(link->url);
+    free(link->says);
+    free(link->why);
+    free(link->told);
+    free(link);
+}
+
 static struct link *link_new(struct mu__links *links, const char *type, uint32_t index,
                              const char *url, enum state state)
 {
@@ -224,14 +281,15 @@ static struct link *link_new(struct mu__links *links, const char *type, uint32_t
     if (link == NULL)
         return NULL;
     (void)snprintf(link->type, sizeof link->type, "%s", type);
-    (void)snprintf(link->url, sizeof link->url, "%s", url);
+    link->url = copy_of(url, URL_BYTES_MAX);
     link->index = index;
     link->state = state;
     link->missing_since_ms = now(links);
     link->waiting_step_ms = WAITING_FIRST_MS;
     link->waiting_note_ms = link->missing_since_ms + WAITING_FIRST_MS;
-    if (mu__chains_add(&links->chains, key_of(link), &link->chained) != 0) {
-        free(link);
+    if (link->url == NULL ||
+        mu__chains_add(&links->chains, key_of(link), &link->chained) != 0) {
+        link_free_memory(link);
         return NULL;
     }
     enlist(links, link);
@@ -273,7 +331,7 @@ static void link_free(struct mu__links *links, struct link *link)
     hang_up(links, link);
     end_life(links, link);
     mu__outbox_done(&link->outbox);
-    free(link);
+    link_free_memory(link);
 }
 
 static int begin_life(struct mu__links *links, struct link *link)
@@ -303,8 +361,11 @@ static int dial(struct mu__links *links, struct link *link)
     if (rv != 0) {
         (void)mu__map_remove(&links->by_out, out);
         link->out = 0;
+        return rv;
     }
-    return rv;
+    if (links->wire->ops->begin_with != NULL)
+        links->wire->ops->begin_with(links->wire, out, link->turn);
+    return 0;
 }
 
 static void rest(struct mu__links *links, struct link *link)
@@ -327,7 +388,6 @@ static void go_down(struct mu__links *links, struct link *link, const char *reas
     bool was_up = link->state == UP;
     uint32_t node = link->node;
 
-    (void)snprintf(link->why, sizeof link->why, "%s", reason);
     if (was_up) {
         (void)mu__map_remove(&links->by_node, node);
         links->counters.links_up--;
@@ -339,10 +399,12 @@ static void go_down(struct mu__links *links, struct link *link, const char *reas
     link->missing_since_ms = now(links);
     link->waiting_step_ms = WAITING_FIRST_MS;
     link->waiting_note_ms = link->missing_since_ms + WAITING_FIRST_MS;
-    if (link->keep && !links->leaving)
+    if (link->keep && !links->leaving) {
+        keep_words(&link->why, reason);
         rest(links, link);
-    else
+    } else {
         link_free(links, link);
+    }
     if (was_up)
         links->upcalls.down(links->upcalls.owner, node, reason);
 }
@@ -380,6 +442,10 @@ static void say_hello(struct mu__links *links, struct link *link)
         .life = link->life,
     };
 
+    if (!link->any) {
+        hello.wanted_type = mu__view_str(link->type);
+        hello.wanted_index = link->index;
+    }
     memcpy(record.msg.body, &hello, sizeof hello);
     say_frame(links, link, MU__FRAME_HELLO, &record.msg);
 }
@@ -388,7 +454,7 @@ static void say_refuse(struct mu__links *links, struct link *link)
 {
     union record record = {.msg = {.kind = MU__FRAME_REFUSE}};
     struct mu__refuse refuse = {mu__view_str(links->task_type), links->config.task_index,
-                                mu__view_str(link->why)};
+                                mu__view_str(words_of(link->why))};
 
     memcpy(record.msg.body, &refuse, sizeof refuse);
     say_frame(links, link, MU__FRAME_REFUSE, &record.msg);
@@ -416,8 +482,8 @@ static void come_up(struct mu__links *links, struct link *link)
     links->node_next = node;
     link->node = node;
     link->backoff_ms = 0;
-    link->why[0] = '\0';
-    link->told[0] = '\0';
+    drop_words(&link->why);
+    drop_words(&link->told);
     links->counters.links_up++;
     set_state(links, link, UP);
     say(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
@@ -452,7 +518,7 @@ void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reaso
     if (link == NULL)
         return;
     if (link->state == DIALLING) {
-        (void)snprintf(link->why, sizeof link->why, "%s", reason);
+        keep_words(&link->why, reason);
         return;     /* the wire tries again */
     }
     (void)snprintf(why, sizeof why, "connection to it broke: %s", reason);
@@ -534,9 +600,9 @@ static void refuse(struct mu__links *links, const struct mu__hello *hello, uint3
     link = link_new(links, type, hello->index, url, REFUSING);
     if (link == NULL)
         return;
-    (void)snprintf(link->why, sizeof link->why, "%s", reason);
+    keep_words(&link->why, reason);
     link->peer_life = hello->life;
-    if (dial(links, link) != 0)
+    if (link->why == NULL || dial(links, link) != 0)
         link_free(links, link);
 }
 
@@ -551,6 +617,25 @@ static bool is_barred(const struct mu__links *links,
     if (words != NULL)
         (void)snprintf(why, size, "%s", words);
     return words != NULL;
+}
+
+/* Whether somebody else was dialled, and this node was found at that address: a name that
+ * leads to several machines, an address that was another task's before. */
+static bool is_misled(const struct mu__links *links, const struct mu__hello *hello,
+                      char *why, size_t size)
+{
+    char wanted[16];
+
+    if (hello->wanted_type.size == 0 ||
+        (mu__view_is(hello->wanted_type, links->task_type) &&
+         hello->wanted_index == links->config.task_index))
+        return false;
+    mu__view_copy(hello->wanted_type, wanted, sizeof wanted);
+    (void)snprintf(why, size,
+                   "task /job:%s/task:%" PRIu32 " is not here, but /job:%s/task:%" PRIu32,
+                   wanted, hello->wanted_index, links->task_type,
+                   links->config.task_index);
+    return true;
 }
 
 /* Writes why a HELLO cannot be accepted; false when it can. */
@@ -587,7 +672,7 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
                        links->task_type, links->config.task_index, links->address);
         return true;
     }
-    return false;
+    return is_misled(links, hello, why, size);
 }
 
 /* Whether another process plays the peer's task: one that is up, at another address. A
@@ -598,10 +683,10 @@ static bool is_twin(struct mu__links *links, const struct mu__frame_header *head
     const struct link *link = link_of(links, hello, header);
 
     if (link == NULL || link->state != UP || link->peer == header->from ||
-        mu__view_is(hello->address, link->says))
+        mu__view_is(hello->address, address_of(link)))
         return false;
     (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
-                   link->type, link->index, link->says);
+                   link->type, link->index, address_of(link));
     return true;
 }
 
@@ -674,6 +759,18 @@ static bool call(struct mu__links *links, struct link *link,
     return false;
 }
 
+static bool keep_address(struct link *link, struct mu__view address)
+{
+    char text[URL_BYTES_MAX];
+
+    drop_words(&link->says);
+    mu__view_copy(address, text, sizeof text);
+    if (strcmp(text, link->url) == 0)
+        return true;
+    link->says = copy_of(text, sizeof text);
+    return link->says != NULL;
+}
+
 static void on_hello(struct mu__links *links, uint32_t in,
                      const struct mu__frame_header *header, struct mu__msg *msg)
 {
@@ -698,23 +795,25 @@ static void on_hello(struct mu__links *links, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    if (link->any && !call(links, link, hello)) {
+    if ((link->any && !call(links, link, hello)) ||
+        !keep_address(link, hello->address)) {
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    mu__view_copy(hello->address, link->says, sizeof link->says);
     link->peer_life = hello->life;
     bind_in(links, link, in, header);
 }
 
-/* Who refuses may be another task than the one that was dialled. */
+/* Who refuses may be another task than the one that was dialled. A link may be up by the
+ * peer's own HELLO when ours, of the same life, is refused: then it leads to somebody
+ * else. */
 static struct link *refused_link(struct mu__links *links,
                                  const struct mu__frame_header *header,
                                  const struct mu__refuse *refusal)
 {
     struct link *link = answered(links, header);
 
-    if (link != NULL && link->state != UP && link->state != REFUSING)
+    if (link != NULL && link->state != REFUSING)
         return link;
     link = first_of_task(links, refusal->type, refusal->index);
     while (link != NULL && (link->state == UP || link->index != refusal->index ||
@@ -744,6 +843,7 @@ static void on_refuse(struct mu__links *links, const struct mu__frame_header *he
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
     if (link->backoff_ms < RETRY_MAX_MS)
         link->backoff_ms = RETRY_MAX_MS;
+    link->turn++;
     go_down(links, link, why);
 }
 
@@ -983,7 +1083,7 @@ static const char *why_missing(const struct mu__links *links, const struct link 
                             ? NULL
                             : links->wire->ops->last_error(links->wire, link->out);
 
-    return words == NULL ? link->why : words;
+    return words == NULL ? words_of(link->why) : words;
 }
 
 static void note_waiting(struct mu__links *links, struct link *link, uint64_t now_ms)
@@ -1009,9 +1109,9 @@ static void tell_failing(struct mu__links *links, struct link *link)
                             : links->wire->ops->last_error(links->wire, link->out);
 
     if (!link->keep || words == NULL ||
-        strncmp(words, link->told, sizeof link->told - 1) == 0)
+        strncmp(words, words_of(link->told), REASON_BYTES_MAX - 1) == 0)
         return;
-    (void)snprintf(link->told, sizeof link->told, "%s", words);
+    keep_words(&link->told, words);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, words);
 }
 
@@ -1049,6 +1149,7 @@ static uint64_t tick_link(struct mu__links *links, struct link *link, uint64_t n
         return now_ms + config->heartbeat_ms;
     case GREETING:
         if (now_ms >= link->since_ms + config->silence_ms) {
+            link->turn++;
             go_down(links, link, "it does not answer the handshake");
             return now_ms;
         }
@@ -1218,7 +1319,17 @@ void mu__links_allow(struct mu__links *links, const char *type, uint32_t index)
 static bool is_at(const struct link *link, const char *url)
 {
     return strcmp(link->url, url) == 0 ||
-           (link->heard && strcmp(link->says, url) == 0);
+           (link->heard && strcmp(address_of(link), url) == 0);
+}
+
+/* Where it says that it is is where the cluster says so, too. */
+static void find_at(struct link *link, const char *url)
+{
+    if (strcmp(link->url, url) == 0)
+        return;
+    free(link->url);
+    link->url = link->says;
+    link->says = NULL;
 }
 
 int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
@@ -1234,7 +1345,7 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
     if (link == NULL)
         return 0;
     if (is_at(link, url)) {
-        (void)snprintf(link->url, sizeof link->url, "%s", url);
+        find_at(link, url);
         return 0;
     }
     (void)snprintf(reason, sizeof reason, "the task is at %s now", url);

@@ -1,16 +1,14 @@
 /* One outgoing connection, made again and again until hangup.
  *
- * Each attempt has a channel of its own: a stream that lives for one connection. Where a
- * name has several addresses, they are tried one after the other. An out whose channel
- * has gone, and which has no address left, waits, with a back-off, and looks the name up
- * anew.
+ * Each attempt is a round of dialling: dialling_uv.h. Between two rounds an out waits,
+ * with a back-off, and each round looks the name up anew.
  *
- * Memory. A channel outlives its out until its handle is closed; requests under way (a
- * look-up, writes) hold what they need. After an event neither is touched. */
-#include "transport/inner_uv.h"
+ * Memory. A connection outlives its out until its handle is closed; requests under way
+ * (a round that was cancelled, writes) hold what they need. After an event neither is
+ * touched. */
+#include "transport/dialling_uv.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,103 +16,49 @@ enum {
     BACKOFF_MIN_MS = 50,
     BACKOFF_MAX_MS = 2000,
     STABLE_MS = 1000,           /* what was up for so long is dialled again at once */
-    CONNECT_MS = 10000,         /* for a connection and the greeting */
-    ADDRESSES_MAX = 16,         /* of one look-up that are tried; the rest is not */
-    ERROR_BYTES = 256,
+    ERROR_BYTES = 1024,
     WAITING_BYTES_MAX = 4 << 20, /* written and not taken by the system: EAGAIN */
     WAITING_BYTES_LOW = 1 << 20 /* then `writable` comes */
-};
-
-struct channel {
-    union mu__stream stream;    /* first: handles cast */
-    struct mu__out *out;        /* NULL once given up */
-    struct mu__wire_uv *wire;
-    uv_connect_t connect;
-    uv_write_t greeting_request;
-    uint8_t said[MU__SP_GREETING_BYTES];
-    uint8_t heard[MU__SP_GREETING_BYTES];
-    unsigned heard_size;
 };
 
 struct mu__out {
     struct mu__wire_uv *wire;
     uint32_t number;
     struct mu__url url;
-    bool up;
+    unsigned first;             /* of the addresses of a name: as of mu__dial_order */
     bool blocked;               /* `writable` follows */
-    struct channel *channel;    /* NULL while looking up or waiting */
-    struct look_up *look_up;
-    uv_timer_t timer;           /* until the next attempt, or of the present one */
+    struct mu__connection *connection;  /* NULL: not up */
+    struct mu__dialling *dialling;      /* NULL: up, or waiting */
+    uv_timer_t timer;           /* until the next attempt */
     unsigned backoff_ms;
     uint64_t up_since_ms;
-    struct addrinfo *found;     /* owned, until up or the next look-up; NULL: none */
-    const struct addrinfo *at;  /* of these: the last that was tried; NULL: none */
-    unsigned tried;
-    char failing[ERROR_BYTES];  /* what came of those that were tried */
-    char last_error[ERROR_BYTES];   /* the same of all; "": nothing is known */
-};
-
-struct look_up {
-    uv_getaddrinfo_t request;   /* first: the request casts */
-    struct mu__out *out;        /* NULL once given up */
-    struct mu__wire_uv *wire;
+    char *last_error;           /* owned; NULL: nothing is known */
 };
 
 /* A frame that the system did not take at once. */
 struct write {
     uv_write_t request;         /* first: the request casts */
-    struct channel *channel;
+    struct mu__connection *connection;
     struct mu__buf *frame;
 };
 
-/* ---- channels ---- */
+/* ---- connections ---- */
 
-static void on_channel_closed(uv_handle_t *handle)
+static void on_connection_closed(uv_handle_t *handle)
 {
-    struct channel *channel = handle->data;
-    struct mu__wire_uv *wire = channel->wire;
+    struct mu__wire_uv *wire = handle->data;
 
-    free(channel);
+    free(handle);
     mu__wire_uv_drop_hold(wire);
 }
 
-static void channel_close(struct channel *channel)
+static void close_connection(struct mu__out *out)
 {
-    channel->out = NULL;
-    uv_close(&channel->stream.handle, on_channel_closed);
-}
-
-/* ---- the addresses of a name ---- */
-
-static void forget_addresses(struct mu__out *out)
-{
-    uv_freeaddrinfo(out->found);
-    out->found = NULL;
-    out->at = NULL;
-    out->tried = 0;
-}
-
-/* The one to try now; NULL: a new look-up is due. */
-static const struct addrinfo *next_address(const struct mu__out *out)
-{
-    if (out->tried >= ADDRESSES_MAX)
-        return NULL;
-    return out->at == NULL ? out->found : out->at->ai_next;
-}
-
-/* Told when all addresses have failed: of several each with its name. */
-static void note_failure(struct mu__out *out, const char *reason)
-{
-    char name[INET6_ADDRSTRLEN] = "";
-    size_t used = out->tried <= 1 ? 0 : strlen(out->failing);
-    bool is_only = out->at == NULL || (out->tried == 1 && out->at->ai_next == NULL);
-
-    if (!is_only)
-        (void)uv_ip_name(out->at->ai_addr, name, sizeof name);
-    (void)snprintf(out->failing + used, sizeof out->failing - used, "%s%s%s%s",
-                   used == 0 ? "" : "; ", name, is_only ? "" : ": ", reason);
-    if (next_address(out) == NULL)
-        (void)snprintf(out->last_error, sizeof out->last_error, "%s", out->failing);
+    if (out->connection == NULL)
+        return;
+    out->connection->owner = NULL;
+    uv_close(&out->connection->stream.handle, on_connection_closed);
+    out->connection = NULL;
 }
 
 /* ---- failing ---- */
@@ -126,35 +70,34 @@ static void on_retry(uv_timer_t *timer)
     attempt(timer->data);
 }
 
-/* What held is dialled again at once, and so is the next address of a name; what did not,
- * later and later, so that a peer that refuses us is not stormed. */
+/* What held is dialled again at once; what did not, later and later, so that a peer that
+ * refuses us is not stormed. */
 static void retry_later(struct mu__out *out, bool was_stable)
 {
     unsigned delay_ms = was_stable ? 0 : out->backoff_ms;
 
-    if (next_address(out) != NULL) {
-        (void)uv_timer_start(&out->timer, on_retry, 0, 0);
-        return;
-    }
     out->backoff_ms = delay_ms == 0 ? BACKOFF_MIN_MS : delay_ms * 2;
     if (out->backoff_ms > BACKOFF_MAX_MS)
         out->backoff_ms = BACKOFF_MAX_MS;
     (void)uv_timer_start(&out->timer, on_retry, delay_ms, 0);
 }
 
+static void set_last_error(struct mu__out *out, const char *words)
+{
+    free(out->last_error);
+    out->last_error = words == NULL ? NULL : strdup(words);
+}
+
 /* The attempt failed, or the connection is lost. */
 static void fail(struct mu__out *out, const char *reason)
 {
     struct mu__wire_uv *wire = out->wire;
-    bool was_up = out->up;
+    bool was_up = out->connection != NULL;
     bool was_stable = was_up && uv_now(wire->loop) - out->up_since_ms >= STABLE_MS;
 
-    if (out->channel != NULL)
-        channel_close(out->channel);
-    out->channel = NULL;
-    out->up = false;
+    close_connection(out);
     out->blocked = false;
-    note_failure(out, reason);
+    set_last_error(out, reason);
     retry_later(out, was_stable);
     if (!was_up)
         return;
@@ -162,211 +105,95 @@ static void fail(struct mu__out *out, const char *reason)
     wire->events.out_down(wire->owner, out->number, reason);
 }
 
-static void on_attempt_limit(uv_timer_t *timer)
-{
-    fail(timer->data, "the attempt to connect timed out");
-}
+/* ---- attempts ---- */
 
-/* ---- the greeting ---- */
-
+/* The peer has said its greeting; after that only its end is of interest. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    struct channel *channel = (struct channel *)handle;
+    struct mu__wire_uv *wire = handle->data;
 
     (void)suggested;
-    *buf = uv_buf_init((char *)channel->heard + channel->heard_size,
-                       MU__SP_GREETING_BYTES - channel->heard_size);
-    if (buf->len == 0)
-        *buf = uv_buf_init((char *)channel->wire->scratch, 1);
+    *buf = uv_buf_init((char *)wire->scratch, 1);
 }
 
-static void come_up(struct mu__out *out)
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
+    struct mu__out *out = ((struct mu__connection *)stream)->owner;
+
+    (void)buf;
+    if (out != NULL && size != 0)
+        fail(out, size < 0 ? "connection lost" : "it speaks where it should listen");
+}
+
+static void on_won(void *owner, const struct mu__dialling *dialling,
+                   struct mu__connection *connection)
+{
+    struct mu__out *out = owner;
     struct mu__wire_uv *wire = out->wire;
 
-    (void)uv_timer_stop(&out->timer);
-    out->up = true;
+    (void)dialling;
+    out->dialling = NULL;
+    out->connection = connection;
     out->up_since_ms = uv_now(wire->loop);
-    out->last_error[0] = '\0';
-    forget_addresses(out);
+    connection->owner = out;
+    connection->stream.handle.data = wire;
+    mu__wire_uv_hold(wire);
+    (void)uv_read_start(&connection->stream.stream, on_alloc, on_read);
+    set_last_error(out, NULL);
     wire->news = true;
     wire->events.out_up(wire->owner, out->number);
 }
 
-/* The peer says its greeting and nothing else; after that only its end is of interest. */
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+/* Of several addresses each with its name. */
+static void words_of(const struct mu__dialling *dialling, char *out)
 {
-    struct channel *channel = (struct channel *)stream;
-    struct mu__out *out = channel->out;
+    struct mu__dial_failure rows[MU__DIAL_ADDRESSES_MAX];
+    char names[MU__DIAL_ADDRESSES_MAX][INET6_ADDRSTRLEN];
+    unsigned count;
+    const struct mu__dial_try *tries = mu__dialling_tries(dialling, &count);
 
-    (void)buf;
-    if (out == NULL || size == 0)
-        return;
-    if (size < 0) {
-        fail(out, out->up ? "connection lost"
-                          : "the connection broke during the greeting");
-        return;
+    for (unsigned i = 0; i < count; i++) {
+        mu__dial_name(&tries[i], names[i], sizeof names[i]);
+        rows[i] = (struct mu__dial_failure){names[i], tries[i].why};
     }
-    if (channel->heard_size == MU__SP_GREETING_BYTES) {
-        fail(out, "it speaks where it should listen");
-        return;
-    }
-    channel->heard_size += (unsigned)size;
-    if (channel->heard_size < MU__SP_GREETING_BYTES)
-        return;
-    if (mu__greeting_is(channel->heard, MU__SP_PULL))
-        come_up(out);
-    else
-        fail(out, "what answers there is not a muster node");
+    mu__dial_words(rows, count, out, ERROR_BYTES);
 }
 
-static void on_greeting_written(uv_write_t *request, int status)
+static void on_lost(void *owner, const struct mu__dialling *dialling)
 {
-    (void)request;
-    (void)status;   /* the reading side sees a broken connection too */
+    struct mu__out *out = owner;
+    char words[ERROR_BYTES];
+    unsigned count;
+    const struct mu__dial_try *tries = mu__dialling_tries(dialling, &count);
+
+    out->dialling = NULL;
+    if (count > 1)
+        words_of(dialling, words);
+    fail(out, count > 1 ? words : count == 1 ? tries[0].why : "no such host");
 }
 
-static const char *words_of(int status)
+static void on_gone(void *place)
 {
-    if (status == UV_ECONNREFUSED)
-        return "connection refused";
-    if (status == UV_ENOENT)
-        return "no such socket";
-    if (status == UV_ETIMEDOUT)
-        return "the attempt to connect timed out";
-    return "no way to it";
+    mu__wire_uv_drop_hold(place);
 }
 
-static void on_connected(uv_connect_t *request, int status)
-{
-    struct channel *channel = request->data;
-    uv_buf_t buf = uv_buf_init((char *)channel->said, sizeof channel->said);
-
-    if (channel->out == NULL)
-        return;
-    if (status != 0) {
-        fail(channel->out, words_of(status));
-        return;
-    }
-    if (!channel->out->url.ipc)
-        (void)uv_tcp_nodelay(&channel->stream.tcp, 1);
-    mu__greeting_write(channel->said, MU__SP_PUSH);
-    if (uv_write(&channel->greeting_request, &channel->stream.stream, &buf, 1,
-                 on_greeting_written) != 0 ||
-        uv_read_start(&channel->stream.stream, on_alloc, on_read) != 0)
-        fail(channel->out, "out of memory");
-}
-
-/* ---- attempts ---- */
-
-static struct channel *channel_new(struct mu__out *out)
-{
-    struct channel *channel = calloc(1, sizeof *channel);
-
-    if (channel == NULL)
-        return NULL;
-    channel->wire = out->wire;
-    channel->out = out;
-    if (mu__stream_init(out->wire, out->url.ipc, &channel->stream) != 0) {
-        free(channel);
-        return NULL;
-    }
-    channel->stream.handle.data = channel;
-    channel->connect.data = channel;
-    mu__wire_uv_hold(out->wire);
-    return channel;
-}
-
-static void connect_to(struct mu__out *out, const struct sockaddr *address)
-{
-    int rv = 0;
-
-    out->channel = channel_new(out);
-    if (out->channel == NULL) {
-        fail(out, "out of memory");
-        return;
-    }
-    (void)uv_timer_start(&out->timer, on_attempt_limit, CONNECT_MS, 0);
-    if (out->url.ipc)
-        uv_pipe_connect(&out->channel->connect, &out->channel->stream.pipe, out->url.path,
-                        on_connected);
-    else
-        rv = uv_tcp_connect(&out->channel->connect, &out->channel->stream.tcp, address,
-                            on_connected);
-    if (rv != 0)
-        fail(out, words_of(rv));
-}
-
-static void try_next_address(struct mu__out *out)
-{
-    out->at = next_address(out);
-    out->tried++;
-    connect_to(out, out->at->ai_addr);
-}
-
-static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
-{
-    struct look_up *look_up = (struct look_up *)request;
-    struct mu__wire_uv *wire = look_up->wire;
-    struct mu__out *out = look_up->out;
-
-    if (out != NULL) {
-        out->look_up = NULL;
-        out->found = found;
-        found = NULL;
-        if (status == 0)
-            try_next_address(out);
-        else
-            fail(out, "no such host");
-    }
-    uv_freeaddrinfo(found);
-    free(look_up);
-    mu__wire_uv_drop_hold(wire);
-}
-
-static int start_look_up(struct mu__out *out)
-{
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct look_up *look_up = calloc(1, sizeof *look_up);
-    char port[8] = "";
-    unsigned number = out->url.port;
-
-    if (look_up == NULL)
-        return -MU_ENOMEM;
-    for (size_t i = 5; i-- > 0; number /= 10)
-        port[i] = (char)('0' + number % 10);
-    look_up->out = out;
-    look_up->wire = out->wire;
-    if (uv_getaddrinfo(out->wire->loop, &look_up->request, on_looked_up, out->url.host,
-                       port, &hints) != 0) {
-        free(look_up);
-        return -MU_ENOMEM;
-    }
-    out->look_up = look_up;
-    mu__wire_uv_hold(out->wire);
-    return 0;
-}
-
-/* The addresses of the last look-up first. Numbers need none, which would start libuv's
- * threads. */
 static void attempt(struct mu__out *out)
 {
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
+    static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
+    const struct mu__dial_request request = {
+        .loop = out->wire->loop,
+        .url = &out->url,
+        .first = out->first,
+        .limit_ms = MU__DIAL_LIMIT_MS,
+        .events = &events,
+        .owner = out,
+        .place = out->wire,
+    };
 
-    if (next_address(out) != NULL) {
-        try_next_address(out);
-        return;
-    }
-    forget_addresses(out);
-    if (out->url.ipc)
-        connect_to(out, NULL);
-    else if (uv_ip4_addr(out->url.host, out->url.port, &v4) == 0)
-        connect_to(out, (const struct sockaddr *)&v4);
-    else if (uv_ip6_addr(out->url.host, out->url.port, &v6) == 0)
-        connect_to(out, (const struct sockaddr *)&v6);
-    else if (start_look_up(out) != 0)
+    if (mu__dialling_start(&request, &out->dialling) != 0)
         fail(out, "out of memory");
+    else
+        mu__wire_uv_hold(out->wire);
 }
 
 int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url)
@@ -395,12 +222,20 @@ int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url)
     return 0;
 }
 
+void mu__out_begin_with(struct mu__wire *door, uint32_t number, uint32_t turn)
+{
+    struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+
+    if (out != NULL)
+        out->first = turn;
+}
+
 static void on_out_closed(uv_handle_t *handle)
 {
     struct mu__out *out = handle->data;
     struct mu__wire_uv *wire = out->wire;
 
-    forget_addresses(out);
+    free(out->last_error);
     free(out);
     mu__wire_uv_drop_hold(wire);
 }
@@ -412,12 +247,9 @@ void mu__out_hangup(struct mu__wire *door, uint32_t number)
 
     if (out == NULL)
         return;
-    if (out->channel != NULL)
-        channel_close(out->channel);
-    if (out->look_up != NULL) {
-        out->look_up->out = NULL;
-        (void)uv_cancel((uv_req_t *)&out->look_up->request);
-    }
+    close_connection(out);
+    if (out->dialling != NULL)
+        mu__dialling_cancel(out->dialling);
     uv_close((uv_handle_t *)&out->timer, on_out_closed);
 }
 
@@ -432,7 +264,7 @@ const char *mu__out_last_error(struct mu__wire *door, uint32_t number)
 {
     const struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
 
-    return out == NULL || out->last_error[0] == '\0' ? NULL : out->last_error;
+    return out == NULL ? NULL : out->last_error;
 }
 
 /* ---- sending ---- */
@@ -440,15 +272,15 @@ const char *mu__out_last_error(struct mu__wire *door, uint32_t number)
 static void on_written(uv_write_t *request, int status)
 {
     struct write *write = (struct write *)request;
-    struct channel *channel = write->channel;
-    struct mu__out *out = channel->out;
+    struct mu__connection *connection = write->connection;
+    struct mu__out *out = connection->owner;
 
     mu__buf_unref(write->frame);
     free(write);
     if (out == NULL || status != 0)
         return;     /* the reading side sees a broken connection too */
     if (!out->blocked ||
-        uv_stream_get_write_queue_size(&channel->stream.stream) > WAITING_BYTES_LOW)
+        uv_stream_get_write_queue_size(&connection->stream.stream) > WAITING_BYTES_LOW)
         return;
     out->blocked = false;
     out->wire->news = true;
@@ -476,15 +308,16 @@ static void on_out_of_memory(uv_timer_t *timer)
     fail(timer->data, "out of memory");
 }
 
-static int write_rest(struct channel *channel, struct mu__buf *frame, uv_buf_t rest)
+static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
+                      uv_buf_t rest)
 {
     struct write *write = malloc(sizeof *write);
 
     if (write == NULL)
         return -MU_ENOMEM;
-    write->channel = channel;
+    write->connection = connection;
     write->frame = frame;
-    if (uv_write(&write->request, &channel->stream.stream, &rest, 1, on_written) == 0)
+    if (uv_write(&write->request, &connection->stream.stream, &rest, 1, on_written) == 0)
         return 0;
     free(write);
     return -MU_ENOMEM;
@@ -495,7 +328,7 @@ static int write_rest(struct channel *channel, struct mu__buf *frame, uv_buf_t r
 static int write_frame(struct mu__out *out, struct mu__buf *frame)
 {
     uv_buf_t bytes = with_header(out, frame);
-    int written = uv_try_write(&out->channel->stream.stream, &bytes, 1);
+    int written = uv_try_write(&out->connection->stream.stream, &bytes, 1);
 
     if (written < 0)
         written = 0;    /* full, or broken, which the reading side will see */
@@ -503,7 +336,7 @@ static int write_frame(struct mu__out *out, struct mu__buf *frame)
         mu__buf_unref(frame);
         return 0;
     }
-    if (write_rest(out->channel, frame,
+    if (write_rest(out->connection, frame,
                    uv_buf_init(bytes.base + written,
                                (unsigned)bytes.len - (unsigned)written)) == 0)
         return 0;
@@ -519,9 +352,9 @@ int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
     int rv;
 
     assert(frame->size <= MU__FRAME_BYTES_MAX);
-    if (out == NULL || !out->up)
+    if (out == NULL || out->connection == NULL)
         return -MU_EUNAVAILABLE;
-    if (uv_stream_get_write_queue_size(&out->channel->stream.stream) >
+    if (uv_stream_get_write_queue_size(&out->connection->stream.stream) >
         WAITING_BYTES_MAX) {
         out->blocked = true;
         return -MU_EAGAIN;

@@ -1,6 +1,6 @@
 #include "transport/probe_uv.h"
 
-#include "transport/inner_uv.h"
+#include "transport/dialling_uv.h"
 
 #include "muster/error.h"
 
@@ -19,244 +19,191 @@ struct run {
     unsigned limit_ms;
 };
 
-/* One attempt. Its memory goes when its handles are closed and its look-up is over. */
+/* One attempt. Its memory goes when its timer has been closed; the dialling takes care of
+ * itself. */
 struct attempt {
     struct run *run;
     struct mu__probe *probe;
     struct mu__url url;
-    union mu__stream stream;
     uv_timer_t limit;
-    uv_getaddrinfo_t look_up;
-    uv_connect_t connect;
-    uv_write_t write;
-    uint8_t said[MU__SP_GREETING_BYTES];
-    uint8_t heard[MU__SP_GREETING_BYTES + 1];
-    unsigned heard_size;
+    struct mu__dialling *dialling;  /* NULL: not begun, or over */
     uint64_t began_ms;
-    bool has_stream;
-    bool is_connected;
-    bool is_over;
-    unsigned holds;
 };
 
 static void fill(struct run *run);
 
-static void drop(struct attempt *attempt)
+static void on_limit_closed(uv_handle_t *handle)
 {
-    if (--attempt->holds == 0)
-        free(attempt);
+    free(handle->data);
 }
 
-static void on_closed(uv_handle_t *handle)
-{
-    drop(handle->data);
-}
-
-/* The first outcome counts. Another attempt takes the place of this one. */
-static void conclude(struct attempt *attempt, enum mu__probe_state state, const char *why)
+/* Another attempt takes the place of this one. */
+static void conclude(struct attempt *attempt)
 {
     struct run *run = attempt->run;
 
-    if (attempt->is_over)
-        return;
-    attempt->is_over = true;
-    attempt->probe->state = state;
-    (void)snprintf(attempt->probe->why, sizeof attempt->probe->why, "%s", why);
     attempt->probe->took_ms = (uint32_t)(uv_now(&run->loop) - attempt->began_ms);
-    uv_close((uv_handle_t *)&attempt->limit, on_closed);
-    if (attempt->has_stream)
-        uv_close(&attempt->stream.handle, on_closed);
-    if (attempt->look_up.data != NULL)
-        (void)uv_cancel((uv_req_t *)&attempt->look_up);
+    uv_close((uv_handle_t *)&attempt->limit, on_limit_closed);
     run->under_way--;
     fill(run);
+}
+
+static void conclude_as(struct attempt *attempt, enum mu__probe_state state,
+                        const char *why)
+{
+    attempt->probe->state = state;
+    (void)snprintf(attempt->probe->why, sizeof attempt->probe->why, "%s", why);
+    conclude(attempt);
+}
+
+/* ---- what was found ---- */
+
+/* How an address is reported, and how much its state says of all of them, where none is a
+ * node. What is still under way has not answered until now. */
+static const struct outcome {
+    enum mu__probe_state state;
+    unsigned weight;
+    const char *words;          /* of one of several; NULL: those of the try */
+} outcomes[] = {
+    [MU__DIAL_UNTRIED] = {MU__PROBE_SILENT, 0, "its turn did not come"},
+    [MU__DIAL_CONNECTING] = {MU__PROBE_SILENT, 3, "no answer by then"},
+    [MU__DIAL_CONNECTED] = {MU__PROBE_MUTE, 4, "connected, but it says nothing"},
+    [MU__DIAL_GREETS] = {MU__PROBE_GREETS, 6, NULL},
+    [MU__DIAL_REFUSED] = {MU__PROBE_REFUSED, 2, NULL},
+    [MU__DIAL_SILENT] = {MU__PROBE_SILENT, 3, NULL},
+    [MU__DIAL_MUTE] = {MU__PROBE_MUTE, 4, "connected, but it says nothing"},
+    [MU__DIAL_ENDED] = {MU__PROBE_OTHER, 5, NULL},
+    [MU__DIAL_OTHER] = {MU__PROBE_OTHER, 5, NULL},
+    [MU__DIAL_NO_WAY] = {MU__PROBE_NO_WAY, 1, NULL},
+};
+
+/* That which says most. */
+static unsigned telling_one(const struct mu__dial_try *tries, unsigned count)
+{
+    unsigned best = 0;
+
+    for (unsigned i = 1; i < count; i++)
+        if (outcomes[tries[i].state].weight > outcomes[tries[best].state].weight)
+            best = i;
+    return best;
+}
+
+static void note_found(struct mu__probe *probe, const char *name)
+{
+    size_t used = strlen(probe->found);
+
+    (void)snprintf(probe->found + used, sizeof probe->found - used, "%s%s",
+                   used == 0 ? "" : ", ", name);
+}
+
+static void note_place(struct attempt *attempt, const struct mu__dial_try *try,
+                       const char *name)
+{
+    struct mu__probe *probe = attempt->probe;
+
+    if (attempt->url.ipc)
+        (void)snprintf(probe->at, sizeof probe->at, "%.79s", attempt->url.path);
+    else
+        (void)snprintf(probe->at, sizeof probe->at,
+                       try->address.any.sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u", name,
+                       attempt->url.port);
+    probe->state = outcomes[try->state].state;
+    probe->why[0] = '\0';
+    if (probe->state == MU__PROBE_OTHER || probe->state == MU__PROBE_NO_WAY)
+        (void)snprintf(probe->why, sizeof probe->why, "%s", try->why);
+}
+
+static void note_tries(struct attempt *attempt)
+{
+    struct mu__dial_failure rows[MU__DIAL_ADDRESSES_MAX];
+    char names[MU__DIAL_ADDRESSES_MAX][INET6_ADDRSTRLEN];
+    struct mu__probe *probe = attempt->probe;
+    unsigned rows_count = 0;
+    unsigned count;
+    const struct mu__dial_try *tries = mu__dialling_tries(attempt->dialling, &count);
+    unsigned best = telling_one(tries, count);
+
+    for (unsigned i = 0; i < count; i++) {
+        const char *words = outcomes[tries[i].state].words;
+
+        mu__dial_name(&tries[i], names[i], sizeof names[i]);
+        note_found(probe, names[i]);
+        if (i == best)
+            note_place(attempt, &tries[i], names[i]);
+        else if (tries[i].state != MU__DIAL_UNTRIED ||
+                 tries[best].state != MU__DIAL_GREETS)
+            rows[rows_count++] = (struct mu__dial_failure){
+                names[i], words == NULL ? tries[i].why : words};
+    }
+    mu__dial_words(rows, rows_count, probe->others, sizeof probe->others);
+}
+
+/* Whatever the end was. */
+static void on_end(struct attempt *attempt)
+{
+    const char *no_name = mu__dialling_no_name(attempt->dialling);
+    unsigned count;
+
+    (void)mu__dialling_tries(attempt->dialling, &count);
+    if (count > 0)
+        note_tries(attempt);
+    attempt->dialling = NULL;
+    if (count > 0)
+        conclude(attempt);
+    else
+        conclude_as(attempt, MU__PROBE_NO_NAME,
+                    no_name == NULL ? "the name server does not answer" : no_name);
 }
 
 static void on_limit(uv_timer_t *timer)
 {
     struct attempt *attempt = timer->data;
+    struct mu__dialling *dialling = attempt->dialling;
 
-    if (attempt->is_connected)
-        conclude(attempt, MU__PROBE_MUTE, "");
-    else if (attempt->has_stream)
-        conclude(attempt, MU__PROBE_SILENT, "");
-    else
-        conclude(attempt, MU__PROBE_NO_NAME, "the name server does not answer");
+    on_end(attempt);
+    mu__dialling_cancel(dialling);
 }
 
-/* ---- the greeting ---- */
-
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static void on_stream_closed(uv_handle_t *handle)
 {
-    struct attempt *attempt = handle->data;
-
-    (void)suggested;
-    *buf = uv_buf_init((char *)attempt->heard + attempt->heard_size,
-                       (unsigned)sizeof attempt->heard - attempt->heard_size);
+    free(handle);
 }
 
-/* What it is by its first bytes, where these are known. */
-static const char *why_other(const struct attempt *attempt)
+static void on_won(void *owner, const struct mu__dialling *dialling,
+                   struct mu__connection *connection)
 {
-    static const struct {
-        const char *bytes;
-        const char *why;
-    } others[] = {
-        {"HTTP/", "it speaks HTTP"},
-        {"SSH-", "it speaks SSH"},
-        {"\x15\x03", "it speaks TLS"},
-    };
-
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        size_t size = strlen(others[i].bytes);
-
-        if (attempt->heard_size >= size &&
-            memcmp(attempt->heard, others[i].bytes, size) == 0)
-            return others[i].why;
-    }
-    return "its greeting is not muster's";
+    (void)dialling;
+    on_end(owner);
+    uv_close(&connection->stream.handle, on_stream_closed);
 }
 
-static void conclude_greeting(struct attempt *attempt)
+static void on_lost(void *owner, const struct mu__dialling *dialling)
 {
-    if (mu__greeting_is(attempt->heard, MU__SP_PULL))
-        conclude(attempt, MU__PROBE_GREETS, "");
-    else
-        conclude(attempt, MU__PROBE_OTHER, why_other(attempt));
+    (void)dialling;
+    on_end(owner);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+static void on_gone(void *place)
 {
-    struct attempt *attempt = stream->data;
-
-    (void)buf;
-    if (size == 0)
-        return;
-    if (size < 0) {
-        conclude(attempt, MU__PROBE_OTHER, "it hangs up instead of a greeting");
-        return;
-    }
-    attempt->heard_size += (unsigned)size;
-    if (attempt->heard_size >= MU__SP_GREETING_BYTES)
-        conclude_greeting(attempt);
-    else if (attempt->heard[0] != 0)
-        conclude(attempt, MU__PROBE_OTHER, why_other(attempt));
-}
-
-static void on_written(uv_write_t *request, int status)
-{
-    (void)request;
-    (void)status;   /* reading sees a broken connection, too */
-}
-
-/* ---- the connection ---- */
-
-static enum mu__probe_state state_of(int status)
-{
-    if (status == UV_ECONNREFUSED || status == UV_ENOENT)
-        return MU__PROBE_REFUSED;
-    return status == UV_ETIMEDOUT ? MU__PROBE_SILENT : MU__PROBE_NO_WAY;
-}
-
-static void on_connected(uv_connect_t *request, int status)
-{
-    struct attempt *attempt = request->data;
-    uv_buf_t buf = uv_buf_init((char *)attempt->said, sizeof attempt->said);
-
-    if (attempt->is_over)
-        return;
-    if (status != 0) {
-        conclude(attempt, state_of(status), uv_strerror(status));
-        return;
-    }
-    attempt->is_connected = true;
-    mu__greeting_write(attempt->said, MU__SP_PUSH);
-    if (uv_write(&attempt->write, &attempt->stream.stream, &buf, 1, on_written) != 0 ||
-        uv_read_start(&attempt->stream.stream, on_alloc, on_read) != 0)
-        conclude(attempt, MU__PROBE_NO_WAY, "out of memory");
-}
-
-static int open_stream(struct attempt *attempt)
-{
-    uv_loop_t *loop = &attempt->run->loop;
-    int rv = attempt->url.ipc ? uv_pipe_init(loop, &attempt->stream.pipe, 0)
-                              : uv_tcp_init(loop, &attempt->stream.tcp);
-
-    if (rv != 0)
-        return rv;
-    attempt->stream.handle.data = attempt;
-    attempt->has_stream = true;
-    attempt->holds++;
-    return 0;
-}
-
-static void connect_to(struct attempt *attempt, const struct sockaddr *address)
-{
-    int rv = open_stream(attempt);
-
-    attempt->connect.data = attempt;
-    if (rv == 0 && attempt->url.ipc)
-        uv_pipe_connect(&attempt->connect, &attempt->stream.pipe, attempt->url.path,
-                        on_connected);
-    else if (rv == 0)
-        rv = uv_tcp_connect(&attempt->connect, &attempt->stream.tcp, address,
-                            on_connected);
-    if (rv != 0)
-        conclude(attempt, state_of(rv), uv_strerror(rv));
-}
-
-/* ---- the name ---- */
-
-static void note_address(struct mu__probe *probe, const struct addrinfo *info,
-                         unsigned port)
-{
-    size_t used = strlen(probe->found);
-    char name[64] = "";
-
-    if (info->ai_family == AF_INET6)
-        (void)uv_ip6_name((const struct sockaddr_in6 *)info->ai_addr, name, sizeof name);
-    else
-        (void)uv_ip4_name((const struct sockaddr_in *)info->ai_addr, name, sizeof name);
-    if (used == 0)
-        (void)snprintf(probe->first, sizeof probe->first,
-                       info->ai_family == AF_INET6 ? "[%s]:%u" : "%s:%u", name, port);
-    (void)snprintf(probe->found + used, sizeof probe->found - used, "%s%s",
-                   used == 0 ? "" : ", ", name);
-}
-
-static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
-{
-    struct attempt *attempt = request->data;
-
-    if (!attempt->is_over && status == 0) {
-        for (const struct addrinfo *at = found; at != NULL; at = at->ai_next)
-            note_address(attempt->probe, at, attempt->url.port);
-        connect_to(attempt, found->ai_addr);
-    } else if (!attempt->is_over) {
-        conclude(attempt, MU__PROBE_NO_NAME, uv_strerror(status));
-    }
-    uv_freeaddrinfo(found);
-    drop(attempt);
-}
-
-static void look_up(struct attempt *attempt)
-{
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    char port[8];
-    int rv;
-
-    (void)snprintf(port, sizeof port, "%u", attempt->url.port);
-    attempt->look_up.data = attempt;
-    attempt->holds++;
-    rv = uv_getaddrinfo(&attempt->run->loop, &attempt->look_up, on_looked_up,
-                        attempt->url.host, port, &hints);
-    if (rv == 0)
-        return;
-    attempt->holds--;
-    conclude(attempt, MU__PROBE_NO_NAME, uv_strerror(rv));
+    (void)place;    /* the loop runs until all has gone */
 }
 
 /* ---- all of it ---- */
+
+static void dial(struct attempt *attempt)
+{
+    static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
+    const struct mu__dial_request request = {
+        .loop = &attempt->run->loop,
+        .url = &attempt->url,
+        .limit_ms = attempt->run->limit_ms,
+        .events = &events,
+        .owner = attempt,
+    };
+
+    if (mu__dialling_start(&request, &attempt->dialling) != 0)
+        conclude_as(attempt, MU__PROBE_NO_WAY, "out of memory");
+}
 
 static void begin(struct run *run, struct mu__probe *probe)
 {
@@ -269,19 +216,15 @@ static void begin(struct run *run, struct mu__probe *probe)
     attempt->run = run;
     attempt->probe = probe;
     attempt->began_ms = uv_now(&run->loop);
-    attempt->holds = 1;     /* the timer's */
     (void)uv_timer_init(&run->loop, &attempt->limit);
     attempt->limit.data = attempt;
-    (void)uv_timer_start(&attempt->limit, on_limit, run->limit_ms, 0);
     wrong = mu__url_parse(probe->url, false, &attempt->url);
     if (wrong != NULL) {
-        conclude(attempt, MU__PROBE_NO_WAY, wrong);
-    } else if (attempt->url.ipc) {
-        (void)snprintf(probe->first, sizeof probe->first, "%.79s", attempt->url.path);
-        connect_to(attempt, NULL);
-    } else {
-        look_up(attempt);
+        conclude_as(attempt, MU__PROBE_NO_WAY, wrong);
+        return;
     }
+    (void)uv_timer_start(&attempt->limit, on_limit, run->limit_ms, 0);
+    dial(attempt);
 }
 
 /* What ends at once makes room at once: that is a loop here, not a recursion. */

@@ -1,6 +1,5 @@
-/* Does a node answer at an address? Looks the name up, connects, and hears the greeting,
- * as a wire does when it dials; then hangs up. No node notices more than a connection
- * that comes and goes.
+/* Does a node answer at an address? Dials it as a wire does (dialling_uv.h), and hangs up
+ * after the greeting. No node notices more than a connection that comes and goes.
  *
  * Thread: runs a loop of its own on the thread of the call. */
 #ifndef MU_TRANSPORT_PROBE_UV_H
@@ -15,17 +14,21 @@ enum mu__probe_state {
     MU__PROBE_REFUSED,  /* nothing listens there */
     MU__PROBE_SILENT,   /* no answer to the attempt to connect */
     MU__PROBE_MUTE,     /* it is connected, and says nothing */
-    MU__PROBE_OTHER,    /* what answers is not muster */
+    MU__PROBE_OTHER,    /* what answers is not muster: `why` says what is known of it */
     MU__PROBE_NO_WAY    /* any other failure: `why` has the system's words */
 };
 
 struct mu__probe {
     const char *url;            /* "tcp://host:port" or "ipc:///path"; the caller's */
-    enum mu__probe_state state;
-    char found[256];            /* what the name stands for, "10.0.0.7, ::1"; the first is
-                                   the one that is dialled. "" for a path */
-    char first[80];             /* where it was dialled: "10.0.0.7:4000", or the path */
+    enum mu__probe_state state; /* of the place below; all others have failed, too, if it
+                                   does not greet */
+    char found[256];            /* what the name stands for, "10.0.0.7, ::1", in the order
+                                   of their turns. "" for a path */
+    char at[80];                /* where a node greets, "10.0.0.7:4000", or a path; else
+                                   where somebody answered, or the first of all */
     char why[128];
+    char others[512];           /* the other addresses that did not answer as a node, and
+                                   why, "10.0.0.8, ::1: no answer"; "": there are none */
     uint32_t took_ms;
 };
 

@@ -28,10 +28,14 @@ struct mu__wire_ops {
 
     /* Connect `out` to `url` ("tcp://host:port", "ipc:///path") and keep it connected:
      * tries again, with back-off, at each loss, resolving the name anew, until hangup.
-     * The addresses of a name are tried in turn, without a back-off between them.
+     * The addresses of a name are tried side by side, each a moment after the last.
      * Each success is told as out_up, each loss as out_down. An `out` in use, or a url
      * that cannot be understood, is refused with an error. */
     int (*dial)(struct mu__wire *wire, uint32_t out, const char *url);
+
+    /* The attempts of `out` that have not begun yet begin with another address of the
+     * name: the first but `turn`, counted round. NULL where names have one address. */
+    void (*begin_with)(struct mu__wire *wire, uint32_t out, uint32_t turn);
 
     /* Forget `out`. Frames accepted for sending may be lost. No event of it follows. */
     void (*hangup)(struct mu__wire *wire, uint32_t out);

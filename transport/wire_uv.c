@@ -86,10 +86,10 @@ void mu__wire_uv_resume_later(struct mu__wire_uv *wire)
 
 /* ---- streams and greetings ---- */
 
-int mu__stream_init(struct mu__wire_uv *wire, bool ipc, union mu__stream *stream)
+int mu__stream_init(uv_loop_t *loop, bool ipc, union mu__stream *stream)
 {
-    return ipc ? uv_pipe_init(wire->loop, &stream->pipe, 0)
-               : uv_tcp_init(wire->loop, &stream->tcp);
+    return ipc ? uv_pipe_init(loop, &stream->pipe, 0)
+               : uv_tcp_init(loop, &stream->tcp);
 }
 
 void mu__greeting_write(uint8_t *out, uint8_t protocol)
@@ -172,6 +172,7 @@ static int adopt(struct mu__wire_uv *wire, int fd)
 static const struct mu__wire_ops ops = {
     .buffer = mu__frame_buffer,
     .dial = mu__out_dial,
+    .begin_with = mu__out_begin_with,
     .hangup = mu__out_hangup,
     .send = mu__out_send,
     .drop = mu__in_drop,
@@ -218,7 +219,7 @@ int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
         mu__listening_close(listening);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
     }
-    rv = mu__stream_init(wire, wire->url.ipc, &wire->listener);
+    rv = mu__stream_init(wire->loop, wire->url.ipc, &wire->listener);
     if (rv != 0) {
         mu__listening_close(listening);
         free(wire);

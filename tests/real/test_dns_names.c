@@ -1,13 +1,18 @@
 /* Nodes that know each other by name only: the name's address changes while a node is
- * restarted, and the link comes back at the new one. In a network and a file system of
- * the test's own, where this machine's DNS server is the test's. */
+ * restarted, and the link comes back at the new one; or it has two, and one is silent. In
+ * a network and a file system of the test's own, where this machine's DNS server is the
+ * test's. */
 #define _GNU_SOURCE /* unshare */
 
 #include "tests/real/machine.h"
 
-#include <netdb.h>
+#include "transport/probe_uv.h"
 
-enum { PORT_CHIEF = 7001, PORT_WORKER = 7002 };
+#include <netdb.h>
+#include <uv.h>
+
+/* One silent address has HOLDUP_MS alone: up before that has not waited for it. */
+enum { PORT_CHIEF = 7001, PORT_WORKER = 7002, HOLDUP_MS = 10000, FILLS = 4 };
 
 /* ---- Nodes ---- */
 
@@ -95,7 +100,7 @@ static int open_fixture(void **state)
     mu_error error = {0};
 
     write_hosts(hosts, sizeof hosts, "127.0.0.2", "127.0.0.4");
-    dnsmasq_open(&f.dnsmasq, 53, "", hosts);
+    dnsmasq_open(&f.dnsmasq, 53, "no-round-robin\n", hosts);
     nodes_init(&f.nodes, 1, 0);
     mu_cluster_free(f.nodes.cluster);
     f.nodes.cluster = NULL;
@@ -180,6 +185,163 @@ static void test_name_comes_late(void **state)
     assert_true(listens("127.0.0.6", PORT_CHIEF));
 }
 
+/* ---- Several addresses ---- */
+
+static struct sockaddr_in address_of(const char *host, int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+
+    address.sin_port = htons((uint16_t)port);
+    assert_int_equal(inet_pton(AF_INET, host, &address.sin_addr), 1);
+    return address;
+}
+
+/* A listener whose queue is full says nothing to whoever comes. */
+static void open_deaf(const char *host, int port, int *ret_fds)
+{
+    const struct sockaddr_in address = address_of(host, port);
+    int on = 1;
+
+    for (int i = 0; i <= FILLS; i++)
+        ret_fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(setsockopt(ret_fds[0], SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    assert_int_equal(
+        bind(ret_fds[0], (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(ret_fds[0], 0), 0);
+    for (int i = 1; i <= FILLS; i++)
+        (void)connect(ret_fds[i], (const struct sockaddr *)&address, sizeof address);
+}
+
+static void close_deaf(const int *fds)
+{
+    for (int i = 0; i <= FILLS; i++)
+        (void)close(fds[i]);
+}
+
+/* The silent one is the first. */
+static void give_chief_two(struct fixture *f)
+{
+    dnsmasq_change(&f->dnsmasq, "127.0.0.1 ready.test\n127.0.0.8 chief.test\n"
+                                "127.0.0.32 chief.test\n127.0.0.4 worker.test\n");
+    for (int i = 0, count = 0; i < SOON_MS && count != 2; i++) {
+        const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+        struct addrinfo *found = NULL;
+
+        if (getaddrinfo("chief.test", NULL, &hints, &found) != 0)
+            continue;
+        count = 1 + (found->ai_next != NULL);
+        freeaddrinfo(found);
+        nodes_pause();
+    }
+    wait_for_address("chief.test", "127.0.0.8");
+}
+
+static mu_node *open_chief_at(struct fixture *f, const char *address)
+{
+    mu_node_options options;
+
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.bind_address = address;
+    return nodes_open_with(&f->nodes, &options);
+}
+
+static int seven(mu_run *run, void *user)
+{
+    (void)user;
+    mu_run_return(run, mu_value_int(7));
+    return 0;
+}
+
+/* A closure has run: messages go both ways. Closes the coordinator. */
+static void check_seven(mu_coordinator *coordinator)
+{
+    mu_remote_value *remote = NULL;
+    mu_value *result = NULL;
+    mu_error error = {0};
+    int64_t number = 0;
+
+    if (mu_coordinator_schedule(coordinator, "seven", NULL, SOON_MS, &error, &remote) !=
+            0 ||
+        mu_remote_value_fetch(remote, SOON_MS, &error, &result) != 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(mu_value_get_int(result, &number), 0);
+    assert_int_equal(number, 7);
+    mu_value_free(result);
+    mu_remote_value_free(remote);
+    mu_coordinator_close(coordinator);
+}
+
+/* The link is up, and up again, without a wait for the silent address. */
+static void test_silent_address(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t begin_ns;
+    int fds[FILLS + 1];
+
+    give_chief_two(f);
+    open_deaf("127.0.0.8", PORT_CHIEF, fds);
+    (void)open_chief_at(f, "tcp://127.0.0.32:7001");
+    begin_ns = uv_hrtime();
+    (void)nodes_open(&f->nodes, "worker", 0);
+    wait_count(&f->nodes, WORKER_SEES, 1);
+    nodes_close(&f->nodes, f->nodes.open[0]);
+    (void)open_chief_at(f, "tcp://127.0.0.32:7001");
+    wait_count(&f->nodes, WORKER_SEES, 2);
+    assert_true((uv_hrtime() - begin_ns) / 1000000 < HOLDUP_MS);
+    close_deaf(fds);
+}
+
+/* A node of the same cluster is at an address that was the chief's: it says who it is,
+ * and the name's other address is tried. The link to that node itself stays. */
+static void test_other_task_at_an_address(void **state)
+{
+    struct fixture *f = *state;
+
+    mu_error error = {0};
+    mu_node *worker;
+    mu_node *chief;
+
+    give_chief_two(f);
+    assert_int_equal(mu_cluster_add(f->nodes.cluster, "ps", 0, "127.0.0.8:7001", &error),
+                     0);
+    (void)nodes_open(&f->nodes, "ps", 0);
+    worker = nodes_open(&f->nodes, "worker", 0);
+    wait_count(&f->nodes, "/job:chief/task:0: it refused us: task /job:chief/task:0 is "
+                          "not here, but /job:ps/task:0", 1);
+    chief = open_chief_at(f, "tcp://127.0.0.32:7001");
+    wait_count(&f->nodes, WORKER_SEES, 1);
+    assert_int_equal(mu_node_register(worker, "seven", seven, NULL, 0), 0);
+    assert_int_equal(mu_node_serve(worker), 0);
+    check_seven(nodes_coordinator(chief));
+    wait_count(&f->nodes, "/job:worker/task:0 links: /job:ps/task:0 is up", 1);
+    assert_int_equal(count_log(&f->nodes, "/job:ps/task:0 is lost"), 0);
+}
+
+/* What `muster check` says of such a name. */
+static void test_probe(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__probe probes[] = {{.url = "tcp://chief.test:7001"},
+                                 {.url = "tcp://chief.test:7002"}};
+    int fds[FILLS + 1];
+    int silent_fds[FILLS + 1];
+
+    give_chief_two(f);
+    open_deaf("127.0.0.8", PORT_CHIEF, fds);
+    open_deaf("127.0.0.8", PORT_WORKER, silent_fds);
+    (void)open_chief_at(f, "tcp://127.0.0.32:7001");
+    assert_int_equal(mu__probe_all(probes, 2, 1500), 0);
+    assert_int_equal(probes[0].state, MU__PROBE_GREETS);
+    assert_string_equal(probes[0].found, "127.0.0.8, 127.0.0.32");
+    assert_string_equal(probes[0].at, "127.0.0.32:7001");
+    assert_string_equal(probes[0].others, "127.0.0.8: no answer by then");
+    assert_int_equal(probes[1].state, MU__PROBE_SILENT);
+    assert_string_equal(probes[1].at, "127.0.0.8:7002");
+    assert_string_equal(probes[1].others, "127.0.0.32: connection refused");
+    close_deaf(fds);
+    close_deaf(silent_fds);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +349,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_worker_moves, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_name_comes_late, open_fixture,
                                         close_fixture),
+        cmocka_unit_test_setup_teardown(test_silent_address, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(test_other_task_at_an_address, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(test_probe, open_fixture, close_fixture),
     };
     const char *reason =
         dnsmasq_program() == NULL ? "dnsmasq is not installed" : machine_make_names();

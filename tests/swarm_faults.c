@@ -1,0 +1,125 @@
+#include "tests/swarm.h"
+
+
+static void store_dies(struct mu__storage *storage)
+{
+    sim_storage_die_after((struct sim_storage *)storage, 0);
+}
+
+static void store_is_gone(struct mu__storage *storage)
+{
+    sim_storage_crash((struct sim_storage *)storage);
+}
+
+static void fill_disk(struct sim *sim, void *arg)
+{
+    struct swarm *run = arg;
+
+    sim_note(sim, MU__LOG_WARN, "the disk is full");
+    sim_storage_fail(run->storage, SIM_STORAGE_FLUSH,
+                     (unsigned)sim_between(&run->random, 0, 5), -MU_EEXHAUSTED);
+    sim_storage_fail(run->storage, SIM_STORAGE_APPEND,
+                     (unsigned)sim_between(&run->random, 0, 5), -MU_EEXHAUSTED);
+    sim_storage_fail(run->storage, SIM_STORAGE_REPLACE,
+                     (unsigned)sim_between(&run->random, 0, 2), -MU_EEXHAUSTED);
+}
+
+static void etcd_is_back(struct sim *sim, void *arg)
+{
+    struct swarm *run = arg;
+
+    sim_note(sim, MU__LOG_WARN, "etcd is back");
+    sim_etcd_set_away(run->etcd, false);
+    for (unsigned i = 0; i < SIM_ETCD_ENDPOINTS; i++)
+        sim_etcd_set_down(run->etcd, i, false);
+}
+
+static void hurt_etcd(struct sim *sim, void *arg)
+{
+    struct swarm *run = arg;
+    uint64_t end_ms = sim_now_ms(sim) + sim_between(&run->random, 50, 4000);
+    unsigned endpoint = (unsigned)sim_between(&run->random, 0, SIM_ETCD_ENDPOINTS);
+
+    sim_note(sim, MU__LOG_WARN, "etcd %u is away until %" PRIu64, endpoint, end_ms);
+    if (endpoint == SIM_ETCD_ENDPOINTS)
+        sim_etcd_set_away(run->etcd, true);
+    else
+        sim_etcd_set_down(run->etcd, endpoint, true);
+    sim_at(sim, end_ms < CHAOS_MS ? end_ms : CHAOS_MS, etcd_is_back, run);
+}
+
+/* A leader that stands still for longer than its lease goes on as if nothing was. */
+static void pause_leader(struct sim *sim, void *arg)
+{
+    struct swarm *run = arg;
+    struct cluster_task *task;
+
+    if (run->leaders_count == 0)
+        return;
+    task = run->programs[0].task;
+    for (unsigned i = 0; i < run->programs_count; i++)
+        if (run->programs[i].task == run->leaders[run->leaders_count - 1].task)
+            task = run->programs[i].task;
+    sim_note(sim, MU__LOG_WARN, "%s, which led last, stands still", task->name);
+    sim_pause(task->node, sim_between(&run->random, 500, 8000));
+}
+
+void swarm_plan_faults(struct swarm *run)
+{
+    struct sim *sim = run->cluster->sim;
+
+    for (unsigned i = 0; i < 4; i++) {
+        if (run->plan.full_disk && run->storage != NULL)
+            sim_at(sim, sim_between(&run->random, 500, CHAOS_MS), fill_disk, run);
+        if (run->plan.etcd_faults && run->etcd != NULL)
+            sim_at(sim, sim_between(&run->random, 500, CHAOS_MS), hurt_etcd, run);
+        if (run->plan.long_pauses)
+            sim_at(sim, sim_between(&run->random, 500, CHAOS_MS), pause_leader, run);
+    }
+}
+
+/* Requests that are late or lost, until all is well. */
+static void draw_etcd(struct swarm *run)
+{
+    struct sim_etcd_settings *settings = sim_etcd_settings(run->etcd);
+
+    settings->way = (struct sim_range){500, sim_between(&run->random, 500, 20000)};
+    if (!run->plan.etcd_faults)
+        return;
+    settings->lose_percent = (unsigned)sim_between(&run->random, 0, 10);
+    settings->lose_answer_percent = (unsigned)sim_between(&run->random, 0, 20);
+    settings->late_percent = (unsigned)sim_between(&run->random, 0, 10);
+    settings->late = (struct sim_range){10000, 3000000};
+}
+
+void swarm_give_store(struct swarm *run, uint64_t seed)
+{
+    if (run->plan.store->shared) {
+        run->etcd = sim_etcd_new(run->cluster->sim, seed);
+        run->cluster->etcd = run->etcd;
+        draw_etcd(run);
+        return;
+    }
+    if (!run->plan.store->lasting)
+        return;
+    run->storage = sim_storage_new("store", seed);
+    for (unsigned i = 0; i < run->programs_count; i++)
+        if (run->programs[i].is_host)
+            run->programs[i].task->store = (struct cluster_journal){
+                &run->storage->base, store_dies, store_is_gone};
+}
+
+void swarm_end_faults(struct swarm *run)
+{
+    struct sim_etcd_settings *settings;
+
+    if (run->etcd != NULL) {
+        settings = sim_etcd_settings(run->etcd);
+        etcd_is_back(run->cluster->sim, run);
+        settings->lose_percent = 0;
+        settings->lose_answer_percent = 0;
+        settings->late_percent = 0;
+    }
+    for (int op = 0; run->storage != NULL && op < SIM_STORAGE_OPS; op++)
+        sim_storage_fail(run->storage, (enum sim_storage_op)op, 0, 0);
+}
