@@ -252,8 +252,18 @@ static void on_change(void *owner)
     next(finder);
 }
 
+/* Before each look: what changes from now on is looked at again. */
+static void watch(struct mu__finder *finder)
+{
+    const char *path = mu__resolver_watched_path(finder->config.resolver);
+
+    if (path != NULL)
+        mu__path_watch_start(&finder->watch, path);
+}
+
 static void hurry(struct mu__finder *finder)
 {
+    watch(finder);
     finder->hurry_ms = 0;
     finder->hurried_ms = now_ms(finder);
     mu__resolving_hurry(finder->looking);
@@ -428,11 +438,9 @@ static int64_t next_slice(int64_t last_ms)
 
 static void look(struct mu__finder *finder)
 {
-    const char *path = mu__resolver_watched_path(finder->config.resolver);
     int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
 
-    if (path != NULL)
-        mu__path_watch_start(&finder->watch, path);
+    watch(finder);
     finder->has_changed = false;
     finder->hurry_ms = 0;
     if (!finder->is_known && finder->tells) {

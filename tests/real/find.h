@@ -141,13 +141,19 @@ static inline mu_node *find_opened(struct find_task *task)
     return task->node;
 }
 
+/* Until it has opened, or has not. */
+static inline void find_join(struct find_task *task)
+{
+    if (task->is_opening)
+        (void)pthread_join(task->thread, NULL);
+    task->is_opening = false;
+}
+
 static inline void find_close(struct find_task *task)
 {
     mu_error error = {0};
 
-    if (task->is_opening)
-        (void)pthread_join(task->thread, NULL);
-    task->is_opening = false;
+    find_join(task);
     if (mu_node_close(task->node, SOON_MS, &error) != 0)
         fail_msg("%s", error.message);
     task->node = NULL;
@@ -242,6 +248,9 @@ static inline int find_tear_down(void **state)
 
     if (f->worker > 0)
         find_kill_worker(f);
+    /* None is closed while another one still looks for it. */
+    for (int i = 0; i < f->tasks_count; i++)
+        find_join(&f->tasks[i]);
     while (f->tasks_count > 0)
         find_close(&f->tasks[--f->tasks_count]);
     if (f->folder[0] != '\0') {
