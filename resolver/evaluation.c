@@ -301,6 +301,16 @@ static void remember(struct mu__evaluation *e)
                            e->concluded.message, reason);
 }
 
+/* What a server asks for counts, whatever has changed elsewhere. */
+static uint64_t rest_until(const struct mu__evaluation *e)
+{
+    uint64_t now_ms = now(e);
+    uint64_t rest_ms = REST * (now_ms - e->round_ms);
+    uint64_t wanted_ms = wanted_pause_ms(e);
+
+    return now_ms + (rest_ms > wanted_ms ? rest_ms : wanted_ms);
+}
+
 /* The end of a round that failed: another one, or the conclusion. */
 static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
                     uint64_t *ret_due_ms)
@@ -320,7 +330,7 @@ static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
                                     wanted_pause_ms(e), &e->again_ms))
         return give_up(e, passing ? -MU_EDEADLINE : rv, ret_error);
     e->between = true;
-    e->rest_ms = now(e) + REST * (now(e) - e->round_ms);
+    e->rest_ms = rest_until(e);
     *ret_due_ms = e->hurried ? now(e) : e->again_ms;
     say(e, &retry, e->last.message, NULL, e->rounds, e->again_ms);
     return MU__LATER;
