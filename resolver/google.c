@@ -23,6 +23,20 @@ enum {
     CA_BYTES_MAX = 1 << 20
 };
 
+void mu__google_init(struct mu__notes *notes, const struct mu__settings *settings,
+                     const struct mu__google_settings *places,
+                     struct mu__google *ret_google)
+{
+    *ret_google = (struct mu__google){
+        .notes = notes,
+        .resolver = settings->resolver,
+        .credentials = mu__setting(notes, settings, places->credentials),
+        .access_token = mu__setting(notes, settings, places->access_token),
+        .access_token_file = mu__setting(notes, settings, places->access_token_file),
+        .ca_file = mu__setting(notes, settings, places->ca_file),
+    };
+}
+
 /* ---- Where we are ---- */
 
 /* Which host has the metadata: by variable, NULL when none says so. */
@@ -33,18 +47,32 @@ static const char *told_host(struct mu__notes *notes)
     return host != NULL ? host : mu__ask_variable(notes, "GCE_METADATA_IP");
 }
 
+/* "Google Compute Engine", or "Google" alone. */
+static bool is_product(const char *text)
+{
+    return strncmp(text, PRODUCT, strlen(PRODUCT)) == 0 ||
+           (strncmp(text, "Google", 6) == 0 &&
+            text[6 + strspn(text + 6, " \r\n")] == '\0');
+}
+
 int mu__google_here(struct mu__notes *notes, mu_error *ret_why)
 {
+    const char *no_check = mu__ask_variable(notes, "NO_GCE_CHECK");
     const struct mu__answer *answer;
 
     if (told_host(notes) != NULL)
         return 1;
+    if (no_check != NULL && strcmp(no_check, "true") == 0) {
+        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
+                           "NO_GCE_CHECK says that this is no machine of Google's");
+        return 0;
+    }
     answer = mu__ask_file(notes, PRODUCT_FILE);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == -MU_ENOMEM)
         return mu_error_set(ret_why, -MU_ENOMEM, "out of memory");
-    if (answer->code == 0 && strncmp(answer->data, PRODUCT, strlen(PRODUCT)) == 0)
+    if (answer->code == 0 && is_product(answer->data))
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                        "this is no machine of Google's: " PRODUCT_FILE
@@ -222,8 +250,8 @@ int mu__google_project(const struct mu__google *google, const char *given,
     if (name != NULL)
         return take_name("GOOGLE_CLOUD_PROJECT", name, ret_error, ret_name);
     rv = from_metadata(google, "project", "project/project-id", ret_error, &name);
-    return rv != 0 ? rv : take_name("metadata project/project-id", name, ret_error,
-                                    ret_name);
+    return rv != 0 ? rv
+                   : take_name("metadata project/project-id", name, ret_error, ret_name);
 }
 
 /* The metadata have "projects/123/zones/europe-west4-a". */
@@ -244,15 +272,24 @@ int mu__google_zone(const struct mu__google *google, const char *given,
 
 /* ---- Requests ---- */
 
+bool mu__google_url_has_user(const char *url)
+{
+    const char *host = strstr(url, "://");
+
+    host = host == NULL ? url : host + 3;
+    return memchr(host, '@', strcspn(host, "/?#")) != NULL;
+}
+
 int mu__google_endpoint(const struct mu__google *google, const char *url,
                         mu_error *ret_error, char *ret_base, size_t size)
 {
+    bool has_user = mu__google_url_has_user(url);
     char shown[MU__QUOTE_BYTES];
     size_t length = strlen(url);
 
     while (length > 0 && url[length - 1] == '/')
         length--;
-    if (length < size && strpbrk(url, " \t\r\n@\\") == NULL &&
+    if (length < size && !has_user && strpbrk(url, " \t\r\n\\") == NULL &&
         ((strncmp(url, "https://", 8) == 0 && length > 8) || mu__is_loopback_url(url))) {
         memcpy(ret_base, url, length);
         ret_base[length] = '\0';
@@ -262,8 +299,7 @@ int mu__google_endpoint(const struct mu__google *google, const char *url,
     return mu_error_set(ret_error, -MU_EINVALID,
                         "resolver %s: expected a url that begins with https://, since a "
                         "token is sent there, got %s",
-                        google->resolver,
-                        strchr(url, '@') != NULL ? "one with a user" : shown);
+                        google->resolver, has_user ? "one with a user" : shown);
 }
 
 int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
@@ -284,50 +320,73 @@ int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
     return mu__answer_check(answer, "setting ca_file", ret_error);
 }
 
+/* What goes into the headers of one request. */
+struct sent {
+    struct mu__ask_tls tls;
+    struct mu__build bearer;
+    char charged[MU__GOOGLE_NAME_BYTES + 32];
+};
+
+static int prepare(const struct mu__google *google, unsigned again, mu_error *ret_error,
+                   struct sent *sent)
+{
+    char project[MU__GOOGLE_NAME_BYTES];
+    char *token = NULL;
+    int rv = mu__google_tls(google, ret_error, &sent->tls);
+
+    if (rv == 0)
+        rv = mu__google_quota_project(google, ret_error, project);
+    if (rv == 0)
+        rv = mu__google_token(google, again, ret_error, &token);
+    if (rv != 0)
+        return rv;
+    if (project[0] != '\0')
+        (void)snprintf(sent->charged, sizeof sent->charged, "X-Goog-User-Project: %s",
+                       project);
+    if (token[0] != '\0') {
+        mu__build_add(&sent->bearer, "Authorization: Bearer ");
+        mu__build_add(&sent->bearer, token);
+    }
+    mu__google_token_free(token);
+    if (sent->bearer.failed)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    return 0;
+}
+
 /* One request with the given token. */
 static int ask_once(const struct mu__google *google,
                     const struct mu__google_request *request, unsigned again,
                     mu_error *ret_error, const struct mu__answer **ret_answer)
 {
-    struct mu__build bearer = {0};
-    struct mu__ask_tls tls;
-    const char *headers[4] = {"Accept: application/json"};
-    char *token = NULL;
+    const char *headers[5] = {"Accept: application/json"};
+    struct sent sent = {0};
     int count = 1;
-    int rv = mu__google_tls(google, ret_error, &tls);
+    int rv = prepare(google, again, ret_error, &sent);
 
-    if (rv == 0)
-        rv = mu__google_token(google, again, ret_error, &token);
-    if (rv != 0)
-        return rv;
-    if (token[0] != '\0') {
-        mu__build_add(&bearer, "Authorization: Bearer ");
-        mu__build_add(&bearer, token);
-        headers[count++] = bearer.text;
-    }
-    mu__google_token_free(token);
+    if (sent.bearer.size > 0)
+        headers[count++] = sent.bearer.text;
+    if (sent.charged[0] != '\0')
+        headers[count++] = sent.charged;
     if (request->body != NULL)
         headers[count++] = "Content-Type: application/json";
-    if (mu__build_whole(&bearer)) {
-        *ret_answer = mu__ask(
-            google->notes,
-            &(struct mu__question){
-                .kind = MU__ASK_HTTP,
-                .name = request->url,
-                .again = again,
-                .method = request->method,
-                .headers = headers,
-                .body = request->body,
-                .body_size = request->body == NULL ? 0 : strlen(request->body),
-                .tls = tls.ca == NULL ? NULL : &tls,
-                .takes_proxy = true,
-                .tries = request->tries,
-            });
+    if (rv == 0) {
+        *ret_answer =
+            mu__ask(google->notes,
+                    &(struct mu__question){
+                        .kind = MU__ASK_HTTP,
+                        .name = request->url,
+                        .again = again,
+                        .method = request->method,
+                        .headers = headers,
+                        .body = request->body,
+                        .body_size = request->body == NULL ? 0 : strlen(request->body),
+                        .tls = sent.tls.ca == NULL ? NULL : &sent.tls,
+                        .takes_proxy = true,
+                        .tries = request->tries,
+                    });
         rv = *ret_answer == NULL ? MU__LATER : 0;
-    } else {
-        rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
-    mu__build_done(&bearer);
+    mu__build_done(&sent.bearer);
     return rv;
 }
 
@@ -372,20 +431,13 @@ static int parse(const struct mu__answer *answer, const char *what, mu_error *re
     return mu_error_set(ret_error, rv, "%s: %s", what, inner.message);
 }
 
-int mu__google_json(const struct mu__answer *answer, const char *what,
-                    mu_error *ret_error, const cJSON **ret_root)
+int mu__google_parse(const struct mu__answer *answer, const char *what,
+                     mu_error *ret_error, const cJSON **ret_root)
 {
     cJSON *root;
     int rv;
 
     if (answer->parsed == NULL) {
-        if (answer->status != 0 && strcmp(answer->content_type, "application/json") != 0)
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s: expected an answer of type application/json, got "
-                                "%.64s",
-                                what,
-                                answer->content_type[0] == '\0' ? "none"
-                                                                : answer->content_type);
         rv = parse(answer, what, ret_error, &root);
         if (rv != 0)
             return rv;
@@ -395,6 +447,18 @@ int mu__google_json(const struct mu__answer *answer, const char *what,
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", what);
     *ret_root = answer->parsed;
     return 0;
+}
+
+int mu__google_json(const struct mu__answer *answer, const char *what,
+                    mu_error *ret_error, const cJSON **ret_root)
+{
+    const char *type = answer->content_type;
+
+    if (answer->status != 0 && strcmp(type, "application/json") != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected an answer of type application/json, got %.64s",
+                            what, type[0] == '\0' ? "none" : type);
+    return mu__google_parse(answer, what, ret_error, ret_root);
 }
 
 int mu__google_text(const cJSON *object, const char *key, const char *what,

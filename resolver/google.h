@@ -6,7 +6,7 @@
 #ifndef MU_RESOLVER_GOOGLE_H
 #define MU_RESOLVER_GOOGLE_H
 
-#include "resolver/ask.h"
+#include "resolver/settings.h"
 
 #include <cjson/cJSON.h>
 
@@ -25,6 +25,17 @@ struct mu__google {
     const char *access_token_file;
     const char *ca_file;            /* trusted instead of the system's authorities */
 };
+
+/* As the settings say, by their places in the table. */
+struct mu__google_settings {
+    unsigned credentials;
+    unsigned access_token;
+    unsigned access_token_file;
+    unsigned ca_file;
+};
+void mu__google_init(struct mu__notes *notes, const struct mu__settings *settings,
+                     const struct mu__google_settings *places,
+                     struct mu__google *ret_google);
 
 /* 1: this is a machine of Google's; 0: it is not, with the reason; MU__LATER. Asks
  * nothing over the network. */
@@ -52,20 +63,31 @@ int mu__google_zone(const struct mu__google *google, const char *given,
  * "setting zone", say. */
 int mu__google_name_check(const char *what, const char *name, mu_error *ret_error);
 
+/* Whether a url has a user, whose password would be shown: "https://user@host/". */
+bool mu__google_url_has_user(const char *url);
+
 /* The beginning of a url to which tokens are sent: https, or http on this machine.
  * `ret_base` is `url` without a slash at its end. */
 int mu__google_endpoint(const struct mu__google *google, const char *url,
                         mu_error *ret_error, char *ret_base, size_t size);
 
 /* A token: `access_token`, else the content of `access_token_file`, else of the
- * credentials: a file of a service account or of a user, by setting, by the variable
- * GOOGLE_APPLICATION_CREDENTIALS, or where gcloud leaves it; else the metadata server's.
+ * credentials: a file (docs/resolvers/gce.md says of which kinds), by setting, by the
+ * variable GOOGLE_APPLICATION_CREDENTIALS, or where gcloud leaves it; else the metadata
+ * server's.
  * `again` 1: a new one, since the first was not accepted; -MU_EUNAUTHENTICATED when there
  * cannot be another. "" for credentials "none". The caller frees *ret_token, with
  * mu__google_token_free(). MU__LATER. */
 int mu__google_token(const struct mu__google *google, unsigned again, mu_error *ret_error,
                      char **ret_token);
 void mu__google_token_free(char *token);
+
+/* The project that requests are charged to, where it is not that of whom the token is
+ * for: the variable GOOGLE_CLOUD_QUOTA_PROJECT, else what the file of credentials says;
+ * "": neither does. Not of tokens that were given. ret_name has MU__GOOGLE_NAME_BYTES.
+ * MU__LATER. */
+int mu__google_quota_project(const struct mu__google *google, mu_error *ret_error,
+                             char *ret_name);
 
 /* A request to an API. `what` begins the messages ("TPU \"a\""); `body` is JSON or NULL.
  * The answer's root is the notes'. A token that is not accepted is replaced once.
@@ -81,9 +103,12 @@ int mu__google_ask(const struct mu__google *google,
                    const struct mu__google_request *request, mu_error *ret_error,
                    const cJSON **ret_root);
 
-/* The JSON of an answer, kept with it; in messages its place, but nothing of its text. */
+/* The JSON of an answer, kept with it; in messages its place, but nothing of its text.
+ * `mu__google_json` also wants its type to be application/json, of what is no file. */
 int mu__google_json(const struct mu__answer *answer, const char *what,
                     mu_error *ret_error, const cJSON **ret_root);
+int mu__google_parse(const struct mu__answer *answer, const char *what,
+                     mu_error *ret_error, const cJSON **ret_root);
 
 /* A member that is a text; NULL when it is absent. -MU_EINVALID when it is something
  * else; `what` begins the message, which names the key. */

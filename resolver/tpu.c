@@ -169,11 +169,14 @@ int mu__tpu_node_read(const cJSON *root, const char *what, mu_error *ret_error,
     config = cJSON_GetObjectItemCaseSensitive(root, "acceleratorConfig");
     if (rv == 0 && config != NULL)
         rv = mu__google_text(config, "topology", what, ret_error, &node.topology);
+    if (rv == 0 && config != NULL)
+        rv = mu__google_text(config, "type", what, ret_error, &node.chip);
     if (rv != 0)
         return rv;
     if (node.runtime_version == NULL)
         node.runtime_version = old_version;
     node.topology = node.topology == NULL ? "" : node.topology;
+    node.chip = node.chip == NULL ? "" : node.chip;
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (*members[i].text == NULL)
             *members[i].text = "";
@@ -202,6 +205,7 @@ static const struct {
     {"TERMINATED", false, "it was terminated: delete it and create another"},
     {"HIDING", false, "it is being hidden"},
     {"HIDDEN", false, "it is hidden"},
+    {"UNKNOWN", false, "its state is not known after a repair that failed"},
 };
 
 int mu__tpu_node_check(const struct mu__tpu_node *node, const char *what,
@@ -239,7 +243,8 @@ static bool json_port(const cJSON *item, unsigned *ret_port)
 }
 
 static int read_endpoint(const cJSON *item, const char *what, size_t number,
-                         mu_error *ret_error, struct mu__tpu_endpoints *endpoints)
+                         unsigned set_port, mu_error *ret_error,
+                         struct mu__tpu_endpoints *endpoints)
 {
     const cJSON *address = cJSON_GetObjectItemCaseSensitive(item, "ipAddress");
     unsigned port = MU__TPU_PORT;
@@ -254,19 +259,20 @@ static int read_endpoint(const cJSON *item, const char *what, size_t number,
                             "65535",
                             what, number);
     return mu__tpu_endpoint_add(endpoints, address->valuestring,
-                                strlen(address->valuestring), port, what, number,
-                                ret_error);
+                                strlen(address->valuestring),
+                                set_port != 0 ? set_port : port, what, number, ret_error);
 }
 
 int mu__tpu_node_endpoints(const struct mu__tpu_node *node, const char *what,
-                           mu_error *ret_error, struct mu__tpu_endpoints *endpoints)
+                           unsigned port, mu_error *ret_error,
+                           struct mu__tpu_endpoints *endpoints)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(node->root, "networkEndpoints");
     size_t number = 0;
     int rv = 0;
 
     if (list == NULL && cJSON_HasObjectItem(node->root, "ipAddress"))
-        return read_endpoint(node->root, what, 0, ret_error, endpoints);
+        return read_endpoint(node->root, what, 0, port, ret_error, endpoints);
     if (list != NULL && !cJSON_IsArray(list))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: networkEndpoints: expected a list", what);
@@ -274,7 +280,7 @@ int mu__tpu_node_endpoints(const struct mu__tpu_node *node, const char *what,
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: the API tells no network endpoints of it", what);
     for (const cJSON *item = list->child; item != NULL && rv == 0; item = item->next)
-        rv = read_endpoint(item, what, number++, ret_error, endpoints);
+        rv = read_endpoint(item, what, number++, port, ret_error, endpoints);
     return rv;
 }
 
@@ -363,29 +369,73 @@ bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
 /* ---- Devices ---- */
 
 /* What the number behind the generation counts: cores, two of which are one device from
- * v4 on, or chips. */
+ * v4 on, or chips; and how many devices a chip is. */
 static const struct {
     const char *generation;
+    const char *chip;           /* in acceleratorConfig */
     unsigned per_device;
+    unsigned per_chip;
 } generations[] = {
-    {"v2", 1},        {"v3", 1},  {"v4", 2},     {"v5p", 2},
-    {"v5litepod", 1}, {"v5e", 1}, {"v5lite", 1}, {"v6e", 1},
+    {"v2", "V2", 1, 2},
+    {"v3", "V3", 1, 2},
+    {"v4", "V4", 2, 1},
+    {"v5p", "V5P", 2, 1},
+    {"v5litepod", "V5LITE_POD", 1, 1},
+    {"v5e", "", 1, 1},
+    {"v5lite", "", 1, 1},
+    {"v6e", "V6E", 1, 1},
 };
+
+static int share(size_t count, size_t parts)
+{
+    return parts > 0 && count % parts == 0 ? (int)(count / parts) : -1;
+}
 
 int mu__tpu_devices(const char *accelerator_type, size_t tasks)
 {
     const char *dash = strrchr(accelerator_type, '-');
     int count;
 
-    if (dash == NULL || tasks == 0 || mu__index_parse(dash + 1, &count) != 0)
+    if (dash == NULL || mu__index_parse(dash + 1, &count) != 0)
         return -1;
     for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++) {
         const char *name = generations[i].generation;
-        size_t parts = tasks * generations[i].per_device;
 
         if (strlen(name) == (size_t)(dash - accelerator_type) &&
             strncmp(name, accelerator_type, strlen(name)) == 0)
-            return (size_t)count % parts == 0 ? (int)((size_t)count / parts) : -1;
+            return share((size_t)count, tasks * generations[i].per_device);
     }
+    return -1;
+}
+
+/* "2x2x4" is 16; 0: it is no product of small numbers. */
+static size_t count_chips(const char *topology)
+{
+    size_t chips = 1;
+
+    for (;;) {
+        size_t digits = strspn(topology, "0123456789");
+        size_t number = 0;
+
+        for (size_t i = 0; i < digits; i++)
+            number = number * 10 + (size_t)(topology[i] - '0');
+        if (digits == 0 || digits > 4 || chips > MU__TPU_ENDPOINTS_MAX)
+            return 0;
+        chips *= number;
+        if (topology[digits] == '\0')
+            return chips;
+        if (topology[digits] != 'x')
+            return 0;
+        topology += digits + 1;
+    }
+}
+
+int mu__tpu_chip_devices(const char *chip, const char *topology, size_t tasks)
+{
+    size_t chips = count_chips(topology);
+
+    for (size_t i = 0; i < sizeof generations / sizeof generations[0] && chips > 0; i++)
+        if (chip[0] != '\0' && strcmp(generations[i].chip, chip) == 0)
+            return share(chips * generations[i].per_chip, tasks);
     return -1;
 }

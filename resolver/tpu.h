@@ -45,6 +45,7 @@ struct mu__tpu_node {
     const char *accelerator_type;   /* "v2-8" */
     const char *runtime_version;
     const char *topology;           /* "2x2x1" */
+    const char *chip;               /* "V4" */
     const cJSON *root;
 };
 
@@ -57,9 +58,11 @@ int mu__tpu_node_read(const cJSON *root, const char *what, mu_error *ret_error,
 int mu__tpu_node_check(const struct mu__tpu_node *node, const char *what,
                        mu_error *ret_error);
 
-/* Its endpoints, [{ipAddress, port}] or, of old nodes, one ipAddress and port. */
+/* Its endpoints, [{ipAddress, port}] or, of old nodes, one ipAddress and port. `port`
+ * counts in place of what the API says; 0: it does not. */
 int mu__tpu_node_endpoints(const struct mu__tpu_node *node, const char *what,
-                           mu_error *ret_error, struct mu__tpu_endpoints *endpoints);
+                           unsigned port, mu_error *ret_error,
+                           struct mu__tpu_endpoints *endpoints);
 
 /* Whether work can go on there after a while: not when it was terminated or preempted,
  * nor for MU__TPU_OOM_S after a lack of memory. `now_s`: since 1970. *ret_why has words
@@ -70,6 +73,10 @@ bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
 /* Devices of each task, by the accelerator's type: "v2-32" on 4 tasks: 8. -1: the type
  * does not say. */
 int mu__tpu_devices(const char *accelerator_type, size_t tasks);
+
+/* The same by its kind of chip and how these are arranged: "V4" and "2x2x4" on 4 tasks:
+ * 4. */
+int mu__tpu_chip_devices(const char *chip, const char *topology, size_t tasks);
 
 /* "2024-05-06T07:08:09.123Z" as seconds since 1970; -MU_EINVALID. */
 int mu__tpu_time(const char *text, int64_t *ret_s);
@@ -90,12 +97,24 @@ struct mu__tpu_choice {
     char name[MU__GOOGLE_NAME_BYTES * 3];
     char project[MU__GOOGLE_NAME_BYTES];    /* "": not said beside it */
     char zone[MU__GOOGLE_NAME_BYTES];
+    char *expanded;         /* see mu__tpu_expand */
 };
 
 /* -MU_EPRECONDITION: nothing says which; MU__LATER. `probes`: the metadata server is
  * asked once, for a second at most. */
 int mu__tpu_choose(struct mu__notes *notes, const struct mu__settings *settings,
                    bool probes, mu_error *ret_error, struct mu__tpu_choice *ret_choice);
+
+/* Replace each queued resource ("projects/p/locations/z/queuedResources/q") by the full
+ * names of its nodes; nothing else is changed. -MU_EUNAVAILABLE: one has no nodes yet.
+ * MU__LATER. mu__tpu_choice_done() after it, whatever it returns. */
+int mu__tpu_expand(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, struct mu__tpu_choice *choice);
+void mu__tpu_choice_done(struct mu__tpu_choice *choice);
+
+/* Whether the metadata server is not to be asked what TPU this is: on GKE it knows
+ * another. */
+bool mu__tpu_skips_metadata(struct mu__notes *notes);
 
 /* One entry of a list. */
 struct mu__tpu_entry {
@@ -125,6 +144,26 @@ int mu__tpu_ask(struct mu__notes *notes, const struct mu__settings *settings,
                 const struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
                 mu_error *ret_error, struct mu__tpu_place *ret_place,
                 struct mu__tpu_node *ret_node);
+
+/* The parts of such a name: `kind` is "nodes/" or "queuedResources/". Writes project,
+ * zone and name. */
+int mu__tpu_full_name(const struct mu__tpu_choice *choice,
+                      const struct mu__tpu_entry *entry, const char *kind,
+                      mu_error *ret_error, struct mu__tpu_place *place);
+
+void mu__tpu_place_init(struct mu__notes *notes, const struct mu__settings *settings,
+                        struct mu__tpu_place *ret_place);
+
+/* GET what stands behind ".../projects/P/locations/Z/". `tries` as of a question.
+ * MU__LATER. */
+int mu__tpu_get(const struct mu__tpu_place *place, const struct mu__settings *settings,
+                const char *rest, unsigned tries, mu_error *ret_error,
+                const cJSON **ret_root);
+
+/* Whether one of the queued resources in a list is to make this node, of which the API
+ * knows nothing: 0: none; else an error: -MU_EUNAVAILABLE when it may come to be. */
+int mu__tpu_queue_find(const struct mu__tpu_place *place, const cJSON *list,
+                       mu_error *ret_error);
 
 /* ---- Settings ---- */
 

@@ -35,11 +35,12 @@ const struct mu__setting_spec mu__tpu_settings[] = {
          .high = 65535, .help = "its port there; 0: any that is free"},
     [MU__TPU_SET_PORT] = {.name = "port", .form = MU__SETTING_NUMBER,
                           .variable = "MUSTER_TPU_PORT", .low = 1, .high = 65535,
-                          .help = "of addresses without one: by itself 8470, of tasks on "
-                                  "a TPU's own hosts 8482"},
+                          .help = "of hosts without one, and in place of what the API "
+                                  "says: by itself 8470, of tasks on a TPU's own hosts "
+                                  "8482"},
     [MU__TPU_SET_CREDENTIALS] = {.name = "credentials", .initial = "default",
-                                 .help = "a file of a service account or a user, "
-                                         "\"default\" or \"none\""},
+                                 .help = "a file of credentials, \"default\" or "
+                                         "\"none\""},
     [MU__TPU_SET_ACCESS_TOKEN] = {.name = "access_token",
                                   .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN",
                                   .help = "a token, in place of credentials"},
@@ -162,7 +163,7 @@ static int choose_by_config(struct mu__notes *notes, const char *config,
     return rv;
 }
 
-static bool skips_metadata(struct mu__notes *notes)
+bool mu__tpu_skips_metadata(struct mu__notes *notes)
 {
     const char *skip = mu__ask_variable(notes, "TPU_SKIP_MDS_QUERY");
 
@@ -180,7 +181,7 @@ static int choose_by_metadata(struct mu__notes *notes, bool probes, mu_error *re
     mu_error why;
     int rv = mu__google_here(notes, &why);
 
-    if (rv == 1 && skips_metadata(notes)) {
+    if (rv == 1 && mu__tpu_skips_metadata(notes)) {
         rv = 0;
         (void)mu_error_set(&why, -MU_ENOTFOUND,
                            "TPU_SKIP_MDS_QUERY forbids to ask the metadata server");
@@ -234,17 +235,18 @@ int mu__tpu_choose(struct mu__notes *notes, const struct mu__settings *settings,
 
 /* ---- Where the node is ---- */
 
-static void init_google(struct mu__notes *notes, const struct mu__settings *settings,
-                        struct mu__google *google)
+static const struct mu__google_settings google_settings = {
+    .credentials = MU__TPU_SET_CREDENTIALS,
+    .access_token = MU__TPU_SET_ACCESS_TOKEN,
+    .access_token_file = MU__TPU_SET_ACCESS_TOKEN_FILE,
+    .ca_file = MU__TPU_SET_CA_FILE,
+};
+
+void mu__tpu_place_init(struct mu__notes *notes, const struct mu__settings *settings,
+                        struct mu__tpu_place *ret_place)
 {
-    *google = (struct mu__google){
-        .notes = notes,
-        .resolver = "tpu",
-        .credentials = mu__setting(notes, settings, MU__TPU_SET_CREDENTIALS),
-        .access_token = mu__setting(notes, settings, MU__TPU_SET_ACCESS_TOKEN),
-        .access_token_file = mu__setting(notes, settings, MU__TPU_SET_ACCESS_TOKEN_FILE),
-        .ca_file = mu__setting(notes, settings, MU__TPU_SET_CA_FILE),
-    };
+    *ret_place = (struct mu__tpu_place){0};
+    mu__google_init(notes, settings, &google_settings, &ret_place->google);
 }
 
 static int take_part(const struct mu__tpu_choice *choice,
@@ -264,12 +266,11 @@ static int take_part(const struct mu__tpu_choice *choice,
     return rv;
 }
 
-/* "projects/p/locations/z/nodes/n" */
-static int take_full_name(const struct mu__tpu_choice *choice,
-                          const struct mu__tpu_entry *entry, mu_error *ret_error,
-                          struct mu__tpu_place *place)
+int mu__tpu_full_name(const struct mu__tpu_choice *choice,
+                      const struct mu__tpu_entry *entry, const char *kind,
+                      mu_error *ret_error, struct mu__tpu_place *place)
 {
-    static const char *const words[] = {"projects/", "locations/", "nodes/"};
+    const char *const words[] = {"projects/", "locations/", kind};
     char *parts[] = {place->project, place->zone, place->name};
     const char *at = entry->text;
     const char *end = entry->text + entry->size;
@@ -295,8 +296,8 @@ static int take_full_name(const struct mu__tpu_choice *choice,
     mu__quote(shown, sizeof shown, entry->text, entry->size);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s[%zu]: expected a name or "
-                        "projects/PROJECT/locations/ZONE/nodes/NAME, got %s",
-                        choice->origin, entry->number, shown);
+                        "projects/PROJECT/locations/ZONE/%sNAME, got %s",
+                        choice->origin, entry->number, kind, shown);
 }
 
 /* A setting counts more than what TPU_CONFIG says beside the name. */
@@ -340,10 +341,9 @@ static int find_place(struct mu__notes *notes, const struct mu__settings *settin
     mu_error inner;
     int rv;
 
-    *place = (struct mu__tpu_place){0};
-    init_google(notes, settings, &place->google);
+    mu__tpu_place_init(notes, settings, place);
     if (memchr(entry->text, '/', entry->size) != NULL)
-        rv = take_full_name(choice, entry, &inner, place);
+        rv = mu__tpu_full_name(choice, entry, "nodes/", &inner, place);
     else
         rv = take_name(settings, choice, entry, &inner, place);
     if (rv == MU__LATER)
@@ -484,26 +484,48 @@ static const char *nearest(const cJSON *root, const char *name)
     return near;
 }
 
-/* There is no such node: one more request finds out what was meant, if that is
- * permitted. */
-static int no_such_node(const struct mu__tpu_place *place, const char *base,
-                        mu_error *error)
+int mu__tpu_get(const struct mu__tpu_place *place, const struct mu__settings *settings,
+                const char *rest, unsigned tries, mu_error *ret_error,
+                const cJSON **ret_root)
 {
+    char base[700];
+    char url[1400];
+    mu_error inner;
+    int rv = find_base(place, settings, &inner, base, sizeof base);
+
+    if (rv == MU__LATER)
+        return rv;
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: %s", place->what, inner.message);
+    (void)snprintf(url, sizeof url, "%s/projects/%s/locations/%s/%s", base,
+                   place->project, place->zone, rest);
+    return mu__google_ask(
+        &place->google,
+        &(struct mu__google_request){.url = url, .what = place->what, .tries = tries},
+        ret_error, ret_root);
+}
+
+/* There is no such node: it may be queued for; else one more request finds out what was
+ * meant. Both are asked as far as that is permitted. */
+static int no_such_node(const struct mu__tpu_place *place,
+                        const struct mu__settings *settings, mu_error *error)
+{
+    const cJSON *queues = NULL;
     const cJSON *root = NULL;
     const char *near = NULL;
     char shown[MU__QUOTE_BYTES];
-    char url[1200];
     mu_error inner;
-    int rv;
+    int queued = mu__tpu_get(place, settings, "queuedResources?pageSize=1000", 1, &inner,
+                             &queues);
+    int rv = mu__tpu_get(place, settings, "nodes?pageSize=1000", 1, &inner, &root);
 
-    (void)snprintf(url, sizeof url, "%s/projects/%s/locations/%s/nodes?pageSize=1000",
-                   base, place->project, place->zone);
-    rv = mu__google_ask(
-        &place->google,
-        &(struct mu__google_request){.url = url, .what = "nodes", .tries = 1}, &inner,
-        &root);
-    if (rv == MU__LATER)
-        return rv;
+    if (rv == MU__LATER || queued == MU__LATER)
+        return MU__LATER;
+    if (queued == 0) {
+        queued = mu__tpu_queue_find(place, queues, error);
+        if (queued != 0)
+            return queued;
+    }
     if (rv == 0)
         near = nearest(root, place->name);
     if (near == NULL)
@@ -524,25 +546,15 @@ int mu__tpu_ask(struct mu__notes *notes, const struct mu__settings *settings,
 {
     struct mu__tpu_place place;
     const cJSON *root = NULL;
-    mu_error inner;
-    char base[700];
-    char url[1400];
+    char rest[MU__GOOGLE_NAME_BYTES + 16];
     int rv = find_place(notes, settings, choice, entry, ret_error, &place);
 
     if (rv != 0)
         return rv;
-    rv = find_base(&place, settings, &inner, base, sizeof base);
-    if (rv != 0 && rv != MU__LATER)
-        return mu_error_set(ret_error, rv, "%s: %s", place.what, inner.message);
-    if (rv != 0)
-        return rv;
-    (void)snprintf(url, sizeof url, "%s/projects/%s/locations/%s/nodes/%s", base,
-                   place.project, place.zone, place.name);
-    rv = mu__google_ask(&place.google,
-                        &(struct mu__google_request){.url = url, .what = place.what},
-                        ret_error, &root);
+    (void)snprintf(rest, sizeof rest, "nodes/%s", place.name);
+    rv = mu__tpu_get(&place, settings, rest, 0, ret_error, &root);
     if (rv == -MU_ENOTFOUND)
-        return no_such_node(&place, base, ret_error);
+        return no_such_node(&place, settings, ret_error);
     if (rv == 0)
         rv = mu__tpu_node_read(root, place.what, ret_error, ret_node);
     if (rv == 0)

@@ -15,6 +15,8 @@ struct found {
     struct mu__tpu_choice choice;
     struct mu__tpu_endpoints endpoints;
     const char *accelerator_type;   /* the same of all; NULL: not known */
+    const char *chip;               /* where it is "" */
+    const char *topology;
     size_t nodes;
     int own;                        /* this task's place; -1: none */
 };
@@ -38,7 +40,21 @@ static int default_port(const struct found *found, unsigned initial, mu_error *r
 
 /* ---- Names and addresses ---- */
 
-static int add_node(struct found *found, const struct mu__tpu_entry *entry,
+static void take_type(struct found *found, const struct mu__tpu_node *node)
+{
+    if (found->nodes++ == 0) {
+        found->accelerator_type = node->accelerator_type;
+        found->chip = node->chip;
+        found->topology = node->topology;
+    } else if (found->accelerator_type != NULL &&
+               (strcmp(found->accelerator_type, node->accelerator_type) != 0 ||
+                strcmp(found->chip, node->chip) != 0 ||
+                strcmp(found->topology, node->topology) != 0)) {
+        found->accelerator_type = NULL;
+    }
+}
+
+static int add_node(struct found *found, const struct mu__tpu_entry *entry, unsigned port,
                     mu_error *ret_error)
 {
     struct mu__tpu_place place;
@@ -53,42 +69,82 @@ static int add_node(struct found *found, const struct mu__tpu_entry *entry,
         return rv;
     if (strcmp(node.health, "") != 0 && strcmp(node.health, "HEALTHY") != 0)
         mu__notes_say(found->notes, "%s: health %.40s", place.what, node.health);
-    if (found->nodes++ == 0)
-        found->accelerator_type = node.accelerator_type;
-    else if (found->accelerator_type != NULL &&
-             strcmp(found->accelerator_type, node.accelerator_type) != 0)
-        found->accelerator_type = NULL;
-    return mu__tpu_node_endpoints(&node, place.what, ret_error, &found->endpoints);
+    take_type(found, &node);
+    return mu__tpu_node_endpoints(&node, place.what, port, ret_error, &found->endpoints);
 }
 
-/* All nodes are asked for before the first is waited for. */
+/* A name says nothing about who asks: which host this is, its own address tells. Where
+ * that is not told (the metadata servers of pods know little), no task is this one's. */
+static int find_own(struct found *found, mu_error *ret_error)
+{
+    const char *coordinator = text_of(found, MU__TPU_SET_COORDINATOR_NAME);
+    const char *address = NULL;
+    mu_error why;
+    int rv;
+
+    if (found->nodes == 0 || (coordinator != NULL && coordinator[0] != '\0') ||
+        mu__tpu_skips_metadata(found->notes))
+        return 0;
+    rv = mu__google_here(found->notes, &why);
+    if (rv == 1)
+        rv = mu__google_metadata(found->notes, "instance/network-interfaces/0/ip", false,
+                                 &why, &address);
+    if (rv == -MU_ENOMEM)
+        return mu_error_set(ret_error, rv, "out of memory");
+    if (rv < 0 && rv != MU__LATER)
+        mu__notes_say(found->notes, "which host this is, is not known: %s", why.message);
+    for (size_t i = 0; address != NULL && i < found->endpoints.count; i++)
+        if (strcmp(found->endpoints.items[i].host, address) == 0)
+            found->own = (int)i;
+    return rv == MU__LATER ? rv : 0;
+}
+
+static int add_entry(struct found *found, const struct mu__tpu_entry *entry,
+                     unsigned port, mu_error *ret_error)
+{
+    if (entry->number >= MU__TPU_NODES_MAX && !entry->is_address)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%s: more than %d TPUs are too many", found->choice.origin,
+                            MU__TPU_NODES_MAX);
+    if (entry->size == 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s[%zu]: expected a name or an address between commas, got "
+                            "nothing",
+                            found->choice.origin, entry->number);
+    if (!entry->is_address)
+        return add_node(found, entry, port, ret_error);
+    return mu__tpu_endpoint_add(&found->endpoints, entry->text, entry->size,
+                                port == 0 ? MU__TPU_PORT : port, found->choice.origin,
+                                entry->number, ret_error);
+}
+
+/* All nodes are asked for before the first is waited for, and one that never will be
+ * ready counts more than one that is not yet. */
 static int add_list(struct found *found, mu_error *ret_error)
 {
     struct mu__tpu_entry entry = {0};
     const char *at = found->choice.text;
-    unsigned port = MU__TPU_PORT;
+    unsigned port = 0;
     bool later = false;
-    int rv = default_port(found, MU__TPU_PORT, ret_error, &port);
+    mu_error not_yet = {0};
+    mu_error inner;
+    int rv = default_port(found, 0, ret_error, &port);
 
-    while (rv == 0 && mu__tpu_next(&at, &entry)) {
-        if (entry.number >= MU__TPU_NODES_MAX && !entry.is_address)
-            return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                                "%s: more than %d TPUs are too many",
-                                found->choice.origin, MU__TPU_NODES_MAX);
-        if (entry.size == 0)
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s[%zu]: expected a name or an address between commas, "
-                                "got nothing",
-                                found->choice.origin, entry.number);
-        if (entry.is_address)
-            rv = mu__tpu_endpoint_add(&found->endpoints, entry.text, entry.size, port,
-                                      found->choice.origin, entry.number, ret_error);
-        else
-            rv = add_node(found, &entry, ret_error);
+    if (rv != 0)
+        return rv;
+    while (mu__tpu_next(&at, &entry)) {
+        rv = add_entry(found, &entry, port, &inner);
+        if (rv == -MU_EUNAVAILABLE && not_yet.code == 0)
+            not_yet = inner;
         later |= rv == MU__LATER;
-        rv = rv == MU__LATER ? 0 : rv;
+        if (rv != 0 && rv != MU__LATER && rv != -MU_EUNAVAILABLE)
+            return mu_error_set(ret_error, rv, "%s", inner.message);
     }
-    return rv != 0 ? rv : later ? MU__LATER : 0;
+    if (later)
+        return MU__LATER;
+    if (not_yet.code != 0)
+        return mu_error_set(ret_error, not_yet.code, "%s", not_yet.message);
+    return find_own(found, ret_error);
 }
 
 /* ---- The slice that this task is on ---- */
@@ -305,13 +361,18 @@ static void fill_noncloud(const struct found *found, mu_resolution *ret_resoluti
 
 static void fill_accelerators(const struct found *found, mu_resolution *ret_resolution)
 {
-    size_t tasks = found->endpoints.count / (found->nodes == 0 ? 1 : found->nodes);
+    size_t nodes = found->nodes == 0 ? 1 : found->nodes;
+    size_t tasks = found->endpoints.count / nodes;
+    int devices = -1;
 
     (void)snprintf(ret_resolution->accelerator, sizeof ret_resolution->accelerator, "%s",
                    "TPU");
-    if (found->accelerator_type != NULL &&
-        tasks * (found->nodes == 0 ? 1 : found->nodes) == found->endpoints.count)
-        ret_resolution->accelerators = mu__tpu_devices(found->accelerator_type, tasks);
+    if (found->accelerator_type == NULL || tasks * nodes != found->endpoints.count)
+        return;
+    devices = mu__tpu_devices(found->accelerator_type, tasks);
+    if (devices < 0 && found->chip != NULL)
+        devices = mu__tpu_chip_devices(found->chip, found->topology, tasks);
+    ret_resolution->accelerators = devices;
 }
 
 static int fill_job(const struct found *found, mu_error *ret_error,
@@ -379,6 +440,8 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     struct found found = {.notes = notes, .settings = settings, .own = -1};
     int rv = mu__tpu_choose(notes, settings, false, ret_error, &found.choice);
 
+    if (rv == 0)
+        rv = mu__tpu_expand(notes, settings, ret_error, &found.choice);
     if (rv != 0)
         return rv;
     if (found.choice.source == MU__TPU_NONCLOUD)
@@ -386,6 +449,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     else
         rv = resolve_cloud(&found, ret_error, ret_resolution);
     mu__tpu_endpoints_done(&found.endpoints);
+    mu__tpu_choice_done(&found.choice);
     return rv;
 }
 

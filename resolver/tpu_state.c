@@ -52,7 +52,7 @@ static int describe_node(struct mu__notes *notes, const struct mu__settings *set
     state.recoverable = mu__tpu_node_recoverable(&node, clock_s(notes), state.why);
 
     /* One that is being made has none yet. */
-    rv = mu__tpu_node_endpoints(&node, place.what, &inner, &endpoints);
+    rv = mu__tpu_node_endpoints(&node, place.what, 0, &inner, &endpoints);
     state.endpoints = (int)endpoints.count;
     mu__tpu_endpoints_done(&endpoints);
     if (rv != 0 && rv != -MU_EUNAVAILABLE)
@@ -127,7 +127,7 @@ static int choose(struct mu__notes *notes, const struct mu__settings *settings,
                                                                  "machine belongs to"
                                                                : "",
                             choice->text == NULL ? "" : choice->text);
-    return 0;
+    return mu__tpu_expand(notes, settings, ret_error, choice);
 }
 
 static int describe_list(struct mu__notes *notes, const struct mu__settings *settings,
@@ -181,6 +181,7 @@ int mu__tpu_describe(struct mu__notes *notes, const struct mu__settings *setting
         rv = describe_list(notes, settings, &meant, ret_error, ret_states, room,
                            ret_count);
     mu__tpu_endpoints_done(&meant.addresses);
+    mu__tpu_choice_done(&meant.choice);
     return rv;
 }
 
@@ -244,7 +245,7 @@ static int request_from(struct mu__notes *notes, const struct mu__settings *sett
 static int find_hosts(struct mu__notes *notes, const struct mu__settings *settings,
                       mu_error *ret_error, struct mu__tpu_endpoints *endpoints)
 {
-    struct mu__tpu_choice choice;
+    struct mu__tpu_choice choice = {0};
     struct mu__tpu_entry entry = {0};
     struct mu__tpu_place place;
     struct mu__tpu_node node;
@@ -263,10 +264,11 @@ static int find_hosts(struct mu__notes *notes, const struct mu__settings *settin
         if (rv == 0)
             rv = mu__tpu_node_check(&node, place.what, ret_error);
         if (rv == 0)
-            rv = mu__tpu_node_endpoints(&node, place.what, ret_error, endpoints);
+            rv = mu__tpu_node_endpoints(&node, place.what, 0, ret_error, endpoints);
         later |= rv == MU__LATER;
         rv = rv == MU__LATER ? 0 : rv;
     }
+    mu__tpu_choice_done(&choice);
     return rv == 0 && later ? MU__LATER : rv;
 }
 

@@ -1,20 +1,5 @@
 /* Google's metadata, credentials and tokens, by rows. */
-#include "resolver/google.h"
-#include "script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#define META "http://metadata.google.internal/computeMetadata/v1/"
-#define ROW_GCE SCRIPT_FILE("/sys/class/dmi/id/product_name", "Google Compute Engine\n")
-#define METADATA_TOKEN META "instance/service-accounts/default/token"
-#define TOKEN(word) "{\"access_token\": \"" word "\", \"token_type\": \"Bearer\"}"
+#include "google.h"
 
 /* A service account's file, with a key that no message may show. */
 #define ACCOUNT                                                                 \
@@ -23,77 +8,12 @@
     "\"private_key_id\": \"k1\", \"token_uri\": \"https://token.example/t\"}"
 #define JWT_HEAD "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6ImsxIn0"
 #define JWT_CLAIMS                                                                     \
-    "eyJpc3MiOiJhQGIuYyIsInNjb3BlIjoiaHR0cHM6Ly93d3cuZ29vZ2xlYXBpcy5jb20vYXV0aC9jbG91" \
-    "ZC1wbGF0Zm9ybSIsImF1ZCI6Imh0dHBzOi8vdG9rZW4uZXhhbXBsZS90IiwiaWF0IjoxNzAwMDAwMDAw" \
-    "LCJleHAiOjE3MDAwMDM2MDB9"
+    "eyJpc3MiOiJhQGIuYyIsInNjb3BlIjoiaHR0cHM6Ly93d3cuZ29vZ2xlYXBpcy5jb20vYXV0aC9jbG91ZC" \
+    "1wbGF0Zm9ybSIsImF1ZCI6Imh0dHBzOi8vb2F1dGgyLmdvb2dsZWFwaXMuY29tL3Rva2VuIiwiaWF0Ijox" \
+    "NzAwMDAwMDAwLCJleHAiOjE3MDAwMDM2MDB9"
 #define USER                                                            \
     "{\"type\": \"authorized_user\", \"client_id\": \"i d\", "          \
     "\"client_secret\": \"SECRET1\", \"refresh_token\": \"SECRET/2\"}"
-
-/* ---- Running ---- */
-
-/* No words of what was asked may have what is secret. */
-static void check_words(struct mu__notes *notes, const mu_error *error)
-{
-    char line[1024];
-
-    for (size_t i = 0; mu__notes_at(notes, i) != NULL; i++) {
-        mu__note_words(mu__notes_at(notes, i), line, sizeof line);
-        assert_null(strstr(line, "SECRET"));
-    }
-    for (size_t i = 0; mu__notes_said(notes, i) != NULL; i++)
-        assert_null(strstr(mu__notes_said(notes, i), "SECRET"));
-    assert_null(strstr(error->message, "SECRET"));
-}
-
-/* What is asked for; the result is a text. */
-typedef int (*ask_fn)(const struct mu__google *google, mu_error *ret_error,
-                      char **ret_text);
-
-static int run(ask_fn ask, const struct script_row *rows, struct mu__google google,
-               mu_error *ret_error, char **ret_text)
-{
-    struct mu__notes *notes;
-    struct script script;
-    int rv = MU__LATER;
-
-    *ret_error = (mu_error){0};
-    script_init(&script, rows);
-    script.late = true;
-    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
-    google.notes = notes;
-    google.resolver = "test";
-    for (int i = 0; rv == MU__LATER; i++) {
-        assert_true(i < 100);
-        mu__notes_begin(notes, NULL);
-        rv = ask(&google, ret_error, ret_text);
-        if (rv == MU__LATER)
-            assert_true(script.waiting_count > 0);
-        script_answer(&script);
-    }
-    check_words(notes, ret_error);
-    mu__notes_free(notes);
-    return rv;
-}
-
-static int first_token(const struct mu__google *google, mu_error *ret_error,
-                       char **ret_text)
-{
-    return mu__google_token(google, 0, ret_error, ret_text);
-}
-
-static int second_token(const struct mu__google *google, mu_error *ret_error,
-                        char **ret_text)
-{
-    return mu__google_token(google, 1, ret_error, ret_text);
-}
-
-static int copy_text(const char *text, char **ret_text)
-{
-    *ret_text = strdup(text);
-    assert_non_null(*ret_text);
-    return 0;
-}
 
 static int project(const struct mu__google *google, mu_error *ret_error, char **ret_text)
 {
@@ -109,45 +29,6 @@ static int zone(const struct mu__google *google, mu_error *ret_error, char **ret
     int rv = mu__google_zone(google, NULL, ret_error, name);
 
     return rv != 0 ? rv : copy_text(name, ret_text);
-}
-
-/* The member "m" of an API's answer. */
-static int api(const struct mu__google *google, mu_error *ret_error, char **ret_text)
-{
-    const char *text = NULL;
-    const cJSON *root;
-    int rv = mu__google_ask(google,
-                            &(struct mu__google_request){.url = "https://api.example/a",
-                                                         .what = "thing"},
-                            ret_error, &root);
-
-    if (rv == 0)
-        rv = mu__google_text(root, "m", "thing", ret_error, &text);
-    return rv != 0 ? rv : copy_text(text == NULL ? "" : text, ret_text);
-}
-
-static void expect(ask_fn ask, const struct script_row *rows, struct mu__google google,
-                   const char *text)
-{
-    char *got = NULL;
-    mu_error error;
-
-    if (run(ask, rows, google, &error, &got) != 0)
-        fail_msg("%s", error.message);
-    assert_string_equal(got, text);
-    free(got);
-}
-
-static void expect_error(ask_fn ask, const struct script_row *rows,
-                         struct mu__google google, int code, const char *words)
-{
-    char *got = NULL;
-    mu_error error;
-
-    assert_int_equal(run(ask, rows, google, &error, &got), code);
-    assert_null(got);
-    if (strstr(error.message, words) == NULL)
-        fail_msg("\"%s\" is not in \"%s\"", words, error.message);
 }
 
 /* ---- Metadata ---- */
@@ -264,6 +145,39 @@ static void test_other_machines(void **state)
                  "does not say \"Google Compute Engine\"");
     expect_error(first_token, rows, (struct mu__google){0}, -MU_EUNAUTHENTICATED,
                  "there are no credentials");
+}
+
+static void test_product_names(void **state)
+{
+    static const struct {
+        const char *product;
+        const char *no_check;
+        int here;
+    } rows[] = {
+        {"Google Compute Engine\n", NULL, 1}, {"Google\n", NULL, 1},
+        {"Google", "false", 1},               {"Google Compute Engine", "true", 0},
+        {"Googled PC\n", NULL, 0},            {"Google Pixel\n", NULL, 0},
+    };
+    mu_error why;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {
+            SCRIPT_FILE("/sys/class/dmi/id/product_name", rows[i].product),
+            rows[i].no_check == NULL
+                ? (struct script_row)SCRIPT_END
+                : (struct script_row)SCRIPT_VARIABLE("NO_GCE_CHECK", rows[i].no_check),
+            SCRIPT_END,
+        };
+        struct mu__notes *notes;
+        struct script asker;
+
+        script_init(&asker, script);
+        assert_int_equal(mu__notes_new(&asker.asker, NULL, NULL, &notes), 0);
+        mu__notes_begin(notes, NULL);
+        assert_int_equal(mu__google_here(notes, &why), rows[i].here);
+        mu__notes_free(notes);
+    }
 }
 
 /* ---- Tokens ---- */
@@ -398,13 +312,16 @@ static void test_bad_files(void **state)
          "expected a closing double quote"},
         {"{}", -MU_EUNIMPLEMENTED, "type: expected \"service_account\""},
         {"{\"type\": 7}", -MU_EINVALID, "type: expected a text"},
-        {"{\"type\": \"external_account\"}", -MU_EUNIMPLEMENTED,
-         "credentials /c: type: expected \"service_account\" or \"authorized_user\""},
+        {"{\"type\": \"gdch_service_account\"}", -MU_EUNIMPLEMENTED,
+         "credentials /c: type: expected \"service_account\", \"authorized_user\""},
+        {"{\"type\": \"authorized_user\", \"universe_domain\": \"other.example\"}",
+         -MU_EUNIMPLEMENTED, "universe_domain: expected \"googleapis.com\""},
         {"{\"type\": \"service_account\"}", -MU_EINVALID, "client_email is missing"},
         {"{\"type\": \"service_account\", \"client_email\": \"a\"}", -MU_EINVALID,
          "private_key is missing"},
-        {"{\"type\": \"service_account\", \"private_key\": [\"SECRET\"]}", -MU_EINVALID,
-         "private_key: expected a text"},
+        {"{\"type\": \"service_account\", \"client_email\": \"a\", "
+         "\"private_key\": [\"SECRET\"]}",
+         -MU_EINVALID, "private_key: expected a text"},
         {"{\"type\": \"authorized_user\", \"client_id\": \"a\"}", -MU_EINVALID,
          "client_secret is missing"},
         {"{\"type\": \"authorized_user\"}", -MU_EINVALID, "client_id is missing"},
@@ -482,6 +399,40 @@ static void test_token_server_refuses(void **state)
 
 /* ---- Requests ---- */
 
+static void test_quota_project(void **state)
+{
+    static const struct script_row by_file[] = {
+        SCRIPT_FILE("/c", "{\"type\": \"authorized_user\", \"client_id\": \"i\", "
+                          "\"client_secret\": \"SECRET1\", "
+                          "\"refresh_token\": \"SECRET2\", "
+                          "\"quota_project_id\": \"example.com:q\"}"),
+        SCRIPT(HTTP, .name = "https://oauth2.googleapis.com/token", .method = "POST",
+               .text = TOKEN("SECRET")),
+        SCRIPT(HTTP, .name = "https://api.example/a", .text = "{\"m\": \"yes\"}",
+               .has_header = "X-Goog-User-Project: example.com:q"),
+        SCRIPT_END,
+    };
+    static const struct script_row by_variable[] = {
+        ROW_GCE,
+        SCRIPT_VARIABLE("GOOGLE_CLOUD_QUOTA_PROJECT", "q2"),
+        SCRIPT(HTTP, .name = METADATA_TOKEN, .header = "Google", .text = TOKEN("SECRET")),
+        SCRIPT(HTTP, .name = "https://api.example/a", .text = "{\"m\": \"yes\"}",
+               .has_header = "X-Goog-User-Project: q2"),
+        SCRIPT_END,
+    };
+    static const struct script_row bad[] = {
+        SCRIPT_FILE("/c", "{\"type\": \"authorized_user\", "
+                          "\"quota_project_id\": \"a\\r\\nX: y\"}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    expect(api, by_file, (struct mu__google){.credentials = "/c"}, "yes");
+    expect(api, by_variable, (struct mu__google){0}, "yes");
+    expect_error(api, bad, (struct mu__google){.credentials = "/c"}, -MU_EINVALID,
+                 "thing: credentials /c: quota_project_id: expected a name");
+}
+
 static void test_new_token_after_401(void **state)
 {
     static const struct script_row rows[] = {
@@ -542,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_bad_metadata_host),
         cmocka_unit_test(test_bad_metadata),
         cmocka_unit_test(test_other_machines),
+        cmocka_unit_test(test_product_names),
         cmocka_unit_test(test_given_tokens),
         cmocka_unit_test(test_metadata_token),
         cmocka_unit_test(test_bad_metadata_tokens),
@@ -550,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_key_that_cannot_sign),
         cmocka_unit_test(test_token_server_refuses),
+        cmocka_unit_test(test_quota_project),
         cmocka_unit_test(test_new_token_after_401),
         cmocka_unit_test(test_two_tokens_are_enough),
         cmocka_unit_test(test_own_authorities),

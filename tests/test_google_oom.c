@@ -42,12 +42,33 @@ static const struct {
     {MU__ASK_HTTP, "worker-network-endpoints", "a:b:10.0.0.2,a:b:10.0.0.3"},
     {MU__ASK_HTTP, "accelerator-type", "v2-16"},
     {MU__ASK_HTTP, "tpu-env", ""},
+    {MU__ASK_HTTP, "network-interfaces", "10.0.0.1"},
+    {MU__ASK_FILE, "/external",
+     "{\"type\": \"external_account\", \"audience\": \"a\", \"token_url\": "
+     "\"https://sts/t\", \"subject_token_type\": \"b\", "
+     "\"workforce_pool_user_project\": \"u\", \"quota_project_id\": \"q\", "
+     "\"service_account_impersonation_url\": \"https://act\", \"credential_source\": "
+     "{\"url\": \"http://subject\", \"headers\": {\"a\": \"b\", \"c\": \"d\"}, "
+     "\"format\": {\"type\": \"json\", \"subject_token_field_name\": \"t\"}}}"},
+    {MU__ASK_FILE, "/impersonated",
+     "{\"type\": \"impersonated_service_account\", "
+     "\"service_account_impersonation_url\": \"https://act\", \"delegates\": [\"d\"], "
+     "\"source_credentials\": {\"type\": \"authorized_user\", \"client_id\": \"a\", "
+     "\"client_secret\": \"b\", \"refresh_token\": \"c\"}}"},
+    {MU__ASK_HTTP, "http://subject", "{\"t\": \"s\"}"},
+    {MU__ASK_HTTP, "https://sts/t", "{\"access_token\": \"t\"}"},
+    {MU__ASK_HTTP, "https://act", "{\"accessToken\": \"t\"}"},
     {MU__ASK_HTTP, "pageToken=x", "{\"items\": [" MEMBER("b") "]}"},
     {MU__ASK_HTTP, "listInstances",
      "{\"items\": [" MEMBER("a") "], \"nextPageToken\": \"x\"}"},
     {MU__ASK_HTTP, "/instances?",
      "{\"items\": [" INSTANCE("a", "10.0.0.1") "," INSTANCE("b", "10.0.0.2") "]}"},
     {MU__ASK_HTTP, "discovery", "{\"rootUrl\": \"https://r/\"}"},
+    {MU__ASK_HTTP, "/queuedResources/q",
+     "{\"state\": {\"state\": \"ACTIVE\"}, "
+     "\"tpu\": {\"nodeSpec\": [{\"nodeId\": \"n\"}]}}"},
+    {MU__ASK_HTTP, "/queuedResources?",
+     "{\"queuedResources\": [{\"tpu\": {\"nodeSpec\": [{\"nodeId\": \"m\"}]}}]}"},
     {MU__ASK_HTTP, "/nodes/n",
      "{\"state\": \"READY\", \"networkEndpoints\": [{\"ipAddress\": \"10.0.0.1\"}]}"},
 };
@@ -146,11 +167,15 @@ static void test_gce(void **state)
     static const char *const by_itself[] = {NULL};
     static const char *const account[] = {"credentials", "/account", NULL};
     static const char *const user[] = {"credentials", "/user", NULL};
+    static const char *const external[] = {"credentials", "/external", NULL};
+    static const char *const impersonated[] = {"credentials", "/impersonated", NULL};
 
     (void)state;
     walk_and_check(&mu__resolver_gce, by_itself);
     walk_and_check(&mu__resolver_gce, account);
     walk_and_check(&mu__resolver_gce, user);
+    walk_and_check(&mu__resolver_gce, external);
+    walk_and_check(&mu__resolver_gce, impersonated);
 }
 
 static void test_tpu(void **state)
@@ -160,11 +185,14 @@ static void test_tpu(void **state)
                                         "chief", "coordinator_address", "a:1", NULL};
     static const char *const discovered[] = {"tpu", "projects/p/locations/z/nodes/n",
                                              "discovery_url", "https://discovery", NULL};
+    static const char *const queued[] = {
+        "tpu", "projects/p/locations/z/queuedResources/q,grpc://10.0.0.9", NULL};
 
     (void)state;
     walk_and_check(&mu__resolver_tpu, by_itself);
     walk_and_check(&mu__resolver_tpu, named);
     walk_and_check(&mu__resolver_tpu, discovered);
+    walk_and_check(&mu__resolver_tpu, queued);
 }
 
 int main(void)

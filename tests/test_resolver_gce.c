@@ -13,27 +13,30 @@
 #define META "http://metadata.google.internal/computeMetadata/v1/"
 #define API "https://compute.googleapis.com/compute/v1/projects/p/zones/z/"
 #define GROUP API "instanceGroups/g/listInstances?maxResults=500&orderBy=name"
-#define LIST(names)                                                                   \
-    API "instances?maxResults=500&fields=items(name%2CnetworkInterfaces%2FnetworkIP)" \
-        "%2CnextPageToken&filter=name%20eq%20%27" names "%27"
+#define LIST(names) LIST_OF("z", names)
+#define LIST_OF(zone, names)                                           \
+    "https://compute.googleapis.com/compute/v1/projects/p/zones/" zone \
+    "/instances?maxResults=500&fields=items(name%2CnetworkInterfaces(" \
+    "networkIP%2Cipv6Address))%2CnextPageToken&filter=name%20eq%20%27" names "%27"
 #define MEMBER(name) \
     "{\"instance\": \"https://x/zones/z/instances/" name "\", \"status\": \"RUNNING\"}"
 #define INSTANCE(name, ip) \
     "{\"name\": \"" name "\", \"networkInterfaces\": [{\"networkIP\": \"" ip "\"}]}"
 #define ROW_GCE SCRIPT_FILE("/sys/class/dmi/id/product_name", "Google Compute Engine\n")
-#define ROW_META(path, ...)                                                   \
-    SCRIPT(HTTP, .name = META path, .header = "Google",                       \
+#define ROW_META(path, ...)                                                       \
+    SCRIPT(HTTP, .name = META path, .header = "Google",                           \
            .has_header = "Metadata-Flavor: Google", .content_type = "text/plain", \
            __VA_ARGS__)
-#define ROW_TOKEN(number, word)                                                        \
-    SCRIPT(HTTP, .name = META "instance/service-accounts/default/token",               \
-           .header = "Google", .again = (number),                                      \
-           .text = "{\"access_token\": \"" word "\", \"expires_in\": 3599, "           \
+#define ROW_TOKEN(number, word)                                              \
+    SCRIPT(HTTP, .name = META "instance/service-accounts/default/token",     \
+           .header = "Google", .again = (number),                            \
+           .text = "{\"access_token\": \"" word "\", \"expires_in\": 3599, " \
                    "\"token_type\": \"Bearer\"}")
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_gce;
-static const char *const named[] = {"project=p", "zone=z", "instance_group=g",
-                                    "access_token=secret1", "task_index=0", NULL};
+static const char *const named[] = {"project=p",        "zone=z",
+                                    "instance_group=g", "access_token=secret1",
+                                    "task_index=0",     NULL};
 
 #define ROW_GROUP(...) \
     ((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST", __VA_ARGS__))
@@ -55,8 +58,8 @@ static void test_group(void **state)
                .text = "{\"items\": [" MEMBER("c") "," MEMBER("a") "," MEMBER("b") "]}"),
         SCRIPT(HTTP, .name = LIST("a%7Cb%7Cc"),
                .has_header = "Authorization: Bearer secret1",
-               .text = "{\"items\": [" INSTANCE("a", "10.0.0.3") ","
-                       INSTANCE("b", "10.0.0.20") "," INSTANCE("c", "10.0.0.1") "]}"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.3") "," INSTANCE(
+                   "b", "10.0.0.20") "," INSTANCE("c", "10.0.0.1") "]}"),
         SCRIPT_END,
     };
 
@@ -70,22 +73,22 @@ static void test_group(void **state)
 static void test_settings(void **state)
 {
     static const char *const settings[] = {
-        "project=p", "zone=z", "instance_group=g", "access_token=t", "task_index=1",
-        "port=2222", "task_type=ps", "order=name", "rpc_layer=", NULL};
+        "project=p", "zone=z",       "instance_group=g", "access_token=t", "task_index=1",
+        "port=2222", "task_type=ps", "order=name",       "rpc_layer=",     NULL};
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = GROUP, .method = "POST",
                .text = "{\"items\": [" MEMBER("a") "," MEMBER("b") "]}"),
         SCRIPT(HTTP, .name = LIST("a%7Cb"),
-               .text = "{\"items\": [" INSTANCE("a", "10.0.0.3") ","
-                       INSTANCE("b", "fd00::1") "]}"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.3") "," INSTANCE(
+                   "b", "fd00::1") "]}"),
         SCRIPT_END,
     };
     mu_resolution resolution;
     mu_error error;
 
     (void)state;
-    script_expect(kind, rows, settings,
-                  "{\"ps\":[\"10.0.0.3:2222\",\"[fd00::1]:2222\"]}", "ps:1");
+    script_expect(kind, rows, settings, "{\"ps\":[\"10.0.0.3:2222\",\"[fd00::1]:2222\"]}",
+                  "ps:1");
     assert_int_equal(script_resolve(kind, rows, settings, &error, &resolution), 0);
     assert_string_equal(resolution.rpc_layer, "");
     assert_string_equal(resolution.environment, "");
@@ -122,8 +125,9 @@ static void test_pages(void **state)
         SCRIPT(HTTP, .name = GROUP "&pageToken=c", .method = "POST",
                .text = "{\"items\": [" MEMBER("b") "]}"),
         SCRIPT(HTTP, .name = LIST("a%7Cb"),
-               .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") "], "
-                       "\"nextPageToken\": \"n\"}"),
+               .text =
+                   "{\"items\": [" INSTANCE("a", "10.0.0.1") "], "
+                                                             "\"nextPageToken\": \"n\"}"),
         SCRIPT(HTTP, .name = LIST("a%7Cb") "&pageToken=n",
                .text = "{\"items\": [" INSTANCE("b", "10.0.0.2") "]}"),
         SCRIPT_END,
@@ -154,7 +158,7 @@ static void test_endless_pages(void **state)
 enum { MANY = 1000, MANY_BYTES = 256 << 10 };
 
 struct crowd {
-    struct mu__asker asker;     /* first: operations cast */
+    struct mu__asker asker; /* first: operations cast */
     unsigned pages;
     unsigned lists;
 };
@@ -222,9 +226,8 @@ static void test_many_instances(void **state)
         char name[32];
 
         (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(named[i], "="), named[i]);
-        assert_int_equal(mu__settings_set(&settings, name, strchr(named[i], '=') + 1,
-                                          &error),
-                         0);
+        assert_int_equal(
+            mu__settings_set(&settings, name, strchr(named[i], '=') + 1, &error), 0);
     }
     mu__notes_begin(notes, NULL);
     if (kind->resolve(notes, &settings, &error, &resolution) != 0)
@@ -242,7 +245,6 @@ static void test_from_this_machine(void **state)
     static const struct script_row rows[] = {
         ROW_GCE,
         ROW_META("project/project-id", .text = "p"),
-        ROW_META("instance/zone", .text = "projects/123/zones/z\n"),
         ROW_META("instance/attributes/created-by",
                  .text = "projects/123/zones/z/instanceGroupManagers/g"),
         ROW_META("instance/name", .text = "b"),
@@ -251,8 +253,8 @@ static void test_from_this_machine(void **state)
                .has_header = "Authorization: Bearer secret1",
                .text = "{\"items\": [" MEMBER("a") "," MEMBER("b") "]}"),
         SCRIPT(HTTP, .name = LIST("a%7Cb"),
-               .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") ","
-                       INSTANCE("b", "10.0.0.2") "]}"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") "," INSTANCE(
+                   "b", "10.0.0.2") "]}"),
         SCRIPT_END,
     };
 
@@ -261,10 +263,149 @@ static void test_from_this_machine(void **state)
                   "worker:1");
 }
 
+/* The group by setting, and a machine that was made by another or by nobody: the zone is
+ * the machine's own. */
+static void test_group_in_this_zone(void **state)
+{
+    static const char *const settings[] = {"project=p", "instance_group=g",
+                                           "access_token=t", "task_index=0", NULL};
+    static const char *const makers[] = {
+        "projects/123/regions/r/instanceGroupManagers/other", "somebody"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct script_row rows[] = {
+            ROW_GCE,
+            ROW_META("instance/zone", .text = "projects/123/zones/z\n"),
+            ROW_META("instance/attributes/created-by", .text = makers[i]),
+            SCRIPT(HTTP, .name = GROUP, .method = "POST",
+                   .text = "{\"items\": [" MEMBER("a") "]}"),
+            SCRIPT(HTTP, .name = LIST("a"),
+                   .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") "]}"),
+            SCRIPT_END,
+        };
+
+        script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.1:8470\"]}",
+                      "worker:0");
+    }
+}
+
+/* ---- Regions ---- */
+
+#define REGION_GROUP                                                  \
+    "https://compute.googleapis.com/compute/v1/projects/p/regions/r/" \
+    "instanceGroups/g/listInstances?maxResults=500&orderBy=name"
+#define MEMBER_OF(zone, name)                                                       \
+    "{\"instance\": \"https://www.googleapis.com/compute/v1/projects/p/zones/" zone \
+    "/instances/" name "\", \"status\": \"RUNNING\"}"
+
+static const char *const regional[] = {
+    "project=p",  "region=r", "instance_group=g", "access_token=t", "task_index=0",
+    "order=name", NULL};
+
+/* Each zone has its own list of instances. */
+static void test_region(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST",
+               .body = "{\"instanceState\":\"RUNNING\"}",
+               .text = "{\"items\": [" MEMBER_OF("r-b", "d") "," MEMBER_OF(
+                   "r-a", "a") "," MEMBER_OF("r-b", "b") "," MEMBER_OF("r-a", "c") "]}"),
+        SCRIPT(HTTP, .name = LIST_OF("r-a", "a%7Cc"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.4") "," INSTANCE(
+                   "b", "10.9.9.9") "," INSTANCE("c", "10.0.0.3") "]}"),
+        SCRIPT(HTTP, .name = LIST_OF("r-b", "b%7Cd"),
+               .text = "{\"items\": [" INSTANCE("b", "10.0.0.2") "," INSTANCE(
+                   "d", "10.0.0.1") "]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, regional,
+                  "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\","
+                  "\"10.0.0.3:8470\",\"10.0.0.1:8470\"]}",
+                  "worker:0");
+}
+
+/* Who made this machine says that the group is a region's. */
+static void test_region_of_this_machine(void **state)
+{
+    static const char *const group[] = {"instance_group=g", "order=name", NULL};
+    static const char *const nothing[] = {"order=name", NULL};
+    static const struct script_row rows[] = {
+        ROW_GCE,
+        ROW_META("project/project-id", .text = "p"),
+        ROW_META("instance/attributes/created-by",
+                 .text = "projects/123/regions/r/instanceGroupManagers/g"),
+        ROW_META("instance/name", .text = "b"),
+        ROW_TOKEN(0, "secret1"),
+        SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST",
+               .text =
+                   "{\"items\": [" MEMBER_OF("r-a", "a") "," MEMBER_OF("r-b", "b") "]}"),
+        SCRIPT(HTTP, .name = LIST_OF("r-a", "a"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.4") "]}"),
+        SCRIPT(HTTP, .name = LIST_OF("r-b", "b"),
+               .text = "{\"items\": [" INSTANCE("b", "10.0.0.2") "]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, group, "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\"]}",
+                  "worker:1");
+    script_expect(kind, rows, nothing,
+                  "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\"]}", "worker:1");
+}
+
+static void test_bad_regions(void **state)
+{
+    static const char *const both[] = {"project=p", "region=r", "zone=z",
+                                       "instance_group=g", NULL};
+    static const char *const wrong[] = {"project=p", "region=r/s", "instance_group=g",
+                                        NULL};
+    static const char *const texts[] = {"{\"instance\": \"zones/a\"}",
+                                        "{\"instance\": \"x/zones//instances/a\"}",
+                                        "{\"instance\": \"x/zones/z?b/instances/a\"}"};
+    static const char *const words[] = {
+        "items[0]: instance: expected a url with the zone in it",
+        "items[0]: instance: expected a url with the zone in it",
+        "items[0]: instance: expected a name of letters"};
+
+    (void)state;
+    script_expect_error(kind, NULL, both, -MU_EINVALID,
+                        "expected one of \"zone\" and \"region\"");
+    script_expect_error(kind, NULL, wrong, -MU_EINVALID,
+                        "setting region: expected a name");
+    for (size_t i = 0; i < 3; i++) {
+        char text[128];
+        const struct script_row rows[] = {
+            SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST", .text = text),
+            SCRIPT_END};
+
+        (void)snprintf(text, sizeof text, "{\"items\": [%s]}", texts[i]);
+        script_expect_error(kind, rows, regional, -MU_EINVALID, words[i]);
+    }
+}
+
+static void test_ipv6_alone(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .text = "{\"items\": [" MEMBER("a") "]}"),
+        SCRIPT(HTTP, .name = LIST("a"),
+               .text = "{\"items\": [{\"name\": \"a\", \"networkInterfaces\": "
+                       "[{\"ipv6Address\": \"fd20::1\"}]}]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, named, "{\"worker\":[\"[fd20::1]:8470\"]}", "worker:0");
+}
+
 static void test_index_of_others(void **state)
 {
-    static const char *const none[] = {"project=p", "zone=z", "instance_group=g",
-                                       "access_token=t", "task_index=none", NULL};
+    static const char *const none[] = {"project=p",        "zone=z",
+                                       "instance_group=g", "access_token=t",
+                                       "task_index=none",  NULL};
     static const char *const by_itself[] = {"project=p", "zone=z", "instance_group=g",
                                             "access_token=t", NULL};
     static const struct script_row rows[] = {
@@ -343,8 +484,7 @@ static void test_bad_groups(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        expect_group_error(ROW_GROUP(.text = rows[i].text), rows[i].code,
-                           rows[i].words);
+        expect_group_error(ROW_GROUP(.text = rows[i].text), rows[i].code, rows[i].words);
 }
 
 static void test_bad_instances(void **state)
@@ -435,7 +575,7 @@ static void test_bad_settings(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const char *settings[] = {"project=p", "zone=z", "instance_group=g",
+        const char *settings[] = {"project=p",      "zone=z",        "instance_group=g",
                                   "access_token=t", rows[i].setting, NULL};
 
         script_expect_error(kind, script, settings, rows[i].code, rows[i].words);
@@ -512,6 +652,11 @@ int main(void)
         cmocka_unit_test(test_endless_pages),
         cmocka_unit_test(test_many_instances),
         cmocka_unit_test(test_from_this_machine),
+        cmocka_unit_test(test_group_in_this_zone),
+        cmocka_unit_test(test_region),
+        cmocka_unit_test(test_region_of_this_machine),
+        cmocka_unit_test(test_bad_regions),
+        cmocka_unit_test(test_ipv6_alone),
         cmocka_unit_test(test_index_of_others),
         cmocka_unit_test(test_type_is_a_setting),
         cmocka_unit_test(test_statuses),

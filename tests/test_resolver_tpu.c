@@ -13,6 +13,7 @@
 
 #define META "http://metadata.google.internal/computeMetadata/v1/"
 #define NODES "https://tpu.googleapis.com/v2/projects/p/locations/z/nodes"
+#define QUEUES "https://tpu.googleapis.com/v2/projects/p/locations/z/queuedResources"
 #define ROW_GCE SCRIPT_FILE("/sys/class/dmi/id/product_name", "Google Compute Engine\n")
 #define ROW_META(path, ...) \
     SCRIPT(HTTP, .name = META path, .header = "Google", .content_type = "text/plain", \
@@ -98,7 +99,7 @@ static void test_full_name(void **state)
 
 static void test_several_are_merged(void **state)
 {
-    static const char *const settings[] = {
+    const char *settings[] = {
         "tpu=b, a ,grpc://10.1.0.1:99,10.1.0.2", "project=p", "zone=z",
         "access_token=secret", "port=7000", NULL};
     static const struct script_row rows[] = {
@@ -110,10 +111,15 @@ static void test_several_are_merged(void **state)
 
     (void)state;
     script_expect(kind, rows, settings,
-                  "{\"worker\":[\"10.0.0.9:1\",\"10.0.0.2:8470\",\"10.0.0.3:8470\","
+                  "{\"worker\":[\"10.0.0.9:7000\",\"10.0.0.2:7000\",\"10.0.0.3:7000\","
                   "\"10.1.0.1:99\",\"10.1.0.2:7000\"]}",
                   "");
-    assert_string_equal(resolved(rows, settings).master, "grpc://10.0.0.9:1");
+    assert_string_equal(resolved(rows, settings).master, "grpc://10.0.0.9:7000");
+    settings[4] = NULL;         /* no port */
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.9:1\",\"10.0.0.2:8470\",\"10.0.0.3:8470\","
+                  "\"10.1.0.1:99\",\"10.1.0.2:8470\"]}",
+                  "");
 }
 
 static void test_two_of_a_kind(void **state)
@@ -139,6 +145,7 @@ static void test_by_metadata(void **state)
         ROW_GCE,
         ROW_META("project/project-id", .text = "p"),
         ROW_META("instance/zone", .text = "projects/1/zones/z"),
+        ROW_META("instance/network-interfaces/0/ip", .text = "10.0.0.9\n"),
         ROW_NODE("n", .text = TWO_ENDPOINTS),
         SCRIPT_END,
     };
@@ -148,6 +155,111 @@ static void test_by_metadata(void **state)
                   "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
     script_expect_error(kind, NULL, settings, -MU_EPRECONDITION,
                         "TPU \"n\": resolver tpu: the project is not known");
+}
+
+/* One that waits must not hide one that is gone. */
+static void test_one_is_gone(void **state)
+{
+    static const char *const settings[] = {"tpu=a,b,c", "project=p", "zone=z",
+                                           "access_token=secret", NULL};
+    static const struct script_row rows[] = {
+        ROW_NODE("a", .text = "{\"state\": \"CREATING\"}"),
+        ROW_NODE("b", .text = "{\"state\": \"STARTING\"}"),
+        ROW_NODE("c", .text = "{\"state\": \"PREEMPTED\"}"),
+        SCRIPT_END,
+    };
+    static const struct script_row waiting[] = {
+        ROW_NODE("a", .text = "{\"state\": \"CREATING\"}"),
+        ROW_NODE("b", .text = "{\"state\": \"STARTING\"}"),
+        ROW_NODE("c", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect_error(kind, rows, settings, -MU_EPRECONDITION, "TPU \"c\"");
+    script_expect_error(kind, waiting, settings, -MU_EUNAVAILABLE, "TPU \"a\"");
+}
+
+/* Several slices by their names, on a host of the second: its own address tells which. */
+static void test_own_host(void **state)
+{
+    static const char *const settings[] = {"tpu=a,b", "project=p", "zone=z",
+                                           "access_token=secret", "port=8482", NULL};
+    static const struct script_row rows[] = {
+        ROW_GCE,
+        ROW_META("instance/network-interfaces/0/ip", .text = "10.0.1.2"),
+        ROW_NODE("a", .text = TWO_ENDPOINTS),
+        ROW_NODE("b", .text = "{\"state\": \"READY\", \"networkEndpoints\": "
+                              "[{\"ipAddress\": \"10.0.1.1\"}, "
+                              "{\"ipAddress\": \"10.0.1.2\"}]}"),
+        SCRIPT_END,
+    };
+    static const struct script_row unknown[] = {
+        ROW_GCE,
+        ROW_META("instance/network-interfaces/0/ip", .status = 404),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+    static const struct script_row silent[] = {
+        ROW_GCE,
+        ROW_META("instance/network-interfaces/0/ip", .code = -MU_EUNAVAILABLE,
+                 .text = "connection refused"),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+    static const struct script_row skipped[] = {
+        ROW_GCE,
+        SCRIPT_VARIABLE("TPU_SKIP_MDS_QUERY", "true"),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.2:8482\",\"10.0.0.3:8482\","
+                  "\"10.0.1.1:8482\",\"10.0.1.2:8482\"]}",
+                  "worker:3");
+    assert_int_equal(resolved(unknown, named).task_index, -1);
+    assert_int_equal(resolved(silent, named).task_index, -1);
+    assert_int_equal(resolved(skipped, named).task_index, -1);
+}
+
+/* A node that was made by its chips and their arrangement says no type, or as much. */
+static void test_chips(void **state)
+{
+    static const struct script_row rows[] = {
+        ROW_NODE("n", .text = "{\"state\": \"READY\", \"acceleratorConfig\": "
+                              "{\"type\": \"V4\", \"topology\": \"2x2x2\"}, "
+                              "\"networkEndpoints\": [{\"ipAddress\": \"10.0.0.2\", "
+                              "\"port\": 8470, \"accessConfig\": "
+                              "{\"externalIp\": \"192.0.2.1\"}}, "
+                              "{\"ipAddress\": \"10.0.0.3\"}]}"),
+        SCRIPT_END,
+    };
+    static const struct {
+        const char *chip;
+        const char *topology;
+        size_t tasks;
+        int devices;
+    } chips[] = {
+        {"V2", "4x4", 4, 8},      {"V3", "2x2", 1, 8},
+        {"V4", "2x2x4", 4, 4},    {"V5P", "2x2x1", 1, 4},
+        {"V6E", "16x16", 64, 4},  {"V5LITE_POD", "2x4", 1, 8},
+        {"V4", "2x2x2", 3, -1},   {"V4", "2x2x", 1, -1},
+        {"V4", "", 1, -1},        {"V4", "2x0x2", 1, -1},
+        {"V4", "2 x2", 1, -1},    {"", "2x2", 1, -1},
+        {"V4", "99999x1", 1, -1}, {"V4", "9999x9999x9999", 1, -1},
+        {"V9", "2x2", 1, -1},     {"V4", "2x2x1", 0, -1},
+    };
+
+    (void)state;
+    script_expect(kind, rows, named,
+                  "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
+    assert_int_equal(resolved(rows, named).accelerators, 4);
+    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
+        assert_int_equal(mu__tpu_chip_devices(chips[i].chip, chips[i].topology,
+                                              chips[i].tasks),
+                         chips[i].devices);
 }
 
 /* ---- By variables ---- */
@@ -420,6 +532,7 @@ static void test_states(void **state)
         {"DELETING", -MU_EPRECONDITION},     {"PREEMPTED", -MU_EPRECONDITION},
         {"TERMINATED", -MU_EPRECONDITION},   {"HIDING", -MU_EPRECONDITION},
         {"HIDDEN", -MU_EPRECONDITION},       {"SOMETHING", -MU_EPRECONDITION},
+        {"UNKNOWN", -MU_EPRECONDITION},
         {"STATE_UNSPECIFIED", -MU_EUNAVAILABLE},
     };
     char text[256];
@@ -495,10 +608,12 @@ static void test_no_such_node(void **state)
         SCRIPT(HTTP, .name = NODES "?pageSize=1000",
                .text = "{\"nodes\": [{\"name\": \"projects/p/locations/z/nodes/node-1\"},"
                        "7, {\"name\": 7}]}"),
+        SCRIPT(HTTP, .name = QUEUES "?pageSize=1000", .text = "{}"),
         SCRIPT_END,
     };
     static const struct script_row forbidden[] = {
         ROW_NODE("n", .status = 404, .text = "{}"),
+        SCRIPT(HTTP, .name = QUEUES "?pageSize=1000", .status = 403, .text = "{}"),
         SCRIPT(HTTP, .name = NODES "?pageSize=1000", .status = 403, .text = "{}"),
         SCRIPT_END,
     };
@@ -509,6 +624,139 @@ static void test_no_such_node(void **state)
                         "there; did you mean \"node-1\"?");
     script_expect_error(kind, forbidden, named, -MU_ENOTFOUND,
                         "the API knows no such TPU there: check name, project and zone");
+}
+
+/* ---- Queued resources ---- */
+
+#define QUEUE(name, state, specs)                                                    \
+    "{\"name\": \"projects/p/locations/z/queuedResources/" name "\", \"state\": "       \
+    "{\"state\": \"" state "\"}, \"tpu\": {\"nodeSpec\": [" specs "]}}"
+#define SPEC(node) \
+    "{\"parent\": \"projects/1/locations/z\", \"nodeId\": \"" node "\", \"node\": {}}"
+#define SLICES(more) \
+    "{\"parent\": \"projects/1/locations/z\", \"multisliceParams\": {" more "}}"
+#define READY_AT(ip) \
+    "{\"state\": \"READY\", \"networkEndpoints\": [{\"ipAddress\": \"" ip "\"}]}"
+
+static const char *const queued[] = {"tpu=projects/p/locations/z/queuedResources/q",
+                                     "access_token=secret", NULL};
+
+/* All nodes of a queued resource, which may be slices of one job. */
+static void test_queued_resource(void **state)
+{
+    static const char *const mixed[] = {
+        "tpu=projects/p/locations/z/nodes/n, projects/p/locations/z/queuedResources/q,"
+        "grpc://10.0.0.9",
+        "access_token=secret", NULL};
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = QUEUES "/q",
+               .text = QUEUE("q", "ACTIVE", SLICES("\"nodeCount\": 2") "," SPEC("m"))),
+        ROW_NODE("q-0", .text = READY_AT("10.0.0.1")),
+        ROW_NODE("q-1", .text = READY_AT("10.0.0.2")),
+        ROW_NODE("m", .text = READY_AT("10.0.0.3")),
+        ROW_NODE("n", .text = READY_AT("10.0.0.4")),
+        SCRIPT_END,
+    };
+    static const struct script_row named_slices[] = {
+        SCRIPT(HTTP, .name = QUEUES "/q",
+               .text = QUEUE("q", "ACTIVE", SLICES("\"nodeCount\": 1, \"nodeIdPrefix\": "
+                                                   "\"slice\""))),
+        ROW_NODE("slice-0", .text = READY_AT("10.0.0.1")),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, queued,
+                  "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\","
+                  "\"10.0.0.3:8470\"]}",
+                  "");
+    script_expect(kind, rows, mixed,
+                  "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.1:8470\","
+                  "\"10.0.0.2:8470\",\"10.0.0.3:8470\",\"10.0.0.9:8470\"]}",
+                  "");
+    script_expect(kind, named_slices, queued, "{\"worker\":[\"10.0.0.1:8470\"]}", "");
+}
+
+static void test_states_of_queues(void **state)
+{
+    static const struct {
+        const char *state;
+        int code;
+    } rows[] = {
+        {"CREATING", -MU_EUNAVAILABLE},      {"ACCEPTED", -MU_EUNAVAILABLE},
+        {"PROVISIONING", -MU_EUNAVAILABLE},  {"WAITING_FOR_RESOURCES", -MU_EUNAVAILABLE},
+        {"STATE_UNSPECIFIED", -MU_EUNAVAILABLE}, {"", -MU_EUNAVAILABLE},
+        {"FAILED", -MU_EPRECONDITION},       {"SUSPENDING", -MU_EPRECONDITION},
+        {"SUSPENDED", -MU_EPRECONDITION},    {"DELETING", -MU_EPRECONDITION},
+        {"SOMETHING", -MU_EPRECONDITION},
+    };
+    char words[128];
+    char text[512];
+    char list[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {
+            SCRIPT(HTTP, .name = QUEUES "/q", .text = text),
+            ROW_NODE("n", .status = 404, .text = "{}"),
+            SCRIPT(HTTP, .name = QUEUES "?pageSize=1000", .text = list),
+            SCRIPT(HTTP, .name = NODES "?pageSize=1000", .text = "{}"),
+            SCRIPT_END,
+        };
+
+        (void)snprintf(text, sizeof text,
+                       QUEUE("q", "%s", SPEC("nn") "," SPEC("m") "," SPEC("n")),
+                       rows[i].state);
+        (void)snprintf(list, sizeof list, "{\"queuedResources\": [7, {}, %s]}", text);
+        (void)snprintf(words, sizeof words,
+                       "queued resource \"q\" (project p, zone z): state \"%s\"",
+                       rows[i].state);
+        script_expect_error(kind, script, queued, rows[i].code, words);
+        (void)snprintf(words, sizeof words,
+                       "TPU \"n\" (project p, zone z): queued resource q: state \"%s\"",
+                       rows[i].state);
+        script_expect_error(kind, script, named, rows[i].code, words);
+    }
+}
+
+static void test_bad_queues(void **state)
+{
+    static const struct {
+        const char *text;
+        int status;
+        int code;
+        const char *words;
+    } rows[] = {
+        {QUEUE("q", "ACTIVE", ""), 200, -MU_EINVALID, "it names no nodes"},
+        {QUEUE("q", "ACTIVE", "{}"), 200, -MU_EINVALID, "it names no nodes"},
+        {QUEUE("q", "ACTIVE", "7"), 200, -MU_EINVALID, "it names no nodes"},
+        {QUEUE("q", "ACTIVE", SPEC("a/b")), 200, -MU_EINVALID,
+         "queued resource \"q\" (project p, zone z): nodeId: expected a name"},
+        {QUEUE("q", "ACTIVE", SLICES("")), 200, -MU_EINVALID, "nodeCount: expected"},
+        {QUEUE("q", "ACTIVE", SLICES("\"nodeCount\": 257")), 200, -MU_EEXHAUSTED,
+         "more than 256 TPUs are too many"},
+        {QUEUE("q", "ACTIVE", SLICES("\"nodeCount\": 1, \"nodeIdPrefix\": 7")), 200,
+         -MU_EINVALID, "nodeIdPrefix: expected a text"},
+        {"{\"state\": {\"state\": 7}}", 200, -MU_EINVALID, "state: expected a text"},
+        {"{\"state\": \"ACTIVE\"}", 200, -MU_EUNAVAILABLE, "it does not say its state"},
+        {"{}", 404, -MU_ENOTFOUND,
+         "queued resource \"q\" (project p, zone z): status 404"},
+        {"{}", 403, -MU_EPERMISSION, "status 403"},
+    };
+    static const char *const bad[] = {"tpu=projects/p/queuedResources/q", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {
+            SCRIPT(HTTP, .name = QUEUES "/q", .text = rows[i].text,
+                   .status = rows[i].status),
+            SCRIPT_END};
+
+        script_expect_error(kind, script, queued, rows[i].code, rows[i].words);
+    }
+    script_expect_error(kind, NULL, bad, -MU_EINVALID,
+                        "setting tpu[0]: expected a name or "
+                        "projects/PROJECT/locations/ZONE/queuedResources/NAME");
 }
 
 static void test_bad_names(void **state)
@@ -742,6 +990,9 @@ int main(void)
         cmocka_unit_test(test_several_are_merged),
         cmocka_unit_test(test_two_of_a_kind),
         cmocka_unit_test(test_by_metadata),
+        cmocka_unit_test(test_one_is_gone),
+        cmocka_unit_test(test_own_host),
+        cmocka_unit_test(test_chips),
         cmocka_unit_test(test_order_of_variables),
         cmocka_unit_test(test_setting_wins),
         cmocka_unit_test(test_config),
@@ -756,6 +1007,9 @@ int main(void)
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_bad_nodes),
         cmocka_unit_test(test_no_such_node),
+        cmocka_unit_test(test_queued_resource),
+        cmocka_unit_test(test_states_of_queues),
+        cmocka_unit_test(test_bad_queues),
         cmocka_unit_test(test_bad_names),
         cmocka_unit_test(test_discovery),
         cmocka_unit_test(test_bad_discovery),

@@ -161,6 +161,37 @@ static void test_several(void **state)
     assert_non_null(strstr(error.message, "it is only known by its address"));
 }
 
+/* Each node of a queued resource has a state of its own. */
+static void test_queued_resource(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = "https://tpu.googleapis.com/v2/projects/p/locations/z/"
+                             "queuedResources/q",
+               .text = "{\"state\": {\"state\": \"ACTIVE\"}, \"tpu\": {\"nodeSpec\": "
+                       "[{\"multisliceParams\": {\"nodeCount\": 2, "
+                       "\"nodeIdPrefix\": \"s\"}}]}}"),
+        SCRIPT(HTTP, .name = NODES "s-0",
+               .text = "{\"state\": \"READY\", \"health\": \"HEALTHY\", "
+                       "\"networkEndpoints\": [{\"ipAddress\": \"10.0.0.1\"}]}"),
+        SCRIPT(HTTP, .name = NODES "s-1", .text = "{\"state\": \"PREEMPTED\"}"),
+        SCRIPT_END,
+    };
+    struct asked asked = {.tpu = "projects/p/locations/z/queuedResources/q"};
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(run(rows, &asked, &error), 0);
+    assert_int_equal(asked.count, 2);
+    assert_string_equal(asked.states[0].name, "s-0");
+    assert_string_equal(asked.states[1].state, "PREEMPTED");
+    assert_int_equal(asked.states[1].recoverable, 0);
+    assert_int_equal(mu__tpu_check_health(asked.states, 2, &error), -MU_EPRECONDITION);
+    expect_error(rows,
+                 (struct asked){.tpu = "projects/p/locations/z/queuedResources/q",
+                                .version = "2.9", .restart_type = "always"},
+                 -MU_EPRECONDITION, "TPU \"s-1\" (project p, zone z) is not ready");
+}
+
 static void test_no_state(void **state)
 {
     static const struct script_row silent[] = {
@@ -249,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_state),
         cmocka_unit_test(test_old_version_and_symptoms),
         cmocka_unit_test(test_several),
+        cmocka_unit_test(test_queued_resource),
         cmocka_unit_test(test_no_state),
         cmocka_unit_test(test_request_version),
         cmocka_unit_test(test_bad_versions),

@@ -1,9 +1,10 @@
 /* Cloud TPUs: how they are, beyond where they are, which the resolver tpu tells.
  *
  * A TPU is meant by the settings of that resolver (docs/resolvers/tpu.md): by name, full
- * name or address, several with commas between, or by the variables and files that it
- * reads. Everything is asked anew at every call. Calls block, for `limit_ms` at most
- * (negative: no limit); a handle is used by one thread at a time. */
+ * name, that of a queued resource, or address, several with commas between, or by the
+ * variables and files that it reads. Everything is asked anew at every call. Calls block,
+ * for `limit_ms` at most (negative: no limit); a handle is used by one thread at a
+ * time. */
 #ifndef MUSTER_TPU_H
 #define MUSTER_TPU_H
 

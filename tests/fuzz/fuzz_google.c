@@ -16,6 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                               NULL};
     static const char *const node[] = {"project", "p", "zone", "z", "tpu", "n",
                                        "access_token", "t", NULL};
+    static const char *const region[] = {"project", "p", "region", "r", "instance_group",
+                                         "g", "access_token", "t", NULL};
+    static const char *const queue[] = {
+        "tpu", "projects/p/locations/z/queuedResources/q", "access_token", "t", NULL};
     static const char *const by_itself[] = {NULL};
     static const int statuses[] = {200, 200, 200, 200, 200, 401, 403, 404};
     uint8_t first = size == 0 ? 0 : data[0];
@@ -23,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *rest = size == 0 ? data : data + 1;
     size_t left = size == 0 ? 0 : size - 1;
 
-    switch (first % 5) {
+    switch (first % 32 % 7) {
     case 0:
         fuzz_resolve(&mu__resolver_gce, none, api, status, rest, left);
         break;
@@ -35,6 +39,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 3:
         fuzz_resolve(&mu__resolver_tpu, none, node, status, rest, left);
+        break;
+    case 4:
+        fuzz_resolve(&mu__resolver_gce, none, region, status, rest, left);
+        break;
+    case 5:
+        fuzz_resolve(&mu__resolver_tpu, none, queue, status, rest, left);
         break;
     default:
         fuzz_resolve(&mu__resolver_tpu, machine, by_itself, status, rest, left);

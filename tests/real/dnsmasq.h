@@ -95,16 +95,18 @@ static inline bool dnsmasq_answers(const struct dnsmasq *dnsmasq)
 
 static inline void dnsmasq_start(struct dnsmasq *dnsmasq)
 {
+    bool is_up = false;
+
     dnsmasq->pid = fork();
     assert_true(dnsmasq->pid >= 0);
     if (dnsmasq->pid == 0)
         dnsmasq_exec(dnsmasq);
-    for (int i = 0; i < SOON_MS && !dnsmasq_answers(dnsmasq); i++) {
+    for (int i = 0; i < SOON_MS && !(is_up = dnsmasq_answers(dnsmasq)); i++) {
         if (waitpid(dnsmasq->pid, NULL, WNOHANG) != 0)
             fail_msg("dnsmasq has ended; see %s/log", dnsmasq->folder);
         nodes_pause();
     }
-    assert_true(dnsmasq_answers(dnsmasq));
+    assert_true(is_up);
 }
 
 /* `port` 0: a free one. */

@@ -64,10 +64,10 @@ static void test_stop(void **state)
     cli_expect_code(&asker, 1);
     (void)cli_expect(&asker, NULL, "muster stop: the chief is not stopped: it ends the "
                                    "job");
-    cli_start(&asker, NULL, "stop", "ps:0", "--limit-ms", "300", "--cluster", nodes.json,
+    cli_start(&asker, NULL, "stop", "ps:0", "--limit-ms", "3000", "--cluster", nodes.json,
               NULL);
     cli_expect_code(&asker, 4);
-    (void)cli_expect(&asker, NULL, "/job:ps/task:0 was not stopped within 300 ms: it is "
+    (void)cli_expect(&asker, NULL, "/job:ps/task:0 was not stopped within 3000 ms: it is "
                                    "not connected to the chief");
     kill_task(&tasks[0]);
     cli_start(&asker, NULL, "stop", "ps:0", "--limit-ms", "300", "--cluster", nodes.json,

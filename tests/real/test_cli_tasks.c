@@ -225,11 +225,11 @@ static void test_task_that_stays_away(void **state)
     assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/0"), SIGKILL), 0);
     (void)cli_expect(&other, NULL, "\"state\":\"error\"");
     expect_tasks(1, "\nerrors\n  /job:worker/task:0: ");
-    ASK(&asked, "tasks", "--wait", "--limit-ms", "300");
+    ASK(&asked, "tasks", "--wait", "--limit-ms", "2000");
     expect_end(4, "/job:worker/task:0");
     ASK(&asked, "tasks", "--tasks", "worker:1,chief:0");
     expect_end(0, "/job:worker/task:1");
-    ASK(&asked, "tasks", "--watch", "--tasks", "worker:1", "--limit-ms", "300");
+    ASK(&asked, "tasks", "--watch", "--tasks", "worker:1", "--limit-ms", "2000");
     expect_end(4, "/job:worker/task:1 is connected\n");
     cli_kill(&other, SIGTERM);
     cli_expect_code(&other, 128 + SIGTERM);
@@ -363,7 +363,7 @@ static void test_preempt_again(void **state)
     step = agreed_step("first");
     (void)cli_expect(&run, NULL, "stops at step ");
     assert_true(agreed_step("second") == step + 1);
-    ASK(&asked, "preempt", "third", "--grace-ms", "3600000", "--limit-ms", "500");
+    ASK(&asked, "preempt", "third", "--grace-ms", "3600000", "--limit-ms", "2000");
     expect_end(4, "a round of preemption after ");
     end();
 }

@@ -511,6 +511,7 @@ static void test_preemption(void **state)
 
 struct waiter {
     mu_node *node;
+    atomic_bool begins;
     int code;
 };
 
@@ -519,6 +520,7 @@ static void *wait_for_key(void *arg)
     struct waiter *waiter = arg;
     mu_kv_item item;
 
+    atomic_store(&waiter->begins, true);
     waiter->code = mu_kv_get(waiter->node, "never", -1, NULL, &item);
     return NULL;
 }
@@ -527,6 +529,7 @@ static void *wait_at_barrier(void *arg)
 {
     struct waiter *waiter = arg;
 
+    atomic_store(&waiter->begins, true);
     waiter->code = mu_barrier_wait(waiter->node, "never", NULL, NULL);
     return NULL;
 }
@@ -547,8 +550,10 @@ static void test_closing(void **state)
     begin(&f, 1);
     check(mu_kv_watch_open(f.workers[0], "w", 0, SOON_MS, &error, &watch), &error);
     for (unsigned i = 0; i < 3; i++) {
-        waiters[i] = (struct waiter){f.workers[0], 0};
+        waiters[i] = (struct waiter){.node = f.workers[0]};
         assert_int_equal(pthread_create(&threads[i], NULL, waits[i], &waiters[i]), 0);
+        while (!atomic_load(&waiters[i].begins))
+            nodes_pause();
     }
     for (unsigned i = 0; i < 100; i++) {
         atomic_init(&codes[i], 0);

@@ -186,6 +186,66 @@ static void test_service_account(void **state)
     https_stop(&https);
 }
 
+/* A token of somebody else's, from a file, becomes one of Google's, and that one of a
+ * service account; with it a group of a region is asked for, whose zones have a list
+ * each. When it is not accepted, all of that is done once more. */
+static void test_federation(void **state)
+{
+    static const char act[] = "/v1/projects/-/serviceAccounts/a@p:generateAccessToken";
+    static const char script[] =
+        HTTPS ROUTE("POST", "/v1/token", "{" TOKEN_BODY("SECRET-STS") "}") ","
+        ROUTE("POST", "/v1/projects/-/serviceAccounts/a@p:generateAccessToken",
+              "{'needs': {'Authorization': 'Bearer SECRET-STS'}, "
+              "'body': {'accessToken': '" TOKEN_1 "'}},"
+              "{'needs': {'Authorization': 'Bearer SECRET-STS'}, "
+              "'body': {'accessToken': '" TOKEN_2 "'}}") ","
+        ROUTE("POST", "/compute/v1/projects/p/regions/r/instanceGroups/g/listInstances",
+              "{" NEEDS_2 ", 'body': {'items': ["
+              "{'instance': 'https://x/projects/p/zones/r-b/instances/b'},"
+              "{'instance': 'https://x/projects/p/zones/r-a/instances/a'}]}}") ","
+        ROUTE("GET", "/compute/v1/projects/p/zones/r-a/instances",
+              "{" NEEDS_2 ", 'body': {'items': ["
+              "{'name': 'a', 'networkInterfaces': [{'networkIP': '10.0.0.2'}]}]}}") ","
+        ROUTE("GET", "/compute/v1/projects/p/zones/r-b/instances",
+              "{" NEEDS_2 ", 'body': {'items': ["
+              "{'name': 'b', 'networkInterfaces': [{'networkIP': '10.0.0.1'}]}]}}") END;
+    static const char *const settings[] = {"project", "p", "region", "r",
+                                           "instance_group", "g", NULL};
+    mu_resolver *resolver;
+    struct https https;
+    char text[1024];
+    char path[64];
+    mu_error error;
+
+    (void)state;
+    https_start(&https, folder, "federation", script);
+    (void)snprintf(text, sizeof text,
+                   "{\"type\": \"external_account\", \"audience\": \"//iam/pool\", "
+                   "\"subject_token_type\": \"urn:ietf:params:oauth:token-type:jwt\", "
+                   "\"token_url\": \"https://127.0.0.1:%d/v1/token\", "
+                   "\"service_account_impersonation_url\": \"https://127.0.0.1:%d%s\", "
+                   "\"quota_project_id\": \"payer\", "
+                   "\"credential_source\": {\"file\": \"%s/subject\"}}",
+                   https.port, https.port, act, folder);
+    https_write(folder, "external.json", text);
+    https_write(folder, "subject", "SECRET-SUBJECT\n");
+    resolver = new_resolver("gce", "https", https.port, "/compute/v1");
+    set(resolver, settings);
+    (void)snprintf(path, sizeof path, "%s/external.json", folder);
+    check(mu_resolver_set(resolver, "credentials", path, &error), &error);
+    expect_cluster(resolver, "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\"]}");
+    assert_int_equal(https_asked(&https, "\"unexpected\"", NULL), 0);
+    assert_int_equal(https_asked(&https, "/v1/token", "subject_token=SECRET-SUBJECT&",
+                                 "audience=%2F%2Fiam%2Fpool", NULL),
+                     2);
+    assert_int_equal(https_asked(&https, "generateAccessToken", "3600s", NULL), 2);
+    assert_int_equal(https_asked(&https, "/compute/",
+                                 "\"x-goog-user-project\": \"payer\"", NULL),
+                     6);
+    mu_resolver_free(resolver);
+    https_stop(&https);
+}
+
 /* Everything is found out by the metadata server's words. */
 static void test_metadata(void **state)
 {
@@ -217,7 +277,7 @@ static void test_metadata(void **state)
     assert_int_equal(resolution.task_index, 1);
     assert_int_equal(https_asked(&http, "computeMetadata",
                                  "\"metadata-flavor\": \"Google\"", NULL),
-                     5);
+                     4);
     check_explained(resolver);
     mu_cluster_free(resolution.cluster);
     mu_resolver_free(resolver);
@@ -433,7 +493,8 @@ static int begin(void **state)
         "GOOGLE_APPLICATION_CREDENTIALS",  "CLOUDSDK_CONFIG",
         "CLOUDSDK_AUTH_ACCESS_TOKEN",      "GOOGLE_CLOUD_PROJECT",
         "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "TPU_API_DISCOVERY_URL",
-        "GCE_METADATA_HOST",               "GCE_METADATA_IP"};
+        "GCE_METADATA_HOST",               "GCE_METADATA_IP",
+        "GOOGLE_CLOUD_QUOTA_PROJECT",      "NO_GCE_CHECK"};
 
     (void)state;
     if (!https_is_here() || mkdtemp(folder) == NULL || setenv("HOME", folder, 1) != 0 ||
@@ -458,6 +519,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_service_account),
+        cmocka_unit_test(test_federation),
         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_bad_servers),
         cmocka_unit_test(test_tpu_becomes_ready),

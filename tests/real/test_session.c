@@ -88,11 +88,18 @@ static void *open_session(void *arg)
     return NULL;
 }
 
-static void begin_open(struct opener *opener, mu_node *node, struct seen *seen)
+static void begin_named(struct opener *opener, mu_node *node, struct seen *seen,
+                        const char *name)
 {
     *opener = (struct opener){.node = node, .rv = 1};
     session_options(seen, &opener->options);
+    opener->options.name = name;
     assert_int_equal(pthread_create(&opener->thread, NULL, open_session, opener), 0);
+}
+
+static void begin_open(struct opener *opener, mu_node *node, struct seen *seen)
+{
+    begin_named(opener, node, seen, "session");
 }
 
 static mu_session *end_open(struct opener *opener)
@@ -300,8 +307,8 @@ static void test_limits(void **state)
                    "was heard ");
 
     /* A node that is closed meanwhile. */
-    begin_open(&opener, worker, &seen);
-    nodes_pause();
+    begin_named(&opener, worker, &seen, "closed");
+    nodes_wait_log(&nodes, "session: closed: the chief has not said");
     nodes_close(&nodes, worker);
     assert_int_equal(pthread_join(opener.thread, NULL), 0);
     assert_int_equal(opener.rv, -MU_ECLOSED);
