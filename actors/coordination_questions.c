@@ -501,8 +501,8 @@ static void end_waits(struct mu__ctx *ctx, struct coordination *c, struct group 
     }
 }
 
-void mu__coord_questions_removed(struct mu__ctx *ctx, struct coordination *c,
-                                 const struct mu__roster_task *task)
+static void end_waits_for(struct mu__ctx *ctx, struct coordination *c,
+                          struct group *group, const struct mu__roster_task *task)
 {
     mu_error error;
 
@@ -510,9 +510,15 @@ void mu__coord_questions_removed(struct mu__ctx *ctx, struct coordination *c,
                        "cluster", task->name);
     error.kind = MU_ERROR_WORKER;
     (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+    end_waits(ctx, c, group, &error);
+}
+
+void mu__coord_questions_removed(struct mu__ctx *ctx, struct coordination *c,
+                                 const struct mu__roster_task *task)
+{
     for (struct group *group = c->questions->groups; group != NULL; group = group->next)
         if (group != c->questions->all && !group->guests && has(group, task))
-            end_waits(ctx, c, group, &error);
+            end_waits_for(ctx, c, group, task);
 }
 
 const struct mu__task_set *mu__coord_questions_all(const struct coordination *c)

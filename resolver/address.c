@@ -125,8 +125,9 @@ static const char *ipv6_url(const char *rest, char *url)
 
 static const char *tcp_url(const char *rest, char *url)
 {
+    static const char scheme[] = "tcp://";
     const char *colon = strrchr(rest, ':');
-    char host[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
+    char *host = url + sizeof scheme - 1;
     const char *why;
     size_t size;
 
@@ -138,6 +139,7 @@ static const char *tcp_url(const char *rest, char *url)
         return "it has several colons (an IPv6 address stands in brackets, [::1]:2222)";
 
     size = (size_t)(colon - rest);
+    memcpy(url, scheme, sizeof scheme);
     for (size_t i = 0; i < size; i++)
         host[i] = lower(rest[i]);
     host[size] = '\0';
@@ -145,11 +147,9 @@ static const char *tcp_url(const char *rest, char *url)
     why = check_host(host);
     if (why == NULL)
         why = check_port(colon + 1);
-    if (why != NULL)
-        return why;
-
-    (void)snprintf(url, MU__URL_BYTES, "tcp://%s:%s", host, colon + 1);
-    return NULL;
+    if (why == NULL)
+        memcpy(host + size, colon, strlen(colon) + 1);
+    return why;
 }
 
 static const char *ipc_url(const char *path, char *url)

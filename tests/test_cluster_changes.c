@@ -486,6 +486,111 @@ static void test_nothing_changes(void **state)
     end(cluster);
 }
 
+/* ---- Many at once ---- */
+
+enum { MANY = 400 };
+
+/* The spec of the begin, and that many workers that nobody plays. */
+static mu_cluster *spec_of_many(struct cluster *cluster, int workers)
+{
+    const struct cluster_task as_begun = {.cluster = cluster};
+    mu_cluster *spec = spec_with(&as_begun, "worker", 1, NULL);
+    char address[32];
+
+    for (int i = 1; i <= workers; i++) {
+        (void)snprintf(address, sizeof address, "tcp://nobody-%d:1", i);
+        assert_int_equal(mu_cluster_add(spec, "worker", i, address, NULL), 0);
+    }
+    return spec;
+}
+
+static void count_link(void *user, const struct mu__link_view *view)
+{
+    *(int *)user += strncmp(view->url, "tcp://nobody", 12) == 0;
+}
+
+/* Of these. */
+static int dialled(const struct cluster_task *task)
+{
+    int count = 0;
+
+    mu__links_each(task->member.links, count_link, &count);
+    return count;
+}
+
+static void on_news(void *owner, const struct mu__changes *changes,
+                    const mu_cluster *cluster)
+{
+    int *told = owner;
+
+    told[0]++;
+    told[1] = (int)changes->count;
+    told[2] = (int)mu_cluster_task_count(cluster, "worker");
+}
+
+/* Other things have their turn between them, and who asks for news is told once, at the
+ * end. */
+static void test_many_over_turns(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+    int told[3] = {0};
+
+    (void)state;
+    open_at(chief);
+    chief->member.news = on_news;
+    chief->member.news_owner = told;
+    assert_int_equal(cluster_learn(chief, spec_of_many(cluster, MANY), NULL), 0);
+    assert_true(dialled(chief) > 0 && dialled(chief) < MANY);
+    assert_int_equal(told[0], 0);
+    run_for(cluster, 1000);
+    assert_int_equal(dialled(chief), MANY);
+    assert_int_equal(told[0], 1);
+    assert_int_equal(told[1], MANY);
+    assert_int_equal(told[2], 1 + MANY);
+    end(cluster);
+}
+
+/* What comes before all were taken finds them taken. */
+static void test_many_and_then_others(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+    int told[3] = {0};
+
+    (void)state;
+    open_at(chief);
+    chief->member.news = on_news;
+    chief->member.news_owner = told;
+    assert_int_equal(cluster_learn(chief, spec_of_many(cluster, MANY), NULL), 0);
+    assert_int_equal(cluster_learn(chief, spec_of_many(cluster, 0), NULL), 0);
+    assert_int_equal(told[0], 1);
+    assert_int_equal(told[2], 1 + MANY);
+    run_for(cluster, 1000);
+    assert_int_equal(dialled(chief), 0);
+    assert_int_equal(told[0], 2);
+    assert_int_equal(told[1], MANY);
+    assert_int_equal(told[2], 1);
+    assert_int_equal(mu_cluster_task_count(chief->member.cluster, "worker"), 1);
+    end(cluster);
+}
+
+/* A node that ends meanwhile takes no more of them. */
+static void test_many_while_leaving(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+
+    (void)state;
+    open_at(chief);
+    assert_int_equal(cluster_learn(chief, spec_of_many(cluster, MANY), NULL), 0);
+    assert_true(dialled(chief) > 0);
+    mu__member_leave(&chief->member, "test");
+    run_for(cluster, 1000);
+    assert_int_equal(dialled(chief), 0);
+    end(cluster);
+}
+
 /* ---- Barriers ---- */
 
 static struct cluster_call *barrier(struct cluster_task *task, const char *name,
@@ -803,6 +908,9 @@ int main(void)
         TEST(test_chief_moved),
         TEST(test_refused),
         TEST(test_nothing_changes),
+        TEST(test_many_over_turns),
+        TEST(test_many_and_then_others),
+        TEST(test_many_while_leaving),
         TEST(test_removed_during_barrier),
         TEST(test_added_during_barrier),
         TEST(test_added_after_barriers),

@@ -2,7 +2,6 @@
 
 #include "muster/error.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +65,7 @@ static struct mu__barred_one *one_new(const char *type, uint32_t index, const ch
         .index = index,
         .url = url == NULL ? NULL : one->words + words_size,
     };
-    (void)snprintf(one->type, sizeof one->type, "%s", type);
+    mu__view_copy(mu__view_str(type), one->type, sizeof one->type);
     memcpy(one->words, words, words_size);
     if (url != NULL)
         memcpy(one->url, url, url_size);

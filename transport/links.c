@@ -280,7 +280,7 @@ static struct link *link_new(struct mu__links *links, const char *type, uint32_t
     link = calloc(1, sizeof *link);
     if (link == NULL)
         return NULL;
-    (void)snprintf(link->type, sizeof link->type, "%s", type);
+    memcpy(link->type, type, strlen(type) + 1);
     link->url = copy_of(url, URL_BYTES_MAX);
     link->index = index;
     link->state = state;
