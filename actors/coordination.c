@@ -596,7 +596,7 @@ static int open_store(struct mu__ctx *ctx, struct coordination *c)
         .pool = mu__kernel_pool(ctx->kernel),
         .storage = c->config.storage,
         .http = c->config.http,
-        .tls = c->config.tls,
+        .access = c->config.access,
         .lease_ms = c->config.lease_ms,
         .up = {
             .owner = c,

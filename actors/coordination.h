@@ -18,7 +18,7 @@ struct mu__coordination_config {
     const char *store_place;
     struct mu__storage *storage;        /* journal */
     struct mu__http *http;              /* etcd */
-    const struct mu__http_tls *tls;     /* for https; may be NULL. Outlives the actor */
+    const struct mu__store_access *access;  /* etcd; may be NULL. Outlives the actor */
     const char *cluster_name;
     const char *task;                   /* of this node; outlives the actor */
     uint64_t incarnation;               /* of this node */

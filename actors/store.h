@@ -52,6 +52,14 @@ struct mu__store_upcalls {
     void (*trouble)(void *owner, struct mu__ctx *ctx, const char *words);
 };
 
+/* How a store that is elsewhere is known, and how it knows us. */
+struct mu__store_access {
+    struct mu__http_tls tls;    /* for https */
+    const char *user;           /* NULL: none */
+    const char *password;
+    size_t password_size;
+};
+
 struct mu__store_config {
     const char *place;          /* what stands behind the name: "", a path, URLs */
     const char *cluster_name;
@@ -61,7 +69,7 @@ struct mu__store_config {
     struct mu__pool *pool;
     struct mu__storage *storage;    /* journal: its file, open */
     struct mu__http *http;          /* etcd */
-    const struct mu__http_tls *tls; /* for https; may be NULL. Outlives the store */
+    const struct mu__store_access *access;  /* etcd; may be NULL. Outlives the store */
     uint32_t lease_ms;              /* etcd: a leader not heard for so long is replaced */
     struct mu__store_upcalls up;
 };

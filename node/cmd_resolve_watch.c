@@ -59,17 +59,23 @@ static void close_pause(struct pause *pause)
     (void)uv_loop_close(&pause->loop);
 }
 
-static void wait(struct pause *pause, const struct resolve *resolve)
+static void watch(struct pause *pause, const struct resolve *resolve)
 {
-    uint32_t step_ms = mu__resolver_watch_ms(resolve->resolver);
-    const char *path = mu__resolver_last_watched_path(resolve->resolver);
+    const char *path = mu__resolver_watched_path(resolve->resolver);
 
     if (path != NULL)
         mu__path_watch_start(&pause->watch, path);
+}
+
+static void wait(struct pause *pause, const struct resolve *resolve)
+{
+    uint32_t step_ms = mu__resolver_watch_ms(resolve->resolver);
+
     uv_update_time(&pause->loop);
     pause->looked_ms = uv_now(&pause->loop);
     (void)uv_timer_start(&pause->timer, on_time, step_ms == 0 ? USUAL_MS : step_ms, 0);
     (void)uv_run(&pause->loop, UV_RUN_DEFAULT);
+    watch(pause, resolve);
 }
 
 static int print_event(const struct resolve *resolve, const char *event,
@@ -155,6 +161,7 @@ int resolve_watch(struct resolve *resolve)
 
     if (rv != 0)
         return CMD_FAILED;
+    watch(&pause, resolve);
     while (rv == 0 && fflush(stdout) == 0) {
         mu_resolution before = resolve->found;
         mu_error error;

@@ -16,10 +16,12 @@ enum {
     SLICE_FIRST_MS = 3000,  /* of one look, where others come one by one */
     SLICE_MOST_MS = 30000,
     LOOK_MOST_MS = 1000,    /* between looks, while others are waited for */
-    HURRY_MS = 300,         /* too short for a look that says who is missing */
+    LATE_MS = 300,          /* too short for a look that says who is missing */
     AGAIN_MS = 1000,        /* after telling has failed */
     SETTLE_MS = 50,         /* after a change was noticed: more may follow */
-    BETWEEN_MS = 1000       /* looks, however often something changes */
+    BETWEEN_MS = 1000,      /* looks, however often something changes */
+    HURRIED_MS = 100        /* between looks while others are waited for; and the look
+                               itself sees to it that it does not take all the time */
 };
 
 struct mu__finder {
@@ -43,6 +45,9 @@ struct mu__finder {
     uint64_t tell_ms;       /* when to tell again; 0: not */
     uint64_t look_ms;       /* when to look again; 0: not */
     uint64_t looked_ms;     /* when it was done last */
+    uint64_t hurry_ms;      /* when the look under way goes on at once, since what is
+                               watched has changed; 0: not */
+    uint64_t hurried_ms;    /* when it did last */
     int64_t slice_ms;       /* of the last look, while the cluster was not known */
     uint64_t said_ms;       /* when a line of progress was written */
     mu_error last;          /* why the cluster was not known at the last look */
@@ -213,20 +218,55 @@ static bool is_passing(int code)
 
 /* ---- Watching a path ---- */
 
+static uint64_t latest(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* While others are waited for a look is a row of rounds with pauses: the pause ends. */
+static void hurry_soon(struct mu__finder *finder)
+{
+    uint64_t now = now_ms(finder);
+
+    if (finder->looking == NULL || finder->hurry_ms != 0)
+        return;
+    finder->hurry_ms = latest(now + SETTLE_MS, finder->hurried_ms + HURRIED_MS);
+    next(finder);
+}
+
 static void on_change(void *owner)
 {
     struct mu__finder *finder = owner;
-    uint64_t due_ms = now_ms(finder) + SETTLE_MS;
+    uint64_t due_ms = latest(now_ms(finder) + SETTLE_MS, finder->looked_ms + BETWEEN_MS);
 
     if (finder->closing)
         return;
     finder->has_changed = true;
-    if (due_ms < finder->looked_ms + BETWEEN_MS)
-        due_ms = finder->looked_ms + BETWEEN_MS;
+    if (!finder->is_known) {
+        hurry_soon(finder);
+        return;
+    }
     if (finder->look_ms == 0 || due_ms >= finder->look_ms)
         return;
     finder->look_ms = due_ms;
     next(finder);
+}
+
+/* Before each look: what changes from now on is looked at again. */
+static void watch(struct mu__finder *finder)
+{
+    const char *path = mu__resolver_watched_path(finder->config.resolver);
+
+    if (path != NULL)
+        mu__path_watch_start(&finder->watch, path);
+}
+
+static void hurry(struct mu__finder *finder)
+{
+    watch(finder);
+    finder->hurry_ms = 0;
+    finder->hurried_ms = now_ms(finder);
+    mu__resolving_hurry(finder->looking);
 }
 
 /* ---- Steps ---- */
@@ -278,8 +318,6 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
     } else if (resolved->code == 0) {
         finder->is_known = true;
         forget_trouble(finder, OF_LOOKING);
-        if (resolved->watched_path != NULL)
-            mu__path_watch_start(&finder->watch, resolved->watched_path);
         finder->look_ms = watch_ms == 0 ? 0 : now_ms(finder) + watch_ms;
         finder->config.found(finder->config.owner, &resolved->resolution);
     } else if (finder->is_known) {
@@ -295,12 +333,21 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
     next(finder);
 }
 
+/* What could neither be told nor looked at can be told: so it can be looked at. */
+static void look_when_back(struct mu__finder *finder)
+{
+    if (finder->is_known && finder->trouble[OF_TELLING][0] != '\0' &&
+        finder->trouble[OF_LOOKING][0] != '\0')
+        finder->look_ms = now_ms(finder);
+}
+
 static void on_told(void *owner, struct mu__resolved *resolved)
 {
     struct mu__finder *finder = owner;
 
     finder->telling = NULL;
     if (resolved->code == 0) {
+        look_when_back(finder);
         forget_trouble(finder, OF_TELLING);
         finder->announcement.index = resolved->task_index;
         finder->has_told = true;
@@ -393,9 +440,11 @@ static void look(struct mu__finder *finder)
 {
     int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
 
+    watch(finder);
     finder->has_changed = false;
+    finder->hurry_ms = 0;
     if (!finder->is_known && finder->tells) {
-        if (finder->last.code != 0 && limit_ms >= 0 && limit_ms < HURRY_MS) {
+        if (finder->last.code != 0 && limit_ms >= 0 && limit_ms < LATE_MS) {
             fail_late(finder);
             return;
         }
@@ -434,6 +483,8 @@ static void go_on(struct mu__finder *finder)
     if (finder->tells && finder->telling == NULL && finder->tell_ms != 0 &&
         finder->tell_ms <= now)
         tell(finder);
+    if (finder->looking != NULL && finder->hurry_ms != 0 && finder->hurry_ms <= now)
+        hurry(finder);
     if (finder->has_failed || finder->looking != NULL ||
         (finder->tells && !finder->has_told))
         return;
@@ -449,6 +500,8 @@ static void wait_for_next(struct mu__finder *finder)
         due_ms = finder->tell_ms;
     if (finder->looking == NULL && finder->look_ms != 0 && finder->look_ms < due_ms)
         due_ms = finder->look_ms;
+    if (finder->looking != NULL && finder->hurry_ms != 0 && finder->hurry_ms < due_ms)
+        due_ms = finder->hurry_ms;
     if (due_ms != UINT64_MAX)
         wait_until(finder, due_ms);
 }

@@ -41,16 +41,16 @@ static int find_store(struct mu__hosting *hosting, const mu_node_options *o,
                         hosting->store, count);
 }
 
-/* Only where they are of use: they may be those of another task's resolver. */
-static int read_certificates(struct mu__hosting *hosting, mu_error *error)
+/* Only where it is of use: it may be that of another task's resolver. */
+static int read_access(struct mu__hosting *hosting, mu_error *error)
 {
     mu_error inner;
     int rv;
 
-    if (!hosting->is_host || !hosting->kind->shared ||
-        strstr(hosting->place, "https://") == NULL)
+    if (!hosting->is_host || !hosting->kind->shared)
         return 0;
-    rv = mu__etcd_tls_read(&hosting->tls, &inner);
+    rv = mu__etcd_access_read(&hosting->etcd,
+                              strstr(hosting->place, "https://") != NULL, &inner);
     return rv == 0 ? 0 : mu_error_set(error, rv, "option store: %s", inner.message);
 }
 
@@ -72,7 +72,7 @@ static int read_texts(struct mu__hosting *hosting, const mu_node_options *o,
     hosting->is_host = mu__service_is_host(hosting->hosts, o->task_type, o->task_index);
     hosting->sync = o->store_sync != 0;
     rv = find_store(hosting, o, error);
-    return rv == 0 ? read_certificates(hosting, error) : rv;
+    return rv == 0 ? read_access(hosting, error) : rv;
 }
 
 int mu__hosting_init(struct mu__hosting *hosting, const mu_node_options *options,
@@ -98,7 +98,7 @@ void mu__hosting_done(struct mu__hosting *hosting)
     free(hosting->hosts);
     free(hosting->tasks);
     free(hosting->store);
-    mu__etcd_tls_done(&hosting->tls);
+    mu__etcd_access_done(&hosting->etcd);
     mu_value_free(hosting->devices);
     *hosting = (struct mu__hosting){0};
 }
@@ -158,7 +158,7 @@ void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options
         .store_place = hosting->place,
         .storage = hosting->storage,
         .http = hosting->http == NULL ? NULL : mu__http_curl_door(hosting->http),
-        .tls = &hosting->tls.tls,
+        .access = &hosting->etcd.access,
         .tasks = hosting->tasks,
         .recoverable = hosting->recoverable,
         .suspect_ms = options->suspect_ms,

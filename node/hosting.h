@@ -3,7 +3,7 @@
 #ifndef MU_NODE_HOSTING_H
 #define MU_NODE_HOSTING_H
 
-#include "node/etcd_tls.h"
+#include "node/etcd_access.h"
 #include "node/member.h"
 #include "node/member_service.h"
 #include "runtime/http_curl.h"
@@ -21,7 +21,7 @@ struct mu__hosting {
     bool sync;
     struct mu__storage *storage;    /* a journal's, while the node is open */
     struct mu__http_curl *http;     /* a store's that is elsewhere, as long */
-    struct mu__etcd_tls tls;        /* of its https addresses */
+    struct mu__etcd_access etcd;    /* how it is reached */
     mu_value *devices;
 };
 

@@ -14,25 +14,47 @@ void mu__path_watch_init(struct mu__path_watch *watch, uv_loop_t *loop,
     watch->event.data = owner;
 }
 
+/* Of the folder itself libuv says the name, which is "" where the path ends with '/'. */
+static bool is_of_folder(uv_fs_event_t *event, const char *name)
+{
+    char path[PATH_BYTES];
+    size_t size = sizeof path;
+    const char *slash;
+
+    if (uv_fs_event_getpath(event, path, &size) != 0)
+        return false;
+    slash = strrchr(path, '/');
+    return strcmp(name, slash == NULL ? path : slash + 1) == 0;
+}
+
 static void on_change(uv_fs_event_t *event, const char *name, int events, int status)
 {
     struct mu__path_watch *watch = (struct mu__path_watch *)event;
+    bool is_other;
 
-    (void)events;
-    if (status == 0 &&
-        (watch->name[0] == '\0' || name == NULL || strcmp(name, watch->name) == 0))
+    if (status != 0)
+        return;
+    is_other = name == NULL || is_of_folder(event, name) ||
+               strcmp(name, watch->name) == 0;
+    if (is_other && (events & UV_RENAME) != 0)
+        watch->is_stale = true;
+    if (is_other || watch->name[0] == '\0')
         watch->changed(watch->owner);
 }
 
-/* A file that is replaced is another one: its folder is watched. */
+/* A file that is replaced is another one, and a folder may yet come: then that in which
+ * it is is watched. */
 void mu__path_watch_start(struct mu__path_watch *watch, const char *path)
 {
     char folder[PATH_BYTES];
     const char *slash = strrchr(path, '/');
     struct stat about;
 
-    if (watch->is_on || strlen(path) >= sizeof folder)
+    if ((watch->is_on && !watch->is_stale) || strlen(path) >= sizeof folder)
         return;
+    (void)uv_fs_event_stop(&watch->event);
+    watch->is_stale = false;
+    watch->name[0] = '\0';
     (void)snprintf(folder, sizeof folder, "%s", path);
     if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
         (void)snprintf(watch->name, sizeof watch->name, "%s",

@@ -9,6 +9,7 @@ struct mu__path_watch {
     uv_fs_event_t event;        /* comes first; `data` is its owner's */
     char name[256];             /* the file's in the folder that is watched; "": any */
     bool is_on;
+    bool is_stale;              /* what is watched has moved, or is another one by now */
     void (*changed)(void *owner);
     void *owner;
 };
@@ -16,8 +17,9 @@ struct mu__path_watch {
 void mu__path_watch_init(struct mu__path_watch *watch, uv_loop_t *loop,
                          void (*changed)(void *owner), void *owner);
 
-/* Does nothing where it is on. Where it cannot be done, or the path is too long, nothing
- * is noticed: whoever watches looks from time to time, too. */
+/* To be called before each look: it begins, and begins anew where a folder came, went, or
+ * is another one; else it does nothing. Where it cannot be done, or the path is too long,
+ * nothing is noticed: whoever watches looks from time to time, too. */
 void mu__path_watch_start(struct mu__path_watch *watch, const char *path);
 
 #endif

@@ -114,12 +114,11 @@ static void finish(struct mu__resolving *r, int rv)
     mu__hide_control(resolved.error.message);
     if (notes != NULL && r->config.resolver != NULL &&
         (r->config.what == MU__RESOLVING_RESOLVE ||
-         r->config.what == MU__RESOLVING_DETECT))
+         r->config.what == MU__RESOLVING_DETECT)) {
         mu__resolver_keep_explained(
             r->config.resolver, mu__resolver_explained(r->config.resolver, notes));
-    if (notes != NULL && r->config.resolver != NULL &&
-        r->config.what == MU__RESOLVING_RESOLVE)
-        resolved.watched_path = mu__resolver_watched_path(r->config.resolver, notes);
+        mu__resolver_keep_watched_path(r->config.resolver, notes);
+    }
     let_go(r);
     r->config.done(r->config.owner, &resolved);
 }
@@ -210,6 +209,11 @@ int mu__resolving_start(const struct mu__resolving_config *config,
     turn_in(r, 0);
     *ret_resolving = r;
     return 0;
+}
+
+void mu__resolving_hurry(struct mu__resolving *resolving)
+{
+    mu__evaluation_hurry(resolving->evaluation);
 }
 
 void mu__resolving_cancel(struct mu__resolving *resolving)

@@ -24,9 +24,6 @@ struct mu__resolved {
                                    callback's to free */
     int task_index;             /* of ANNOUNCE: the task's, chosen where it was -1 */
     uint32_t again_ms;          /* of ANNOUNCE: when to announce again; 0: not */
-    const char *watched_path;   /* of RESOLVE: whose change means to look at once; NULL:
-                                   none. The resolver's, until it is freed or evaluated
-                                   again */
 };
 
 struct mu__resolving_config {
@@ -66,6 +63,9 @@ int mu__resolving_start(const struct mu__resolving_config *config,
  * node's loop. */
 int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_error,
                        struct mu__resolved *ret_resolved);
+
+/* What is looked at has changed: a pause before it is looked at again ends now. */
+void mu__resolving_hurry(struct mu__resolving *resolving);
 
 /* Nobody wants to know any more: nothing is called. Its memory goes with the loop's next
  * rounds, so the loop has to be run until it has no handles of it. NULL is fine. */

@@ -1,9 +1,10 @@
 /* Requests, the lease, and what the owner calls.
  *
- * Two requests may be under way: the one of the present phase (`main`), and the one that
- * keeps the lease. One that fails goes to the next endpoint, after a while that grows;
- * its body stays as it is, since every transaction may be sent twice. While it holds the
- * store, or is about to, that goes on until the lease has certainly ended. */
+ * Three requests may be under way: the one of the present phase (`main`), the one that
+ * keeps the lease, and the one for a user's token. One that fails goes to the next
+ * endpoint, after a while that grows; its body stays as it is, since every transaction
+ * may be sent twice. While it holds the store, or is about to, that goes on until the
+ * lease has certainly ended. */
 #include "node/store_etcd_inner.h"
 
 #include <inttypes.h>
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define JSON_HEADER "Content-Type: application/json"
 
 enum {
     BACKOFF_FIRST_MS = 50,
@@ -69,15 +72,22 @@ static uint32_t limit_of(const struct etcd_store *store, uint32_t part)
     return ms < LIMIT_MIN_MS ? LIMIT_MIN_MS : ms;
 }
 
-static void send_flight(struct etcd_store *store, struct mu__ctx *ctx,
-                        struct etcd_flight *flight, const char *path, uint32_t limit_ms)
+static const struct mu__http_tls *tls_of(const struct etcd_store *store)
 {
-    static const char *const headers[] = {"Content-Type: application/json", NULL};
+    return store->access == NULL ? NULL : &store->access->tls;
+}
+
+void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
+                   struct etcd_flight *flight, const char *path)
+{
+    bool has_token = flight != &store->login && store->token[0] != '\0';
+    const char *headers[] = {JSON_HEADER, has_token ? store->token : NULL, NULL};
 
     flight->endpoint = store->endpoint;
     flight->sent_ms = mu__now_ms(ctx);
     flight->busy = true;
     flight->void_answer = false;
+    flight->token_number = has_token ? store->token_number : 0;
     (void)snprintf(flight->url, sizeof flight->url, "%s%s",
                    store->endpoints[store->endpoint].url, path);
     flight->http = (struct mu__http_request){
@@ -86,11 +96,12 @@ static void send_flight(struct etcd_store *store, struct mu__ctx *ctx,
         .headers = headers,
         .body = flight->body.text,
         .body_size = flight->body.size,
-        .limit_ms = limit_ms,
+        .limit_ms = limit_of(store, flight == &store->keep ? 4 : 3),
         .owner = ctx->self,
-        .tls = store->tls,
+        .tls = tls_of(store),
     };
     store->http->ops->send(store->http, &flight->http);
+    flight->http.headers = NULL;
 }
 
 static void try_later(struct etcd_store *store, struct mu__ctx *ctx)
@@ -106,7 +117,8 @@ void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
     struct mu__etcd_body *body = &store->main.body;
 
     if (!store->started || store->hearing || store->main.busy ||
-        mu__now_ms(ctx) < store->due_ms || !mu__etcd_next(store, ctx))
+        mu__now_ms(ctx) < store->due_ms || !mu__etcd_next(store, ctx) ||
+        !mu__etcd_may_ask(store, ctx))
         return;
     if (body->size == 0)
         mu__etcd_phases[store->phase].build(store);
@@ -115,18 +127,18 @@ void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
         try_later(store, ctx);
         return;
     }
-    send_flight(store, ctx, &store->main, mu__etcd_phases[store->phase].path,
-                limit_of(store, 3));
+    mu__etcd_send(store, ctx, &store->main, mu__etcd_phases[store->phase].path);
 }
 
 static void keep(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    if (!has_lease(store) || store->keep.busy || mu__now_ms(ctx) < store->keep_due_ms)
+    if (!has_lease(store) || store->keep.busy || mu__now_ms(ctx) < store->keep_due_ms ||
+        !mu__etcd_may_ask(store, ctx))
         return;
     mu__etcd_body_done(&store->keep.body);
     mu__etcd_keep(&store->keep.body, store->lease);
     if (!store->keep.body.failed)
-        send_flight(store, ctx, &store->keep, MU__ETCD_KEEP, limit_of(store, 4));
+        mu__etcd_send(store, ctx, &store->keep, MU__ETCD_KEEP);
 }
 
 /* ---- When it does not go on ---- */
@@ -185,9 +197,8 @@ void mu__etcd_abandon(struct etcd_store *store, struct mu__ctx *ctx, const char 
     abandon(store, ctx, reason);
 }
 
-/* An endpoint did not answer, or not as etcd does. */
-static void endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
-                            const struct etcd_flight *flight, const char *words)
+void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
+                              const struct etcd_flight *flight, const char *words)
 {
     struct etcd_endpoint *endpoint = &store->endpoints[flight->endpoint];
 
@@ -240,15 +251,16 @@ static void refused(struct etcd_store *store, struct mu__ctx *ctx, const mu_erro
         store->due_ms = mu__now_ms(ctx) + store->lease_ms / 8;
         return;
     }
-    mu__etcd_abandon(store, ctx, "etcd at %s: cannot %s below %s: %s",
+    mu__etcd_abandon(store, ctx, "etcd at %s: cannot %s below %s: %s%s",
                      store->endpoints[store->main.endpoint].url,
-                     mu__etcd_phases[store->phase].words, store->prefix, error->message);
+                     mu__etcd_phases[store->phase].words, store->prefix, error->message,
+                     mu__etcd_advice(store, error->code, error));
 }
 
 /* ---- Answers ---- */
 
-static int read_answer(const struct etcd_flight *flight, mu_error *ret_error,
-                       struct mu__etcd_answer **ret_answer)
+int mu__etcd_read(const struct etcd_flight *flight, mu_error *ret_error,
+                  struct mu__etcd_answer **ret_answer)
 {
     const struct mu__http_request *http = &flight->http;
 
@@ -272,7 +284,7 @@ static void main_failed(struct etcd_store *store, struct mu__ctx *ctx, int code,
         refused(store, ctx, error);
         return;
     }
-    endpoint_failed(store, ctx, &store->main, error->message);
+    mu__etcd_endpoint_failed(store, ctx, &store->main, error->message);
     try_later(store, ctx);
 }
 
@@ -280,13 +292,15 @@ static void heard_main(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct mu__etcd_answer *answer = NULL;
     mu_error error = {.code = 0};
-    int rv = read_answer(&store->main, &error, &answer);
+    int rv = mu__etcd_read(&store->main, &error, &answer);
 
     if (store->main.void_answer) {
         mu__etcd_body_done(&store->main.body);
         mu__etcd_answer_free(answer);
         return;
     }
+    if (mu__etcd_token_ended(store, &store->main, rv, &error))
+        return;
     if (rv == 0)
         rv = mu__etcd_phases[store->phase].answered(store, ctx, answer, &error);
     mu__etcd_answer_free(answer);
@@ -304,15 +318,17 @@ static void heard_keep(struct etcd_store *store, struct mu__ctx *ctx)
     struct mu__etcd_answer *answer = NULL;
     mu_error error = {.code = 0};
     uint64_t ttl_s = 0;
-    int rv = read_answer(&store->keep, &error, &answer);
+    int rv = mu__etcd_read(&store->keep, &error, &answer);
 
     if (rv == 0)
         rv = mu__etcd_kept(answer, &error, &ttl_s);
     mu__etcd_answer_free(answer);
     if (store->keep.void_answer)
         return;
-    if (rv != 0) {
-        endpoint_failed(store, ctx, &store->keep, error.message);
+    if (mu__etcd_token_ended(store, &store->keep, rv, &error)) {
+        store->keep_due_ms = mu__now_ms(ctx);
+    } else if (rv != 0) {
+        mu__etcd_endpoint_failed(store, ctx, &store->keep, error.message);
         store->keep_due_ms = mu__now_ms(ctx) + store->ttl_ms / 16;
     } else if (ttl_s == 0) {
         mu__etcd_abandon(store, ctx, "its lease has ended");
@@ -347,7 +363,8 @@ static bool op_heard(struct mu__store *base, struct mu__ctx *ctx,
     struct etcd_store *store = store_of(base);
 
     return hear(store, ctx, &store->main, request, heard_main) ||
-           hear(store, ctx, &store->keep, request, heard_keep);
+           hear(store, ctx, &store->keep, request, heard_keep) ||
+           hear(store, ctx, &store->login, request, mu__etcd_heard_login);
 }
 
 /* ---- The other operations ---- */
@@ -398,6 +415,8 @@ static void flight_done(struct etcd_store *store, struct etcd_flight *flight)
 static void let_go(struct etcd_store *store)
 {
     struct etcd_flight *flight = &store->main;
+    const char *headers[] = {JSON_HEADER, store->token[0] == '\0' ? NULL : store->token,
+                             NULL};
 
     flight->busy = false;
     mu__etcd_body_done(&flight->body);
@@ -409,10 +428,11 @@ static void let_go(struct etcd_store *store)
     flight->http = (struct mu__http_request){
         .url = flight->url,
         .method = "POST",
+        .headers = headers,
         .body = flight->body.text,
         .body_size = flight->body.size,
         .limit_ms = LIMIT_MIN_MS,
-        .tls = store->tls,
+        .tls = tls_of(store),
     };
     store->http->ops->tell(store->http, &flight->http);
 }
@@ -424,6 +444,7 @@ static void op_close(struct mu__store *base, struct mu__ctx *ctx)
     (void)ctx;
     flight_done(store, &store->main);
     flight_done(store, &store->keep);
+    flight_done(store, &store->login);
     store->main.http.answer = NULL;
     if (store->lease != 0)
         let_go(store);
@@ -519,7 +540,7 @@ static void set_up(struct etcd_store *store, const struct mu__store_config *conf
     store->schema = config->schema;
     store->pool = config->pool;
     store->http = config->http;
-    store->tls = config->tls;
+    store->access = config->access;
     store->up = config->up;
     store->lease_ms =
         config->lease_ms < LEASE_MIN_MS ? LEASE_MIN_MS : config->lease_ms;

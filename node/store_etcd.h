@@ -2,8 +2,8 @@
  *
  * A place is "URL[,URL...]", the addresses of one etcd cluster, "http://10.0.0.1:2379"
  * each; a path in an address comes before the gateway's own ("http://proxy/etcd"). https
- * addresses are taken with the certificates of the store's config. Users and passwords of
- * etcd are not supported.
+ * addresses are taken with the certificates of the store's config, and a user of etcd is
+ * that of the config: its token is replaced when it has ended.
  *
  * Keys, below /muster/CLUSTER_NAME (with % and / in the name as %25 and %2F):
  *

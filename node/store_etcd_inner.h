@@ -2,6 +2,7 @@
  *
  *   store_etcd.c         requests, the lease, what the owner calls; its life
  *   store_etcd_hold.c    how the store is got: election, recovery, reading
+ *   store_etcd_login.c   the token of a user
  *   store_etcd_write.c   transactions that only the holder can make */
 #ifndef MU_NODE_STORE_ETCD_INNER_H
 #define MU_NODE_STORE_ETCD_INNER_H
@@ -18,6 +19,7 @@ enum {
     ETCD_PREFIX_MAX = 256,
     ETCD_KEY_MAX = ETCD_PREFIX_MAX + 16 + MU__KEY_MAX,
     ETCD_REASON_MAX = 640,
+    ETCD_TOKEN_MAX = 4096,      /* a JWT has some hundreds */
     ETCD_LEADER_MAX = 128,
     ETCD_QUEUE_BYTES_MAX = 64 << 20     /* written and not safe; more is too much */
 };
@@ -31,6 +33,7 @@ struct etcd_flight {
     uint64_t sent_ms;
     bool busy;
     bool void_answer;       /* it is of a life that has ended */
+    unsigned token_number;  /* of the token that it was sent with; 0: none */
 };
 
 struct etcd_endpoint {
@@ -75,7 +78,7 @@ struct etcd_store {
     const struct mu__schema *schema;
     struct mu__pool *pool;
     struct mu__http *http;
-    const struct mu__http_tls *tls; /* may be NULL */
+    const struct mu__store_access *access;  /* may be NULL */
     struct mu__store_upcalls up;
     uint32_t lease_ms;
     uint64_t incarnation;
@@ -92,6 +95,13 @@ struct etcd_store {
     uint32_t backoff_ms;
     struct etcd_flight main;
     struct etcd_flight keep;        /* the lease is kept beside everything else */
+
+    struct etcd_flight login;
+    char token[ETCD_TOKEN_MAX];     /* "Authorization: ..."; "": none */
+    unsigned token_number;          /* of the last one that there was */
+    bool token_works;               /* etcd has taken it */
+    bool has_no_users;              /* etcd, though we have one: no token is needed */
+    uint64_t login_due_ms;
 
     uint64_t lease;                 /* 0: none */
     uint32_t ttl_ms;
@@ -144,6 +154,35 @@ bool mu__etcd_is_certain(const struct etcd_store *store, struct mu__ctx *ctx);
  * begins again later. */
 void mu__etcd_abandon(struct etcd_store *store, struct mu__ctx *ctx, const char *format,
                       ...) MU_PRINTF(3, 4);
+
+/* Ask the present endpoint with the body that `flight` has, for as long as its kind may
+ * take. */
+void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
+                   struct etcd_flight *flight, const char *path);
+
+/* The answer of a flight that is done; its code, or that of its content. */
+int mu__etcd_read(const struct etcd_flight *flight, mu_error *ret_error,
+                  struct mu__etcd_answer **ret_answer);
+
+/* An endpoint did not answer, or not as etcd does: the next one is asked. */
+void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
+                              const struct etcd_flight *flight, const char *words);
+
+/* ---- store_etcd_login.c ---- */
+
+/* Whether a request can be sent now. False: a token is asked for first. */
+bool mu__etcd_may_ask(struct etcd_store *store, struct mu__ctx *ctx);
+
+/* To be told of each answer. True: etcd did not take its token any more, so the same is
+ * to be asked again, with another one. */
+bool mu__etcd_token_ended(struct etcd_store *store, const struct etcd_flight *flight,
+                          int code, const mu_error *error);
+
+void mu__etcd_heard_login(struct etcd_store *store, struct mu__ctx *ctx);
+
+/* What may help when etcd refuses something: "" or "; expected ...". */
+const char *mu__etcd_advice(const struct etcd_store *store, int code,
+                            const mu_error *error);
 
 /* ---- store_etcd_hold.c ---- */
 

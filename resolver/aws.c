@@ -31,10 +31,7 @@ static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
     (void)settings;
-    if (mu__ask_variable(notes, node_index) != NULL)
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set", node_index);
-    return 0;
+    return mu__variable_detect(notes, node_index, ret_why);
 }
 
 struct batch {

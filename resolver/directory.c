@@ -27,10 +27,7 @@ static const struct mu__setting_spec settings_of[] = {
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    if (mu__setting(notes, settings, PATH) != NULL)
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_CLUSTER_DIRECTORY is not set");
-    return 0;
+    return mu__setting_detect(notes, settings, PATH, ret_why);
 }
 
 /* One run: what every step needs. */
@@ -41,6 +38,9 @@ struct look {
     char source[SOURCE_BYTES];  /* "directory /x" */
     struct mu__jobs shape;
     uint64_t now_s;
+    unsigned gone;              /* entries whose time is over, */
+    uint64_t gone_s;            /* for how long the one is that was heard of last, */
+    char gone_path[SOURCE_BYTES];   /* and its file */
     mu_error *error;
 };
 
@@ -50,13 +50,12 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
     const struct mu__question clock = {.kind = MU__ASK_CLOCK};
     const struct mu__answer *now;
     char origin[128];
+    int rv;
 
     *look = (struct look){notes, settings, .error = ret_error};
-    look->path = mu__setting(notes, settings, PATH);
-    if (look->path == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "directory: setting path (variable "
-                            "MUSTER_CLUSTER_DIRECTORY) is not set, expected a folder");
+    rv = mu__setting_required(notes, settings, PATH, "a folder", ret_error, &look->path);
+    if (rv != 0)
+        return rv;
     if (strlen(look->path) > 255)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "directory: expected a path of at most 255 bytes, got %zu",
@@ -123,8 +122,20 @@ static bool is_gone(const struct look *look, const struct mu__entry *entry)
     return entry->until_s != 0 && entry->until_s < look->now_s;
 }
 
+static void note_gone(struct look *look, const char *path, const struct mu__entry *entry)
+{
+    uint64_t since_s = look->now_s - entry->until_s;
+
+    mu__notes_say(look->notes, "%s was not heard of for %llu s", path,
+                  (unsigned long long)since_s);
+    if (look->gone++ > 0 && since_s >= look->gone_s)
+        return;
+    look->gone_s = since_s;
+    (void)snprintf(look->gone_path, sizeof look->gone_path, "%s", path);
+}
+
 /* What is not there any more, or is still empty, is nobody. */
-static int read_task(const struct look *look, const char *name, size_t size,
+static int read_task(struct look *look, const char *name, size_t size,
                      mu_resolution *resolution)
 {
     const struct mu__answer *answer = ask_file(look, name, size);
@@ -147,8 +158,7 @@ static int read_task(const struct look *look, const char *name, size_t size,
     if (rv != 0)
         return rv;
     if (is_gone(look, &entry)) {
-        mu__notes_say(look->notes, "%s was not heard of for %llu s", path,
-                      (unsigned long long)(look->now_s - entry.until_s));
+        note_gone(look, path, &entry);
         return 0;
     }
     return mu__entry_add(&entry, path, type, index, look->error, resolution);
@@ -172,8 +182,7 @@ static const char *next_name(const char *at, const char **ret_name, size_t *ret_
 }
 
 /* All are asked before one is read. */
-static int read_tasks(const struct look *look, const char *names,
-                      mu_resolution *resolution)
+static int read_tasks(struct look *look, const char *names, mu_resolution *resolution)
 {
     const char *name;
     size_t count = 0;
@@ -198,6 +207,22 @@ static int read_tasks(const struct look *look, const char *names,
     return rv;
 }
 
+/* Who is missing; and who was there, since that is another matter. */
+static int check_expected(const struct look *look, const mu_cluster *cluster)
+{
+    int rv = mu__expected_check(&look->shape, look->source, cluster, look->error);
+    mu_error missing;
+
+    if (rv == 0 || look->gone == 0)
+        return rv;
+    missing = *look->error;
+    return mu_error_set(look->error, rv,
+                        "%.300s; %u %s there and %s not heard of any more: %s for %llu s",
+                        missing.message, look->gone, look->gone == 1 ? "was" : "were",
+                        look->gone == 1 ? "is" : "are", look->gone_path,
+                        (unsigned long long)look->gone_s);
+}
+
 static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
@@ -215,8 +240,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
         rv = read_tasks(&look, names, ret_resolution);
     if (rv == 0 && mu__cluster_check(ret_resolution->cluster, &inner) != 0)
         rv = mu_error_set(ret_error, inner.code, "%s: %s", look.source, inner.message);
-    return rv != 0 ? rv : mu__expected_check(&look.shape, look.source,
-                                          ret_resolution->cluster, ret_error);
+    return rv != 0 ? rv : check_expected(&look, ret_resolution->cluster);
 }
 
 /* ---- Telling the others ---- */

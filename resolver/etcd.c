@@ -144,6 +144,14 @@ void mu__etcd_range(struct mu__etcd_body *body, struct mu__view key, struct mu__
     add(body, "}");
 }
 
+void mu__etcd_range_newest(struct mu__etcd_body *body, struct mu__view key,
+                           struct mu__view end)
+{
+    add_base64(body, "{\"key\":", key);
+    add_base64(body, ",\"range_end\":", end);
+    add(body, ",\"limit\":\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\"}");
+}
+
 static void begin_section(struct mu__etcd_body *body, const char *text)
 {
     add(body, text);
@@ -367,6 +375,24 @@ static int say_error(int status, const cJSON *root, const char *text, size_t siz
                         "etcd answered with status %d: %s", status, shown);
 }
 
+/* What etcd 3.4 says about a token that it does not know any more, and about one from
+ * before its users were changed. */
+bool mu__etcd_wants_other_token(int code, const mu_error *error)
+{
+    return code == -MU_EUNAUTHENTICATED ||
+           strstr(error->message, "revision of auth store is old") != NULL;
+}
+
+bool mu__etcd_wants_user(const mu_error *error)
+{
+    return strstr(error->message, "user name is empty") != NULL;
+}
+
+bool mu__etcd_lacks_users(const mu_error *error)
+{
+    return strstr(error->message, "authentication is not enabled") != NULL;
+}
+
 /* ---- Reading ---- */
 
 static bool is_blank(const char *at, const char *end)
@@ -513,6 +539,8 @@ static int read_entries(const cJSON *range, mu_error *ret_error,
     cJSON *kvs = find(range, "kvs");
     int rv = read_flag(range, "more", ret_error, &entries.more);
 
+    if (rv == 0)
+        rv = read_number(range, "count", ret_error, &entries.count);
     if (rv == 0 && kvs != NULL && !cJSON_IsArray(kvs))
         rv = wrong(ret_error, "kvs", kvs, "a list");
     if (rv != 0)
@@ -566,6 +594,8 @@ int mu__etcd_next_entry(struct mu__etcd_entries *entries, mu_error *ret_error,
         rv = read_bytes(item, "value", ret_error, &entry.value);
     if (rv == 0)
         rv = read_number(item, "create_revision", ret_error, &entry.create_revision);
+    if (rv == 0)
+        rv = read_number(item, "mod_revision", ret_error, &entry.mod_revision);
     if (rv == 0)
         rv = read_number(item, "version", ret_error, &entry.version);
     if (rv == 0)

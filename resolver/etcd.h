@@ -48,6 +48,10 @@ void mu__etcd_authenticate(struct mu__etcd_body *body, struct mu__view user,
 void mu__etcd_range(struct mu__etcd_body *body, struct mu__view key, struct mu__view end,
                     uint64_t limit);
 
+/* Of the same keys the one that was written last. */
+void mu__etcd_range_newest(struct mu__etcd_body *body, struct mu__view key,
+                           struct mu__view end);
+
 /* A transaction: begin, comparisons, then what happens when they all hold, and else what
  * happens when one does not, end. */
 enum mu__etcd_target { MU__ETCD_CREATE, MU__ETCD_VERSION };
@@ -96,6 +100,12 @@ int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
 int mu__etcd_kept(const struct mu__etcd_answer *answer, mu_error *ret_error,
                   uint64_t *ret_ttl_s);
 
+/* What an error of a request means for its user: its token has ended; it needs a user and
+ * had none; there are no users, so none is needed. */
+bool mu__etcd_wants_other_token(int code, const mu_error *error);
+bool mu__etcd_wants_user(const mu_error *error);
+bool mu__etcd_lacks_users(const mu_error *error);
+
 /* The token of an answer to authenticate, behind `before`: a header's line, so what
  * cannot stand in one is -MU_EDATALOSS. `out` has `size` bytes. */
 int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,
@@ -109,6 +119,7 @@ struct mu__etcd_entry {
     struct mu__view key;
     struct mu__view value;
     uint64_t create_revision;
+    uint64_t mod_revision;
     uint64_t version;
     uint64_t lease;
 };
@@ -118,6 +129,7 @@ struct mu__etcd_entry {
 struct mu__etcd_entries {
     void *next;
     bool more;      /* there are more behind these */
+    uint64_t count; /* of all that there are in the range */
 };
 
 int mu__etcd_ranged(const struct mu__etcd_answer *answer, mu_error *ret_error,

@@ -26,6 +26,9 @@ enum {
     TASK_INDEX,
     KEY_BYTES = 512,
     PAGE_TASKS = 4096,
+    CROWD_TASKS = 64,           /* where more are expected, all keys are read only after a
+                                   change */
+    KEPT_MS = 60000,            /* what was read then */
     CHOICES_MAX = 16,           /* of a free index, until one is not snatched away */
     WATCH_MS = 3000
 };
@@ -49,10 +52,7 @@ static const struct mu__setting_spec settings_of[] = {
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    if (mu__setting(notes, settings, MU__TALK_ENDPOINTS) != NULL)
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_ETCD is not set");
-    return 0;
+    return mu__setting_detect(notes, settings, MU__TALK_ENDPOINTS, ret_why);
 }
 
 /* ---- One run ---- */
@@ -174,27 +174,88 @@ static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
     return rv;
 }
 
+/* All keys below the folder. */
+struct range {
+    struct page page;           /* from where on */
+    char end[KEY_BYTES];
+    size_t end_size;
+    uint64_t limit;
+};
+
+static void begin_range(const struct talk *talk, struct range *range)
+{
+    size_t size = strlen(talk->folder);
+
+    *range = (struct range){.page = {.from_size = size, .more = true},
+                            .end_size = size, .limit = PAGE_TASKS};
+    memcpy(range->page.from, talk->folder, size);
+    memcpy(range->end, talk->folder, size);
+    range->end[size - 1]++;
+}
+
+static struct mu__view view_of(const char *bytes, size_t size)
+{
+    return (struct mu__view){bytes, (uint32_t)size};
+}
+
+/* Which key was written last, and how many there are, tells every change: keys are made
+ * and deleted, and each new one is the newest. A limit that is made of both reads the
+ * same as any other, and the question is another one after a change alone. */
+static int look_for_change(struct talk *talk, struct range *range)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_entries entries;
+    struct mu__etcd_entry newest;
+    struct mu__etcd_body body = {0};
+    int rv;
+
+    mu__etcd_range_newest(&body, view_of(range->page.from, range->page.from_size),
+                          view_of(range->end, range->end_size));
+    rv = post(talk, MU__ETCD_RANGE, &body, 0, &answer);
+    if (rv == 0)
+        rv = mu__etcd_ranged(answer, talk->etcd.error, &entries);
+    if (rv == 0)
+        rv = mu__etcd_next_entry(&entries, talk->etcd.error, &newest);
+    mu__etcd_answer_free(answer);
+    if (rv != 1)
+        return rv;
+    if (entries.count <= PAGE_TASKS && newest.mod_revision > 0 &&
+        newest.mod_revision < INT64_MAX / (2 * PAGE_TASKS))
+        range->limit = newest.mod_revision * 2 * PAGE_TASKS + entries.count;
+    return 0;
+}
+
+static bool is_crowd(const struct talk *talk)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < talk->shape.rows_count; i++)
+        count += talk->shape.rows[i].count;
+    return count > CROWD_TASKS;
+}
+
 static int read_tasks(struct talk *talk, mu_resolution *resolution)
 {
-    struct page page = {.from_size = strlen(talk->folder), .more = true};
-    char end[KEY_BYTES];
-    size_t size = strlen(talk->folder);
-    int rv = 0;
+    struct range range;
+    struct page *page = &range.page;
+    int rv;
 
-    memcpy(page.from, talk->folder, size);
-    memcpy(end, talk->folder, size);
-    end[size - 1]++;
-    while (rv == 0 && page.more) {
+    begin_range(talk, &range);
+    rv = is_crowd(talk) ? look_for_change(talk, &range) : 0;
+    if (rv == 0 && range.limit > PAGE_TASKS)
+        talk->etcd.keep_ms = KEPT_MS;
+    while (rv == 0 && page->more) {
         struct mu__etcd_answer *answer = NULL;
         struct mu__etcd_body body = {0};
 
-        mu__etcd_range(&body, (struct mu__view){page.from, (uint32_t)page.from_size},
-                       (struct mu__view){end, (uint32_t)size}, PAGE_TASKS);
+        mu__etcd_range(&body, view_of(page->from, page->from_size),
+                       view_of(range.end, range.end_size), range.limit);
         rv = post(talk, MU__ETCD_RANGE, &body, 0, &answer);
         if (rv == 0)
-            rv = read_page(talk, answer, &page, resolution);
+            rv = read_page(talk, answer, page, resolution);
         mu__etcd_answer_free(answer);
     }
+    talk->etcd.keep_ms = 0;
     return rv;
 }
 
@@ -544,6 +605,7 @@ static int withdraw(struct mu__notes *notes, const struct mu__settings *settings
 
     if (rv != 0 || *own == NULL)
         return rv;
+    talk.etcd.first = ((const struct own *)*own)->endpoint;
     mu__etcd_revoke(&body, lease_of(announcement->incarnation));
     rv = post(&talk, MU__ETCD_REVOKE, &body, 0, &answer);
     mu__etcd_answer_free(answer);

@@ -13,6 +13,7 @@
 
 enum {
     REQUEST_MS = 3000,
+    NEXT_MS = 1000,             /* where there is another endpoint to ask */
     TOKEN_KEPT_MS = 240000,     /* etcd's simple tokens end 5 minutes after their last
                                    use, as it comes */
     TOKEN_BYTES = 4096,         /* a JWT has some hundreds */
@@ -183,6 +184,11 @@ static bool is_passing(int code)
     return code == -MU_EDEADLINE || code == -MU_ECANCELLED;
 }
 
+static uint32_t limit_ms(const struct mu__etcd_talk *talk)
+{
+    return talk->has_next && talk->request_ms > NEXT_MS ? NEXT_MS : talk->request_ms;
+}
+
 /* MU__LATER; `inner` has words that do not name the endpoint yet. */
 static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
                const struct mu__question *form, mu_error *inner,
@@ -198,7 +204,7 @@ static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *pat
     question.kind = MU__ASK_HTTP;
     question.name = url;
     question.method = "POST";
-    question.limit_ms = talk->request_ms;
+    question.limit_ms = limit_ms(talk);
     question.tries = 1;
     question.tls = &talk->tls;
     answer = mu__ask(talk->notes, &question);
@@ -222,7 +228,7 @@ static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *pat
 static int explain(struct mu__etcd_talk *talk, const char *endpoint, int code,
                    const mu_error *inner)
 {
-    if (talk->user == NULL && strstr(inner->message, "user name is empty") != NULL)
+    if (talk->user == NULL && mu__etcd_wants_user(inner))
         return mu_error_set(talk->error, -MU_EUNAUTHENTICATED,
                             "etcd at %s has users; expected settings user and "
                             "password_file (variables MUSTER_ETCD_USER, "
@@ -253,12 +259,6 @@ static int refuse_user(struct mu__etcd_talk *talk, const char *endpoint, int cod
     return fail(talk, endpoint, code, inner->message);
 }
 
-/* An etcd that has no users answers so; then no token is needed. */
-static bool has_no_users(const mu_error *inner)
-{
-    return strstr(inner->message, "authentication is not enabled") != NULL;
-}
-
 /* "Authorization: TOKEN" into `out`, "" when none is needed. */
 static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *out)
 {
@@ -283,20 +283,12 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
                      : ask(talk, endpoint, MU__ETCD_AUTHENTICATE, &question, &inner,
                            &answer);
     mu__etcd_body_done(&body);
-    if (rv == MU__LATER || (rv != 0 && has_no_users(&inner)))
+    if (rv == MU__LATER || (rv != 0 && mu__etcd_lacks_users(&inner)))
         return rv == MU__LATER ? rv : 0;
     if (rv == 0)
         rv = mu__etcd_token(answer, &inner, "Authorization: ", out, TOKEN_BYTES);
     mu__etcd_answer_free(answer);
     return rv == 0 ? 0 : refuse_user(talk, endpoint, rv, &inner);
-}
-
-/* What etcd 3.4 says about a token that it does not know any more, and about one from
- * before its users were changed. */
-static bool wants_other_token(int code, const mu_error *inner)
-{
-    return code == -MU_EUNAUTHENTICATED ||
-           strstr(inner->message, "revision of auth store is old") != NULL;
 }
 
 static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
@@ -309,6 +301,7 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
         .headers = headers,
         .body = body->text,
         .body_size = body->size,
+        .keep_ms = talk->keep_ms,
     };
     mu_error inner = {0};
     int rv;
@@ -324,7 +317,7 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
         rv = ask(talk, endpoint, path, &question, &inner, ret_answer);
         if (rv == 0 || rv == MU__LATER)
             return rv;
-        if (headers[1] == NULL || was_renewed || !wants_other_token(rv, &inner))
+        if (headers[1] == NULL || was_renewed || !mu__etcd_wants_other_token(rv, &inner))
             return explain(talk, endpoint, rv, &inner);
         talk->is_renewed = true;
     }
@@ -345,6 +338,7 @@ int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
          i++) {
         unsigned number = (first + i) % talk->endpoints_count;
 
+        talk->has_next = i + 1 < talk->endpoints_count;
         rv = post_to(talk, talk->endpoints[number], path, body, again, ret_answer);
         if (rv != -MU_EUNAVAILABLE && rv != MU__LATER)
             talk->first = number;

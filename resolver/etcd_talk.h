@@ -54,7 +54,10 @@ struct mu__etcd_talk {
     unsigned endpoints_count;
     unsigned first;             /* the endpoint that is asked first; then the one that
                                    answered last */
-    uint32_t request_ms;        /* before the next endpoint is asked */
+    uint32_t request_ms;        /* at most for each request; where there is another
+                                   endpoint to ask, at most a second */
+    uint32_t keep_ms;           /* for which the same answer may be given again; 0 */
+    bool has_next;              /* there is, after the one that is asked now */
     struct mu__ask_tls tls;
     const char *user;           /* NULL: none */
     const char *password;

@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 900 };
+enum {
+    LINE_BYTES = 900,
+    REST = 4        /* times as long as a round took nothing is looked at, whatever
+                       changes: so that many who wait for the same do not spend all
+                       they have on looking */
+};
 
 struct mu__evaluation {
     struct mu__evaluation_config config;
@@ -19,9 +24,13 @@ struct mu__evaluation {
     uint64_t due_ms;            /* when the first question is asked again; UINT64_MAX:
                                    none is */
     size_t answered;            /* so many of the first have had a first answer */
+    uint64_t round_ms;          /* when the last round began */
+    uint64_t rest_ms;           /* between two rounds: no change makes the next one begin
+                                   before */
     unsigned rounds;            /* that have failed */
     bool between;
     bool news;                  /* something was settled since the last run */
+    bool hurried;               /* the next pause ends as it begins */
     bool ended;                 /* the limit has passed */
     mu_error last;              /* why the last run failed */
     mu_error concluded;         /* why the last round did that came to its end by itself;
@@ -212,6 +221,38 @@ static uint32_t wanted_pause_ms(const struct mu__evaluation *e)
     return (uint32_t)(until_ms - now_ms);
 }
 
+/* ---- What is waited for has changed ---- */
+
+static bool is_of_paths(const struct mu__note *note)
+{
+    return note->question.kind == MU__ASK_FILE || note->question.kind == MU__ASK_FOLDER;
+}
+
+/* What is with the asker may have been read before the change: its pause is still to
+ * come. */
+static void hurry(struct mu__evaluation *e, uint64_t now_ms)
+{
+    struct mu__note *note;
+
+    if (e->between) {
+        if (e->rest_ms < e->again_ms)
+            e->again_ms = e->rest_ms;
+        e->hurried = false;
+    }
+    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
+        if (!note->settled && !note->asked && note->due_ms > now_ms &&
+            is_of_paths(note)) {
+            note->due_ms = now_ms;
+            e->hurried = false;
+        }
+}
+
+void mu__evaluation_hurry(struct mu__evaluation *e)
+{
+    e->hurried = true;
+    e->config.wake(e->config.owner);
+}
+
 /* ---- Rounds ---- */
 
 static int begin_round(struct mu__evaluation *e, mu_error *ret_error)
@@ -225,6 +266,7 @@ static int begin_round(struct mu__evaluation *e, mu_error *ret_error)
     e->notes = notes;
     e->due_ms = UINT64_MAX;
     e->answered = 0;
+    e->round_ms = now(e);
     e->between = false;
     e->news = true;
     return 0;
@@ -275,6 +317,16 @@ static void remember(struct mu__evaluation *e)
                            e->concluded.message, reason);
 }
 
+/* What a server asks for counts, whatever has changed elsewhere. */
+static uint64_t rest_until(const struct mu__evaluation *e)
+{
+    uint64_t now_ms = now(e);
+    uint64_t rest_ms = REST * (now_ms - e->round_ms);
+    uint64_t wanted_ms = wanted_pause_ms(e);
+
+    return now_ms + (rest_ms > wanted_ms ? rest_ms : wanted_ms);
+}
+
 /* The end of a round that failed: another one, or the conclusion. */
 static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
                     uint64_t *ret_due_ms)
@@ -294,7 +346,8 @@ static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
                                     wanted_pause_ms(e), &e->again_ms))
         return give_up(e, passing ? -MU_EDEADLINE : rv, ret_error);
     e->between = true;
-    *ret_due_ms = e->again_ms;
+    e->rest_ms = rest_until(e);
+    *ret_due_ms = e->hurried ? now(e) : e->again_ms;
     say(e, &retry, e->last.message, NULL, e->rounds, e->again_ms);
     return MU__LATER;
 }
@@ -319,6 +372,8 @@ int mu__evaluation_turn(struct mu__evaluation *e, mu_error *ret_error,
     uint64_t now_ms = now(e);
     int rv;
 
+    if (e->hurried && e->notes != NULL)
+        hurry(e, now_ms);
     if (e->between && now_ms < e->again_ms) {
         *ret_due_ms = e->again_ms;
         return MU__LATER;

@@ -61,6 +61,11 @@ void mu__evaluation_free(struct mu__evaluation *evaluation);
 int mu__evaluation_turn(struct mu__evaluation *evaluation, mu_error *ret_error,
                         uint64_t *ret_due_ms);
 
+/* A file or folder has changed that may be what is waited for: pauses before it is looked
+ * at again end now, that of the round under way included; but after a round there is one
+ * of four times its length. Wakes. */
+void mu__evaluation_hurry(struct mu__evaluation *evaluation);
+
 /* The notes of the last round, for mu__note_words and mu__notes_said; NULL before the
  * first turn. Owned by the evaluation. */
 struct mu__notes *mu__evaluation_notes(struct mu__evaluation *evaluation);

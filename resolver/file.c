@@ -18,10 +18,7 @@ static const struct mu__setting_spec settings_of[] = {
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    if (mu__setting(notes, settings, PATH) != NULL)
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_CLUSTER_FILE is not set");
-    return 0;
+    return mu__setting_detect(notes, settings, PATH, ret_why);
 }
 
 /* TF_CONFIG's keys are no jobs, so one of them tells the two apart. */
@@ -105,25 +102,22 @@ static int read_text(const char *text, size_t size, const char *source,
 static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    const char *path = mu__setting(notes, settings, PATH);
-    const struct mu__question question = {
+    struct mu__question question = {
         .kind = MU__ASK_FILE,
-        .name = path,
         .bytes_max = MU_CLUSTER_JSON_BYTES_MAX,
         .missing_is_passing = true,
     };
     const struct mu__answer *answer;
     char source[SOURCE_BYTES];
-    int rv;
+    int rv = mu__setting_required(notes, settings, PATH, "the path of a file", ret_error,
+                                  &question.name);
 
-    if (path == NULL || path[0] == '\0')
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "file: setting path (variable MUSTER_CLUSTER_FILE) is not "
-                            "set, expected the path of a file");
+    if (rv != 0)
+        return rv;
     answer = mu__ask(notes, &question);
     if (answer == NULL)
         return MU__LATER;
-    (void)snprintf(source, sizeof source, "%.270s", path);
+    (void)snprintf(source, sizeof source, "%.270s", question.name);
     rv = mu__answer_check(answer, "resolver file", ret_error);
     if (rv == 0)
         rv = read_text(answer->data, answer->size, source, ret_error, ret_resolution);

@@ -15,10 +15,7 @@ static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
     (void)settings;
-    if (mu__ask_variable(notes, rank_variable) != NULL)
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set", rank_variable);
-    return 0;
+    return mu__variable_detect(notes, rank_variable, ret_why);
 }
 
 /* Up to Open MPI 4 the variables of ORTE are there; in Open MPI 5 PRRTE is in its

@@ -57,13 +57,11 @@ bool mu__resolver_announces(const mu_resolver *resolver);
 /* How often to look for changes, ms; 0: nothing changes. */
 uint32_t mu__resolver_watch_ms(const mu_resolver *resolver);
 
-/* The path whose change means to look at once, NULL: none. The resolver's, until it is
- * asked again. */
-const char *mu__resolver_watched_path(mu_resolver *resolver, struct mu__notes *notes);
+/* After a run, of any kind: find out which path's change means to look at once. */
+void mu__resolver_keep_watched_path(mu_resolver *resolver, struct mu__notes *notes);
 
-/* The same as the last call of that has returned, which may have freed the one before;
- * NULL: none. */
-const char *mu__resolver_last_watched_path(const mu_resolver *resolver);
+/* The one that was kept last; NULL: none. The resolver's, until the next one is. */
+const char *mu__resolver_watched_path(const mu_resolver *resolver);
 
 /* "slurm", "auto", "union", "static". The resolver's. */
 const char *mu__resolver_name(const mu_resolver *resolver);

@@ -402,16 +402,15 @@ static const char *watched_path(mu_resolver *resolver, struct mu__notes *notes)
     return path;
 }
 
-const char *mu__resolver_watched_path(mu_resolver *resolver, struct mu__notes *notes)
+void mu__resolver_keep_watched_path(mu_resolver *resolver, struct mu__notes *notes)
 {
     const char *path = watched_path(resolver, notes);
 
     free(resolver->watched_path);
     resolver->watched_path = path == NULL ? NULL : strdup(path);
-    return resolver->watched_path;
 }
 
-const char *mu__resolver_last_watched_path(const mu_resolver *resolver)
+const char *mu__resolver_watched_path(const mu_resolver *resolver)
 {
     return resolver->watched_path;
 }

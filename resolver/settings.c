@@ -211,3 +211,37 @@ int mu__setting_number(struct mu__notes *notes, const struct mu__settings *setti
     mu__setting_origin(notes, settings, number, origin);
     return bad_value(&settings->specs[number], origin, text, ret_error);
 }
+
+int mu__setting_required(struct mu__notes *notes, const struct mu__settings *settings,
+                         unsigned number, const char *what, mu_error *ret_error,
+                         const char **ret_text)
+{
+    const struct mu__setting_spec *spec = &settings->specs[number];
+    const char *text = mu__setting(notes, settings, number);
+
+    if (text == NULL || text[0] == '\0')
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: setting %s (variable %s) is not set, expected %s",
+                            settings->resolver, spec->name, spec->variable, what);
+    *ret_text = text;
+    return 0;
+}
+
+static int say_not_set(const char *variable, mu_error *ret_why)
+{
+    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set", variable);
+    return 0;
+}
+
+int mu__setting_detect(struct mu__notes *notes, const struct mu__settings *settings,
+                       unsigned number, mu_error *ret_why)
+{
+    return mu__setting(notes, settings, number) != NULL
+               ? 1
+               : say_not_set(settings->specs[number].variable, ret_why);
+}
+
+int mu__variable_detect(struct mu__notes *notes, const char *variable, mu_error *ret_why)
+{
+    return mu__ask_variable(notes, variable) != NULL ? 1 : say_not_set(variable, ret_why);
+}

@@ -56,4 +56,16 @@ void mu__setting_origin(struct mu__notes *notes, const struct mu__settings *sett
 bool mu__setting_given(struct mu__notes *notes, const struct mu__settings *settings,
                        unsigned number);
 
+/* A setting that there must be; -MU_EINVALID where it is not: "file: setting path
+ * (variable X) is not set, expected WHAT". */
+int mu__setting_required(struct mu__notes *notes, const struct mu__settings *settings,
+                         unsigned number, const char *what, mu_error *ret_error,
+                         const char **ret_text);
+
+/* What `detect` of a resolver says that is there when one setting is, or one variable of
+ * the environment. */
+int mu__setting_detect(struct mu__notes *notes, const struct mu__settings *settings,
+                       unsigned number, mu_error *ret_why);
+int mu__variable_detect(struct mu__notes *notes, const char *variable, mu_error *ret_why);
+
 #endif

@@ -15,12 +15,7 @@ static const struct mu__setting_spec settings_of[] = {
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    const char *variable = mu__setting(notes, settings, VARIABLE);
-
-    if (mu__ask_variable(notes, variable) != NULL)
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set", variable);
-    return 0;
+    return mu__variable_detect(notes, mu__setting(notes, settings, VARIABLE), ret_why);
 }
 
 /* Absent is as good as {}: a process that is alone. */

@@ -25,7 +25,8 @@ struct mu__http_tls {
 struct mu__http_request {
     const char *url;            /* http or https; the caller's until it is done */
     const char *method;         /* "GET", "POST", "PUT", "DELETE", "PATCH" */
-    const char *const *headers; /* "Name: value", ended by NULL; may be NULL */
+    const char *const *headers; /* "Name: value", ended by NULL, copied; may be
+                                   NULL */
     const void *body;           /* may be NULL; the caller's until it is done */
     size_t body_size;
     uint32_t limit_ms;          /* for the whole */

@@ -136,6 +136,7 @@ static void on_progress(void *owner, const char *line)
 
 uint64_t slow_reading_ms;
 uint32_t slow_pause_most_ms;
+uint64_t slow_hurry_ms;
 
 static uint64_t on_now(void *owner)
 {
@@ -159,14 +160,42 @@ static uint64_t on_random(void *owner)
     return 0;
 }
 
-/* Go to the next answer, or to `due_ms`. */
-static void advance(struct slow_asker *asker, uint64_t due_ms)
+/* The place of the first that is answered; 0 when there is none. */
+static unsigned first_waiting(const struct slow_asker *asker)
 {
     unsigned first = 0;
 
     for (unsigned i = 1; i < asker->waiting_count; i++)
         if (asker->waiting[i].due_ms < asker->waiting[first].due_ms)
             first = i;
+    return first;
+}
+
+/* Whether the change comes before `due_ms` and all answers. */
+static bool hurries(struct slow_asker *asker, uint64_t due_ms)
+{
+    uint64_t at_ms = BEGIN_MS + slow_hurry_ms;
+
+    if (asker->waiting_count > 0 &&
+        asker->waiting[first_waiting(asker)].due_ms < due_ms)
+        due_ms = asker->waiting[first_waiting(asker)].due_ms;
+    if (slow_hurry_ms == 0 || at_ms >= due_ms)
+        return false;
+    go_to(asker, at_ms);
+    slow_hurry_ms = 0;
+    mu__evaluation_hurry(asker->evaluation);
+    return true;
+}
+
+/* Go to the next answer, or to `due_ms`. */
+static void advance(struct slow_asker *asker, uint64_t due_ms)
+{
+    unsigned first = first_waiting(asker);
+
+    if (hurries(asker, due_ms)) {
+        assert_true(asker->woken);
+        return;
+    }
     if (asker->waiting_count > 0 && asker->waiting[first].due_ms <= due_ms) {
         struct mu__note *note = asker->waiting[first].note;
 

@@ -38,6 +38,9 @@ extern uint64_t slow_reading_ms;
 /* The evaluation's pause_most_ms. */
 extern uint32_t slow_pause_most_ms;
 
+/* When mu__evaluation_hurry is called, once, after so long; 0: never. */
+extern uint64_t slow_hurry_ms;
+
 /* Evaluate `run`; what comes of it. `evaluation` is still there for its notes:
  * slow_done. */
 int slow_evaluate(struct slow_asker *asker, const struct slow_row *rows,

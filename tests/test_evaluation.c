@@ -327,6 +327,65 @@ static void test_longest_pause(void **state)
     slow_done(&asker);
 }
 
+/* What is waited for has changed: it is looked at at once. */
+static void test_change_ends_a_pause(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"/x", "missing missing missing missing missing missing ok", 0}, {NULL, NULL, 0}};
+
+    (void)state;
+    question = (struct mu__question){
+        .kind = MU__ASK_FILE, .name = "/x", .missing_is_passing = true};
+    assert_int_equal(evaluate(rows, run_one, 60000), 0);
+    assert_int_equal(took_ms(), 3150);
+    slow_done(&asker);
+    slow_hurry_ms = 2000;
+    assert_int_equal(evaluate(rows, run_one, 60000), 0);
+    assert_int_equal(took_ms(), 2000);
+    slow_done(&asker);
+}
+
+static uint64_t there_ms;
+
+/* "Not now" until there_ms, in rounds of one question. */
+static int run_until_there(struct slow_asker *a, struct mu__notes *notes,
+                           mu_error *ret_error)
+{
+    if (mu__ask(notes, &question) == NULL)
+        return MU__LATER;
+    if (a->now_ms - BEGIN_MS >= there_ms)
+        return 0;
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE, "not there");
+}
+
+/* Rounds of 10 ms begin at 0, 60, 170, 380, 790, 1600, 3210. */
+static void test_change_begins_a_round(void **state)
+{
+    static const struct slow_row rows[] = {{"/x", "ok", 10}, {NULL, NULL, 0}};
+    static const struct {
+        uint64_t there_ms;
+        uint64_t hurry_ms;
+        uint64_t took_ms;
+    } cases[] = {
+        {2000, 0, 3220},
+        {2000, 2000, 2010},
+        {1605, 1605, 1610},     /* it was read before: or not, nobody knows */
+        {1611, 1605, 1660},     /* another round: after four times the first one's time */
+        {1611, 1612, 1660},
+    };
+
+    (void)state;
+    question = (struct mu__question){.kind = MU__ASK_FILE, .name = "/x"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        there_ms = cases[i].there_ms;
+        slow_hurry_ms = cases[i].hurry_ms;
+        assert_int_equal(evaluate(rows, run_until_there, 60000), 0);
+        assert_int_equal(took_ms(), cases[i].took_ms);
+        slow_hurry_ms = 0;
+        slow_done(&asker);
+    }
+}
+
 static unsigned rounds;     /* of run_state */
 
 /* "Not now" as long as it is answered; from its second round on it asks another one. */
@@ -495,6 +554,8 @@ int main(void)
         cmocka_unit_test_setup(test_time_goes_on, setup),
         cmocka_unit_test_setup(test_not_now_for_good, setup),
         cmocka_unit_test_setup(test_longest_pause, setup),
+        cmocka_unit_test_setup(test_change_ends_a_pause, setup),
+        cmocka_unit_test_setup(test_change_begins_a_round, setup),
         cmocka_unit_test_setup(test_last_conclusion_is_said, setup),
         cmocka_unit_test_setup(test_nothing_is_asked_after_the_end, setup),
         cmocka_unit_test_setup(test_both_are_waited_for, setup),

@@ -49,6 +49,29 @@ static void test_shape(void **state)
     script_expect_error(kind, rows, bad, -MU_EINVALID, "setting tasks");
 }
 
+/* Who was there is told from who has not come yet. */
+static void test_gone(void **state)
+{
+    static const char *const settings[] = {"tasks=chief=1,worker=2", NULL};
+    static const struct script_row rows[] = {
+        HERE, NAMES("chief-0\nworker-0\nworker-1\n"), SCRIPT_FILE("/d/chief-0", "c:1"),
+        SCRIPT_FILE("/d/worker-0", "a:1\n0123\nuntil 1699999960\n"),
+        SCRIPT_FILE("/d/worker-1", "b:1\n0124\nuntil 1699999995\n"), SCRIPT_END,
+    };
+    static const struct script_row one[] = {
+        HERE, NAMES("worker-0\n"),
+        SCRIPT_FILE("/d/worker-0", "a:1\n0123\nuntil 1699999960\n"), SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect_error(kind, rows, settings, -MU_EUNAVAILABLE,
+                        "/job:worker/task:1; 2 were there and are not heard of any more: "
+                        "/d/worker-1 for 5 s");
+    script_expect_error(kind, one, NULL, -MU_EUNAVAILABLE,
+                        "no task is there yet; 1 was there and is not heard of any more: "
+                        "/d/worker-0 for 40 s");
+}
+
 static void test_nobody(void **state)
 {
     static const struct script_row rows[] = {HERE, NAMES(""), SCRIPT_END};
@@ -256,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_there),
         cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_gone),
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_same_address_twice),

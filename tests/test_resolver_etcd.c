@@ -111,6 +111,31 @@ static void test_who_is_there(void **state)
     assert_string_equal(why.message, "MUSTER_ETCD is not set");
 }
 
+/* Of many only the newest is read, and all where that or their number is another one. */
+static void test_crowd(void **state)
+{
+    static const struct pair pairs[] = {{KEY("worker/0"), "a:1\ny\n"}, {NULL, NULL}};
+    static const char *const settings[] = {"tasks=worker=65", NULL};
+    char text[TEXT_BYTES];
+    const struct script_row rows[] = {
+        ENDPOINTS(A),
+        POST(A "/v3/kv/range", .text = range_answer(pairs, text),
+             .body = "\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\""),
+        POST(A "/v3/kv/range", .text = text, .body = "\"limit\":\"16385\"}"),
+        SCRIPT_END};
+    static const struct script_row nobody[] = {
+        ENDPOINTS(A),
+        POST(A "/v3/kv/range", .text = "{" HEADER "}", .body = "\"limit\":\"1\""),
+        POST(A "/v3/kv/range", .text = "{" HEADER "}", .body = "\"limit\":\"4096\""),
+        SCRIPT_END};
+
+    (void)state;
+    script_expect_error(kind, rows, settings, -MU_EUNAVAILABLE,
+                        "64 of 65 tasks are not there yet: /job:worker/task:1 to 64");
+    script_expect_error(kind, nobody, settings, -MU_EUNAVAILABLE,
+                        "65 of 65 tasks are not there yet");
+}
+
 static void test_nobody_is_there(void **state)
 {
     static const struct script_row rows[] = {
@@ -572,6 +597,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_there),
+        cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_nobody_is_there),
         cmocka_unit_test(test_names_in_keys),
         cmocka_unit_test(test_next_endpoint),

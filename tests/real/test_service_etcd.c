@@ -2,7 +2,6 @@
  * etcd is killed and started again. */
 #include "tests/real/service.h"
 #include "tests/real/etcd.h"
-#include "tests/real/https.h"
 
 enum {
     ROUNDS = 160,
@@ -147,103 +146,6 @@ static void test_etcd_away(void **state)
     mu_kv_item_done(&item);
 }
 
-/* ---- Certificates ---- */
-
-static char secure_folder[64];
-
-static void set_variable(const char *name, const char *file)
-{
-    char path[128];
-
-    (void)snprintf(path, sizeof path, "%s/%s", secure_folder, file);
-    assert_int_equal(setenv(name, path, 1), 0);
-}
-
-static int set_up_secure(void **state)
-{
-    static char certificate[128];
-    static char ca[128];
-
-    memset(&service, 0, sizeof service);
-    memset(&etcd, 0, sizeof etcd);
-    for (int i = 0; i < SERVICE_HOSTS_MAX; i++)
-        service.hosts[i].ended = true;
-    (void)snprintf(secure_folder, sizeof secure_folder, "/tmp/muster-secure-XXXXXX");
-    assert_non_null(mkdtemp(secure_folder));
-    https_certificates(secure_folder);
-    (void)snprintf(certificate, sizeof certificate, "%s/server", secure_folder);
-    (void)snprintf(ca, sizeof ca, "%s/ca.pem", secure_folder);
-    etcd.certificate = certificate;
-    etcd.client_ca = ca;
-    etcd_open(&etcd);
-    set_variable("MUSTER_ETCD_CA_FILE", "ca.pem");
-    set_variable("MUSTER_ETCD_CERTIFICATE_FILE", "client.pem");
-    set_variable("MUSTER_ETCD_KEY_FILE", "client.key");
-    *state = &service;
-    return 0;
-}
-
-static int tear_down_secure(void **state)
-{
-    static const char *const variables[] = {
-        "MUSTER_ETCD_CA_FILE", "MUSTER_ETCD_CERTIFICATE_FILE", "MUSTER_ETCD_KEY_FILE"};
-    char command[128];
-
-    if (((struct service *)*state)->hosts_count > 0)
-        service_close(*state);
-    etcd_close(&etcd);
-    memset(&etcd, 0, sizeof etcd);
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
-        assert_int_equal(unsetenv(variables[i]), 0);
-    (void)snprintf(command, sizeof command, "rm -r %s", secure_folder);
-    return system(command);
-}
-
-static void secure_store(char *out, size_t size)
-{
-    (void)snprintf(out, size, "etcd:https://127.0.0.1:%d", etcd.port);
-}
-
-static void test_https(void **state)
-{
-    struct service *s = *state;
-    char store[64];
-    mu_error error = {0};
-    mu_kv_item item;
-
-    secure_store(store, sizeof store);
-    service_open(s, 1, store);
-    assert_int_equal(service_leader(s, NULL), 0);
-    service_check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
-                  &error);
-    service_check(mu_kv_get(s->workers[0], "a", SOON_MS, &error, &item), &error);
-    mu_kv_item_done(&item);
-}
-
-/* A host whose files are not there, or not both, does not begin. */
-static void test_https_files(void **state)
-{
-    struct service *s = *state;
-    mu_node_options options;
-    mu_node *node = NULL;
-    mu_error error = {0};
-    char store[64];
-
-    secure_store(store, sizeof store);
-    nodes_init(&s->nodes, 1, 0);
-    nodes_options(&s->nodes, "chief", 0, &options);
-    options.service_hosts = "chief:0";
-    options.store = store;
-    set_variable("MUSTER_ETCD_KEY_FILE", "nothing.key");
-    assert_int_equal(mu_node_open(&options, &error, &node), -MU_EINVALID);
-    assert_non_null(strstr(error.message, "option store: MUSTER_ETCD_KEY_FILE: \""));
-    assert_non_null(strstr(error.message, "cannot be read: No such file"));
-    assert_int_equal(unsetenv("MUSTER_ETCD_KEY_FILE"), 0);
-    assert_int_equal(mu_node_open(&options, &error, &node), -MU_EINVALID);
-    assert_non_null(strstr(error.message, "expected both or none"));
-    nodes_done(&s->nodes);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,9 +153,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_leader_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_etcd_killed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_etcd_away, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_https, set_up_secure, tear_down_secure),
-        cmocka_unit_test_setup_teardown(test_https_files, set_up_secure,
-                                        tear_down_secure),
     };
 
     if (!etcd_is_here()) {

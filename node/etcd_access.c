@@ -1,0 +1,140 @@
+#include "node/etcd_access.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_BYTES_MAX = 1 << 20, PASSWORD_BYTES_MAX = 4096 };
+
+/* All of an open file as a text, NULL with errno when that cannot be. */
+static char *read_text(FILE *file)
+{
+    char *text = malloc(FILE_BYTES_MAX + 1);
+    char *fitting;
+    size_t size;
+
+    if (text == NULL)
+        return NULL;
+    size = fread(text, 1, FILE_BYTES_MAX + 1, file);
+    if (ferror(file) != 0 || size > FILE_BYTES_MAX) {
+        if (ferror(file) == 0)
+            errno = EFBIG;
+        free(text);
+        return NULL;
+    }
+    text[size] = '\0';
+    fitting = realloc(text, size + 1);
+    return fitting == NULL ? text : fitting;
+}
+
+/* *ret_text stays as it is when the variable is not set. */
+static int read_named(const char *variable, mu_error *ret_error, const char **ret_text)
+{
+    const char *path = getenv(variable);
+    char *text = NULL;
+    FILE *file;
+
+    if (path == NULL || path[0] == '\0')
+        return 0;
+    file = fopen(path, "rb");
+    if (file != NULL) {
+        text = read_text(file);
+        (void)fclose(file);
+    }
+    if (text == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "%s: \"%.200s\" cannot be read: %s",
+                            variable, path, strerror(errno));
+    *ret_text = text;
+    return 0;
+}
+
+static int copy_variable(const char *variable, mu_error *ret_error, const char **ret_text)
+{
+    const char *text = getenv(variable);
+
+    if (text == NULL || text[0] == '\0')
+        return 0;
+    *ret_text = strdup(text);
+    return *ret_text != NULL ? 0 : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+}
+
+static int read_tls(struct mu__http_tls *tls, mu_error *ret_error)
+{
+    int rv = read_named("MUSTER_ETCD_CA_FILE", ret_error, &tls->ca);
+
+    if (rv == 0)
+        rv = read_named("MUSTER_ETCD_CERTIFICATE_FILE", ret_error, &tls->certificate);
+    if (rv == 0)
+        rv = read_named("MUSTER_ETCD_KEY_FILE", ret_error, &tls->key);
+    if (rv == 0)
+        rv = copy_variable("MUSTER_ETCD_SERVER_NAME", ret_error, &tls->server_name);
+    if (rv != 0 || (tls->certificate == NULL) == (tls->key == NULL))
+        return rv;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "MUSTER_ETCD_CERTIFICATE_FILE and MUSTER_ETCD_KEY_FILE: expected "
+                        "both or none");
+}
+
+/* Of a file without the end of its line. */
+static int read_password(struct mu__store_access *access, mu_error *ret_error)
+{
+    int rv = copy_variable("MUSTER_ETCD_PASSWORD", ret_error, &access->password);
+
+    if (rv == 0 && access->password != NULL)
+        access->password_size = strlen(access->password);
+    if (rv != 0 || access->password != NULL)
+        return rv;
+    rv = read_named("MUSTER_ETCD_PASSWORD_FILE", ret_error, &access->password);
+    if (rv == 0 && access->password != NULL)
+        access->password_size = strcspn(access->password, "\r\n");
+    return rv;
+}
+
+static int read_user(struct mu__store_access *access, mu_error *ret_error)
+{
+    int rv = copy_variable("MUSTER_ETCD_USER", ret_error, &access->user);
+
+    if (rv == 0)
+        rv = read_password(access, ret_error);
+    if (rv != 0)
+        return rv;
+    if ((access->user == NULL) != (access->password == NULL))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            access->user == NULL
+                                ? "an etcd password is set, and no user; expected "
+                                  "MUSTER_ETCD_USER"
+                                : "MUSTER_ETCD_USER is set, and no password; expected "
+                                  "MUSTER_ETCD_PASSWORD_FILE or MUSTER_ETCD_PASSWORD");
+    if (access->user != NULL &&
+        (access->password_size == 0 || access->password_size > PASSWORD_BYTES_MAX))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "etcd's password: expected 1 to %d bytes, got %zu",
+                            (int)PASSWORD_BYTES_MAX, access->password_size);
+    return 0;
+}
+
+int mu__etcd_access_read(struct mu__etcd_access *etcd, bool has_tls, mu_error *ret_error)
+{
+    int rv = has_tls ? read_tls(&etcd->access.tls, ret_error) : 0;
+
+    return rv == 0 ? read_user(&etcd->access, ret_error) : rv;
+}
+
+static void text_free(const char *text)
+{
+    free((void *)(uintptr_t)text);
+}
+
+void mu__etcd_access_done(struct mu__etcd_access *etcd)
+{
+    struct mu__store_access *access = &etcd->access;
+
+    text_free(access->tls.ca);
+    text_free(access->tls.certificate);
+    text_free(access->tls.key);
+    text_free(access->tls.server_name);
+    text_free(access->user);
+    text_free(access->password);
+    memset(etcd, 0, sizeof *etcd);
+}

@@ -1,0 +1,21 @@
+/* How a store that is etcd reaches it: as the variables of the resolver etcd say
+ * (MUSTER_ETCD_CA_FILE, _CERTIFICATE_FILE, _KEY_FILE, _SERVER_NAME, _USER, _PASSWORD,
+ * _PASSWORD_FILE), read once. */
+#ifndef MU_NODE_ETCD_ACCESS_H
+#define MU_NODE_ETCD_ACCESS_H
+
+#include "actors/store.h"
+
+#include <stdbool.h>
+
+struct mu__etcd_access {
+    struct mu__store_access access;     /* its texts are ours */
+};
+
+/* Certificates are read only where `has_tls`. -MU_EINVALID: a file cannot be read, or a
+ * variable is missing beside another one; with its name, and never with a password.
+ * Zeroed memory may be done with, also after a failure. */
+int mu__etcd_access_read(struct mu__etcd_access *etcd, bool has_tls, mu_error *ret_error);
+void mu__etcd_access_done(struct mu__etcd_access *etcd);
+
+#endif
