@@ -2,11 +2,20 @@
 #ifndef MU_NODE_CALL_LOOP_H
 #define MU_NODE_CALL_LOOP_H
 
+#include <muster/error.h>
+
 #include <signal.h>
 #include <stdbool.h>
 #include <uv.h>
 
 enum { MU__CALL_LEAVE_MS = 50 };    /* what closing takes where nothing hangs */
+
+/* This thread runs a node's loop from now on, or one less. */
+void mu__loop_thread_begin(void);
+void mu__loop_thread_end(void);
+
+/* Whether this thread may wait: -MU_EPRECONDITION where it runs a node's loop. */
+int mu__call_may_wait(mu_error *ret_error);
 
 /* Of a connection over TLS that the server has closed, a write raises SIGPIPE: it is not
  * to end the program, whose thread this is. */

@@ -333,7 +333,7 @@ static void print_left(const struct alike *row)
 static size_t print_tasks(const struct check *check)
 {
     size_t most = check->tasks_count > TASKS_SHOWN ? ALIKE_SHOWN : TASKS_SHOWN;
-    struct alike rows[ALIKE_MAX + 1] = {{NULL}};
+    struct alike rows[ALIKE_MAX + 1] = {{.words = NULL}};
     size_t bad = 0;
 
     if (check->tasks_count > 0)

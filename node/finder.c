@@ -510,6 +510,11 @@ static void copy_announcement(struct mu__finder *finder, const mu_announcement *
     };
 }
 
+static void on_left_behind(void *owner, const char *line)
+{
+    say(owner, MU_LOG_WARN, line);
+}
+
 int mu__finder_open(const struct mu__finder_config *config, mu_error *ret_error,
                     struct mu__finder **ret_finder)
 {
@@ -522,6 +527,9 @@ int mu__finder_open(const struct mu__finder_config *config, mu_error *ret_error,
     finder->config = *config;
     finder->config.announcement = NULL;
     copy_announcement(finder, config->announcement);
+    if (config->is_known)
+        mu__asker_uv_wait_for_calls(finder->asker, MU_RESOLVER_LEAVE_MS, on_left_behind,
+                                    finder);
     finder->is_known = config->is_known;
     finder->has_told = config->is_known && finder->address[0] != '\0';
     uv_update_time(config->loop);

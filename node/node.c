@@ -10,6 +10,7 @@
 
 #include "actors/job.h"
 #include "actors/messages.h"
+#include "node/call_loop.h"
 #include "node/coordinator.h"
 #include "node/environment.h"
 #include "resolver/cluster.h"
@@ -144,6 +145,7 @@ void mu__node_part_closed(mu_node *node)
         void (*closed_cb)(void *) = node->closed_cb;
         void *closed_user = node->closed_user;
 
+        mu__loop_thread_end();
         let_go(node);
         if (closed_cb != NULL)
             closed_cb(closed_user);
@@ -518,6 +520,7 @@ static void run_loop(void *arg)
     mu_node *node = arg;
 
     block_sigpipe();
+    mu__loop_thread_begin();
     (void)uv_run(node->loop, UV_RUN_DEFAULT);
 }
 
@@ -562,10 +565,15 @@ static int open_on_loop(mu_node *node, const mu_node_options *o,
                         const struct mu__node_extra *extra, struct mu__found *found,
                         mu_error *ret_error)
 {
+    int rv;
+
     node->loop = o->loop;
     node->thread = uv_thread_self();
     block_sigpipe();
-    return open_parts(node, o, extra, found, ret_error);
+    rv = open_parts(node, o, extra, found, ret_error);
+    if (rv == 0)
+        mu__loop_thread_begin();
+    return rv;
 }
 
 /* The loop's thread starts when everything is in place, so nothing here races with it. */

@@ -147,8 +147,10 @@ int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_
 {
     struct call_loop *l = NULL;
     struct mu__pipe_guard guard;
-    int rv = loop_begin(&l, ret_error);
+    int rv = mu__call_may_wait(ret_error);
 
+    if (rv == 0)
+        rv = loop_begin(&l, ret_error);
     if (rv != 0)
         return rv;
     mu__pipe_guard(&guard);
@@ -186,7 +188,7 @@ int mu_resolver_resolve(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_e
 int mu_resolver_cluster(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_error,
                         mu_cluster **ret_cluster)
 {
-    mu_resolution resolution;
+    mu_resolution resolution = {.cluster = NULL};
     int rv;
 
     if (ret_cluster == NULL)

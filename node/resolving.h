@@ -1,7 +1,4 @@
-/* An evaluation of a resolver in a loop, without blocking it. Loop thread only.
- *
- * Resolvers of a program's own (mu_resolver_register) are functions that block: they are
- * called within a turn of the loop, and it waits for them. */
+/* An evaluation of a resolver in a loop, without blocking it. Loop thread only. */
 #ifndef MU_NODE_RESOLVING_H
 #define MU_NODE_RESOLVING_H
 
@@ -65,7 +62,8 @@ int mu__resolving_start(const struct mu__resolving_config *config,
                         struct mu__resolving **ret_resolving);
 
 /* The same on the calling thread, in a loop of its own, until it is done. Of `config`,
- * loop, asker and done are not looked at. */
+ * loop, asker and done are not looked at. -MU_EPRECONDITION on a thread that runs a
+ * node's loop. */
 int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_error,
                        struct mu__resolved *ret_resolved);
 

@@ -23,6 +23,7 @@
 
 #include <muster/error.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,8 +49,17 @@ enum mu__ask_kind {
     MU__ASK_WRITE,      /* make `body` the content of a file, by its path: whole or not at
                            all; its folder must be there. The answer is empty */
     MU__ASK_REMOVE,     /* take a file away, by its path; the answer is empty */
+    MU__ASK_PROGRAM,    /* run it, by its path or, without a slash, its name in PATH; what
+                           it prints. `body`: texts with a zero byte behind each, "aTEXT"
+                           an argument, "vNAME=VALUE" a variable. -MU_EPRECONDITION: it
+                           has failed */
+    MU__ASK_CALL,       /* run `call`, a function of the resolver `name`, on a thread; the
+                           answer is empty: what was found is in the call */
     MU__ASK_KINDS
 };
+
+/* Of one round: one for each task of the largest cluster, and some more. */
+enum { MU__ASK_QUESTIONS_MAX = 70000 };
 
 /* Defaults where a question has 0. */
 enum {
@@ -66,8 +76,35 @@ struct mu__ask_tls {
     bool insecure;              /* whoever it is: only when a person asked for it */
 };
 
-/* All texts are the caller's, during the call. Those that make two questions different
- * are kind, name, method, body, header and `again`. */
+/* A function of the program's own, which may block: with what it needs, and room for what
+ * it finds. Counted, since its thread may go on when nobody waits for it any more. */
+struct mu__ask_call {
+    void (*run)(struct mu__ask_call *call);
+    void (*free)(struct mu__ask_call *call);    /* the last one has let go; any thread */
+    atomic_uint refs;
+    atomic_int phase;       /* of ask_call.c */
+};
+
+/* One holder, who lets go of it with mu__ask_call_unref. Any thread, as all of these. */
+void mu__ask_call_init(struct mu__ask_call *call, void (*run)(struct mu__ask_call *call),
+                       void (*free)(struct mu__ask_call *call));
+void mu__ask_call_ref(struct mu__ask_call *call);
+void mu__ask_call_unref(struct mu__ask_call *call);
+
+/* The asker's: run it, unless it was called off. */
+void mu__ask_call_run(struct mu__ask_call *call);
+
+/* Nobody wants it: if it has not begun, it never does. True: it runs now. */
+bool mu__ask_call_off(struct mu__ask_call *call);
+
+/* Whether it has begun, and not returned; whether it has returned: only then what it has
+ * found may be looked at. */
+bool mu__ask_call_runs(const struct mu__ask_call *call);
+bool mu__ask_call_has_run(const struct mu__ask_call *call);
+
+/* All texts are the caller's, during the call. Two questions are the same, and have one
+ * answer, when all of their fields are: also headers and what else is secret, and how
+ * long and how often may be tried (resolver/question.h). */
 struct mu__question {
     enum mu__ask_kind kind;
     const char *name;
@@ -81,7 +118,7 @@ struct mu__question {
     bool new_only;              /* of WRITE: a file that is there already stays as it is:
                                    -MU_EEXISTS */
 
-    /* Of HTTP, SIGNATURE and (the body) WRITE alone. */
+    /* Of HTTP, SIGNATURE and (the body) WRITE and PROGRAM alone. */
     const char *method;         /* NULL: "GET" */
     const char *const *headers; /* "Name: value", ended by NULL; may be NULL */
     const char *header;         /* name of one header of the answer that is wanted, too */
@@ -89,12 +126,13 @@ struct mu__question {
     size_t body_size;
     const char *secret;
     const struct mu__ask_tls *tls;
-    uint32_t keep_ms;           /* 0. An answer with status 200 may be given again for so
-                                   long, to other evaluations, too; `again` takes a new
-                                   one */
+    uint32_t keep_ms;           /* 0. An answer with status 200, or what a program has
+                                   printed, may be given again for so long, to other
+                                   evaluations, too; `again` takes a new one */
     bool takes_proxy;           /* the environment's https_proxy counts */
     const char *dns_server;     /* ADDRESSES, SERVICES: "127.0.0.1:53" in place of the
                                    system's; NULL */
+    struct mu__ask_call *call;  /* of CALL */
 };
 
 struct mu__answer {
@@ -118,7 +156,8 @@ struct mu__note;
 
 /* The answer, owned by the notes and valid as long as they are; NULL: not known yet. When
  * there is no memory it answers with -MU_ENOMEM, and so it does then for all that is new
- * in the same run: who has asked before all at once may ask again one by one. */
+ * in the same run: who has asked before all at once may ask again one by one. Who asks on
+ * and on is answered with -MU_EEXHAUSTED, after MU__ASK_QUESTIONS_MAX. */
 const struct mu__answer *mu__ask(struct mu__notes *notes,
                                  const struct mu__question *question);
 
@@ -204,8 +243,9 @@ void mu__note_reason(const struct mu__note *note, char *out, size_t size);
  * asked by `who` (static). */
 void mu__notes_begin(struct mu__notes *notes, const char *who);
 
-/* Whether there was no memory for a question of this run: then what came of it counts for
- * nothing, since a variable that could not be asked for looks as if it were not set. */
+/* Whether there was no memory for a question of this run, or for what is answered at
+ * once: then what came of it counts for nothing, since a variable that could not be asked
+ * for looks as if it were not set. */
 bool mu__notes_starved(const struct mu__notes *notes);
 
 /* How often a run has begun with these notes (mu__notes_begin with NULL). */

@@ -1,154 +1,57 @@
-/* One struct for each look-up. It answers its note once: with what the thread has found,
- * or by its timer when that takes too long; the thread may go on for a while, and then
- * finds nobody who wants it. It is freed when both the timer is closed and the thread's
- * work is done. */
-#define _DEFAULT_SOURCE /* resolv.h */
+/* Addresses and services, looked up on a thread: by the system, or by asking DNS servers.
+ * A system's look-up cannot be ended; servers are asked until the question's limit. */
+#define _GNU_SOURCE /* resolv.h, EAI_NODATA */
 
-#include "resolver/dns_uv.h"
+#include "resolver/asker_inner_uv.h"
 #include "resolver/dns_exchange_uv.h"
+#include "resolver/question.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <resolv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NS_PER_MS = 1000000, CANDIDATES_MAX = MAXDNSRCH + 2 };
+enum { CANDIDATES_MAX = MAXDNSRCH + 2 };
 
 struct look_up {
-    union {
-        uv_getaddrinfo_t system;
-        uv_work_t work;
-    } request; /* first: requests cast */
-    uv_timer_t timer;
-    unsigned holds;        /* timer, request */
-    struct mu__note *note; /* NULL: answered, or nobody wants it */
-    bool requested;
+    struct mu__ask_task *task;
+    const char *name;
     enum mu__ask_kind kind;
-    char *name;
-    uint32_t limit_ms;
-    uint64_t due_ns;
-    bool own_server; /* `servers` is what the question says */
-    struct mu__dns_servers servers;
-    atomic_bool cancelled;
-    int code; /* what was found out: */
-    mu_error error;
-    struct mu__dns_records records;
+    struct mu__dns_servers servers; /* what the question says; none: the system's */
+    struct mu__dns_records records; /* what was found */
 };
 
-/* ---- Life ---- */
-
-static void drop(struct look_up *look_up)
+static int fails(struct look_up *look_up, int code, const char *words)
 {
-    if (--look_up->holds > 0)
-        return;
-    mu__dns_records_done(&look_up->records);
-    free(look_up->name);
-    free(look_up);
+    return mu_error_set(&look_up->task->error, code, "%.260s: %s", look_up->name, words);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static int out_of_memory(struct look_up *look_up)
 {
-    drop(handle->data);
-}
-
-/* The note has no use for it any more. */
-static struct mu__note *let_go(struct look_up *look_up)
-{
-    struct mu__note *note = look_up->note;
-
-    look_up->note = NULL;
-    note->own = NULL;
-    uv_close((uv_handle_t *)&look_up->timer, on_timer_closed);
-    return note;
-}
-
-/* ---- Answering ---- */
-
-static int fill_in(struct look_up *look_up, const struct mu__question *question,
-                   mu_error *ret_error, struct mu__answer *answer)
-{
-    size_t bytes_max = question->bytes_max == 0 ? MU__ASK_BYTES_MAX : question->bytes_max;
-    size_t size;
-    char *text;
-
-    if (look_up->code != 0) {
-        *ret_error = look_up->error;
-        return look_up->code;
-    }
-    text = mu__dns_records_text(&look_up->records, &size);
-    if (text == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    if (size > bytes_max) {
-        free(text);
-        return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "%s: expected at most %zu bytes of records, got %zu",
-                            look_up->name, bytes_max, size);
-    }
-    answer->data = text;
-    answer->size = size;
-    return 0;
-}
-
-static void conclude(struct look_up *look_up)
-{
-    struct mu__note *note = let_go(look_up);
-
-    note->answer.code =
-        fill_in(look_up, &note->question, &note->answer.error, &note->answer);
-    mu__note_answer(note);
-}
-
-/* The thread may be writing what it has found out: that stays its own. */
-static void on_limit(uv_timer_t *timer)
-{
-    struct look_up *look_up = timer->data;
-    struct mu__note *note;
-    char server[96] = "";
-
-    if (look_up->own_server)
-        (void)snprintf(server, sizeof server, " from DNS server %.64s",
-                       look_up->note->question.dns_server);
-    atomic_store(&look_up->cancelled, true);
-    if (look_up->requested)
-        (void)uv_cancel((uv_req_t *)&look_up->request);
-    note = let_go(look_up);
-    note->answer.code = mu_error_set(&note->answer.error, -MU_EDEADLINE,
-                                     "%.256s: no answer%s within %u ms", look_up->name,
-                                     server, look_up->limit_ms);
-    mu__note_answer(note);
-}
-
-/* What is known already is said at the loop's next turn. */
-static void on_known(uv_timer_t *timer)
-{
-    conclude(timer->data);
+    return mu__task_fails(look_up->task, -MU_ENOMEM, "out of memory");
 }
 
 /* ---- The system's look-up ---- */
 
-static const struct {
-    int status;
-    int code;
-} system_codes[] = {
-    {UV_EAI_NONAME, -MU_ENOTFOUND},
-    {UV_EAI_NODATA, -MU_ENOTFOUND},
-    {UV_EAI_ADDRFAMILY, -MU_ENOTFOUND},
-    {UV_EAI_MEMORY, -MU_ENOMEM},
-    {UV_ENOMEM, -MU_ENOMEM},
-    {UV_EINVAL, -MU_EINVALID},
-    {UV_ENAMETOOLONG, -MU_EINVALID},
-};
-
 static int fail_system(struct look_up *look_up, int status)
 {
+    static const struct {
+        int status;
+        int code;
+    } codes[] = {
+        {EAI_NONAME, -MU_ENOTFOUND},
+        {EAI_NODATA, -MU_ENOTFOUND},
+        {EAI_ADDRFAMILY, -MU_ENOTFOUND},
+        {EAI_MEMORY, -MU_ENOMEM},
+    };
     int code = -MU_EUNAVAILABLE;
 
-    for (size_t i = 0; i < sizeof system_codes / sizeof system_codes[0]; i++)
-        if (system_codes[i].status == status)
-            code = system_codes[i].code;
-    return mu_error_set(&look_up->error, code, "%.260s: %s", look_up->name,
-                        uv_strerror(status));
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (codes[i].status == status)
+            code = codes[i].code;
+    return fails(look_up, code, gai_strerror(status));
 }
 
 static int add_found(struct look_up *look_up, const struct addrinfo *found)
@@ -167,23 +70,23 @@ static int add_found(struct look_up *look_up, const struct addrinfo *found)
                 &look_up->records, MU__DNS_AAAA,
                 (const uint8_t *)&((const struct sockaddr_in6 *)address)->sin6_addr);
     }
-    return rv == 0 ? 0 : mu_error_set(&look_up->error, rv, "out of memory");
+    return rv == 0 ? 0 : out_of_memory(look_up);
 }
 
-static void on_found(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+static int ask_system(struct look_up *look_up)
 {
-    struct look_up *look_up = (struct look_up *)request;
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int rv = getaddrinfo(look_up->name, NULL, &hints, &found);
 
-    if (look_up->note != NULL) {
-        look_up->code =
-            status != 0 ? fail_system(look_up, status) : add_found(look_up, found);
-        conclude(look_up);
-    }
-    uv_freeaddrinfo(found);
-    drop(look_up);
+    if (rv != 0)
+        return fail_system(look_up, rv);
+    rv = add_found(look_up, found);
+    freeaddrinfo(found);
+    return rv;
 }
 
-/* ---- Asking servers, on a thread ---- */
+/* ---- Asking servers ---- */
 
 struct candidates {
     char names[CANDIDATES_MAX][MU__DNS_NAME_BYTES * 2];
@@ -224,8 +127,8 @@ static int read_configuration(struct look_up *look_up, struct candidates *candid
 
     memset(&state, 0, sizeof state);
     if (res_ninit(&state) != 0)
-        return mu_error_set(&look_up->error, -MU_EUNAVAILABLE,
-                            "the system's DNS configuration cannot be read");
+        return mu__task_fails(look_up->task, -MU_EUNAVAILABLE,
+                              "the system's DNS configuration cannot be read");
     for (int i = 0; i < state.nscount && servers->count < MU__DNS_SERVERS_MAX; i++) {
         if (state.nsaddr_list[i].sin_family == AF_INET)
             memcpy(&servers->items[servers->count++], &state.nsaddr_list[i],
@@ -245,8 +148,8 @@ static int ask_type(struct look_up *look_up, const char *name, int type,
     struct mu__dns_exchange exchange = {.servers = &look_up->servers,
                                         .name = name,
                                         .type = type,
-                                        .due_ns = look_up->due_ns,
-                                        .cancelled = &look_up->cancelled};
+                                        .due_ns = look_up->task->due_ns,
+                                        .cancelled = &look_up->task->is_unwanted};
     int code = MU__DNS_FINE;
     int rv = mu__dns_exchange(&exchange, ret_error, &look_up->records, &code);
 
@@ -293,155 +196,115 @@ static void words_of_server(const struct look_up *look_up, char *out, size_t siz
                    look_up->servers.count > 1 ? " and others" : "");
 }
 
-static int find_out(struct look_up *look_up)
+static int ask_servers(struct look_up *look_up)
 {
     struct candidates candidates = {.count = 0};
     char server[80];
     mu_error error = {0};
     bool exists = false;
 
-    if (look_up->own_server)
+    if (look_up->servers.count > 0)
         (void)snprintf(candidates.names[candidates.count++], sizeof candidates.names[0],
                        "%s", look_up->name);
     else if (read_configuration(look_up, &candidates) != 0)
-        return look_up->error.code;
+        return look_up->task->error.code;
     for (unsigned i = 0; i < candidates.count; i++) {
         int rv = ask_name(look_up, candidates.names[i], &error);
 
         if (rv != 0 && rv != -MU_ENOTFOUND)
-            return mu_error_set(&look_up->error, rv, "%.256s: %s", candidates.names[i],
-                                error.message);
+            return mu_error_set(&look_up->task->error, rv, "%.256s: %s",
+                                candidates.names[i], error.message);
         exists |= rv == 0;
         if (!has_none(&look_up->records))
             return 0;
     }
     words_of_server(look_up, server, sizeof server);
-    return mu_error_set(&look_up->error, -MU_ENOTFOUND, "%.256s: %s knows %s%s",
+    return mu_error_set(&look_up->task->error, -MU_ENOTFOUND, "%.256s: %s knows %s%s",
                         look_up->name, server, exists ? "no " : "no such name",
                         !exists                             ? ""
                         : look_up->kind == MU__ASK_SERVICES ? "services (SRV) of it"
                                                             : "addresses of it");
 }
 
-static void on_thread(uv_work_t *work)
-{
-    struct look_up *look_up = (struct look_up *)work;
 
-    look_up->code = find_out(look_up);
+/* ---- The task ---- */
+
+static int write_records(struct look_up *look_up)
+{
+    size_t bytes_max = mu__question_bytes_max(&look_up->task->question);
+    size_t size;
+    char *text = mu__dns_records_text(&look_up->records, &size);
+
+    if (text == NULL)
+        return out_of_memory(look_up);
+    if (size > bytes_max) {
+        free(text);
+        return mu_error_set(&look_up->task->error, -MU_EEXHAUSTED,
+                            "%s: expected at most %zu bytes of records, got %zu",
+                            look_up->name, bytes_max, size);
+    }
+    look_up->task->data = text;
+    look_up->task->size = size;
+    return 0;
 }
 
-static void on_worked(uv_work_t *work, int status)
+static int find_out(struct look_up *look_up)
 {
-    struct look_up *look_up = (struct look_up *)work;
+    const char *server = look_up->task->question.dns_server;
+    int rv = 0;
 
-    (void)status; /* a cancelled one has answered already */
-    if (look_up->note != NULL)
-        conclude(look_up);
-    drop(look_up);
+    if (look_up->name[0] == '\0')
+        return mu__task_fails(look_up->task, -MU_EINVALID,
+                              "expected a name to look up, got none");
+    if (strlen(look_up->name) >= MU__DNS_NAME_BYTES)
+        return fails(look_up, -MU_EINVALID, "expected a name of at most 255 bytes");
+    if (server != NULL)
+        rv = mu__dns_server_parse(server, &look_up->task->error, &look_up->servers);
+    if (rv != 0)
+        return rv;
+    return server == NULL && look_up->kind == MU__ASK_ADDRESSES ? ask_system(look_up)
+                                                                : ask_servers(look_up);
 }
 
-/* ---- Beginning ---- */
-
-/* A number is its own address, whoever is asked. */
-static bool is_number(struct look_up *look_up)
+int mu__task_names(struct mu__ask_task *task)
 {
+    struct look_up look_up = {.task = task, .name = task->question.name,
+                              .kind = task->question.kind};
+    int rv = find_out(&look_up);
+
+    if (rv == 0)
+        rv = write_records(&look_up);
+    mu__dns_records_done(&look_up.records);
+    return rv;
+}
+
+/* ---- Numbers ---- */
+
+static int number_text(const char *name, char **ret_text, size_t *ret_size)
+{
+    struct mu__dns_records records = {0};
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
-    int rv;
+    int rv = -MU_ENOTFOUND;
 
-    if (look_up->kind != MU__ASK_ADDRESSES)
+    if (uv_ip4_addr(name, 0, &v4) == 0)
+        rv = mu__dns_records_add(&records, MU__DNS_A, (const uint8_t *)&v4.sin_addr);
+    else if (uv_ip6_addr(name, 0, &v6) == 0)
+        rv = mu__dns_records_add(&records, MU__DNS_AAAA, (const uint8_t *)&v6.sin6_addr);
+    if (rv == 0)
+        *ret_text = mu__dns_records_text(&records, ret_size);
+    mu__dns_records_done(&records);
+    return rv;
+}
+
+bool mu__asker_give_number(struct mu__note *note)
+{
+    char *text = NULL;
+    size_t size = 0;
+
+    if (note->question.kind != MU__ASK_ADDRESSES ||
+        number_text(note->question.name, &text, &size) == -MU_ENOTFOUND)
         return false;
-    if (uv_ip4_addr(look_up->name, 0, &v4) == 0)
-        rv = mu__dns_records_add(&look_up->records, MU__DNS_A,
-                                 (const uint8_t *)&v4.sin_addr);
-    else if (uv_ip6_addr(look_up->name, 0, &v6) == 0)
-        rv = mu__dns_records_add(&look_up->records, MU__DNS_AAAA,
-                                 (const uint8_t *)&v6.sin6_addr);
-    else
-        return false;
-    if (rv != 0)
-        look_up->code = mu_error_set(&look_up->error, rv, "out of memory");
+    mu__asker_give_data(note, text, size);
     return true;
-}
-
-/* Whether something is under way: if not, `code` or the records say why. */
-static bool begin(uv_loop_t *loop, struct look_up *look_up, const char *dns_server)
-{
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    int rv;
-
-    if (look_up->name[0] == '\0') {
-        look_up->code = mu_error_set(&look_up->error, -MU_EINVALID,
-                                     "expected a name to look up, got none");
-        return false;
-    }
-    if (is_number(look_up))
-        return false;
-    if (dns_server != NULL) {
-        look_up->own_server = true;
-        look_up->code =
-            mu__dns_server_parse(dns_server, &look_up->error, &look_up->servers);
-        if (look_up->code != 0)
-            return false;
-    }
-    if (dns_server == NULL && look_up->kind == MU__ASK_ADDRESSES)
-        rv = uv_getaddrinfo(loop, &look_up->request.system, on_found, look_up->name, NULL,
-                            &hints);
-    else
-        rv = uv_queue_work(loop, &look_up->request.work, on_thread, on_worked);
-    if (rv != 0)
-        look_up->code = fail_system(look_up, rv);
-    return rv == 0;
-}
-
-static struct look_up *new_look_up(const struct mu__question *question)
-{
-    struct look_up *look_up = calloc(1, sizeof *look_up);
-
-    if (look_up == NULL)
-        return NULL;
-    look_up->name = strdup(question->name);
-    if (look_up->name == NULL) {
-        free(look_up);
-        return NULL;
-    }
-    look_up->kind = question->kind;
-    look_up->limit_ms = question->limit_ms == 0 ? MU__ASK_LIMIT_MS : question->limit_ms;
-    look_up->due_ns = uv_hrtime() + (uint64_t)look_up->limit_ms * NS_PER_MS;
-    atomic_init(&look_up->cancelled, false);
-    look_up->holds = 1;
-    return look_up;
-}
-
-void mu__dns_uv_ask(uv_loop_t *loop, struct mu__note *note)
-{
-    struct look_up *look_up = new_look_up(&note->question);
-
-    if (look_up == NULL) {
-        note->answer.code =
-            mu_error_set(&note->answer.error, -MU_ENOMEM, "out of memory");
-        mu__note_answer(note);
-        return;
-    }
-    (void)uv_timer_init(loop, &look_up->timer);
-    look_up->timer.data = look_up;
-    look_up->note = note;
-    note->own = look_up;
-    look_up->requested = begin(loop, look_up, note->question.dns_server);
-    look_up->holds += look_up->requested;
-    uv_update_time(loop);
-    (void)uv_timer_start(&look_up->timer, look_up->requested ? on_limit : on_known,
-                         look_up->requested ? look_up->limit_ms : 0, 0);
-}
-
-void mu__dns_uv_cancel(struct mu__note *note)
-{
-    struct look_up *look_up = note->own;
-
-    if (look_up == NULL)
-        return;
-    atomic_store(&look_up->cancelled, true);
-    if (look_up->requested)
-        (void)uv_cancel((uv_req_t *)&look_up->request);
-    (void)let_go(look_up);
 }

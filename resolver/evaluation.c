@@ -16,6 +16,9 @@ struct mu__evaluation {
     uint64_t began_ms;
     uint64_t end_ms;            /* MU__RETRY_NO_END: no limit */
     uint64_t again_ms;          /* between two rounds: when the next one begins */
+    uint64_t due_ms;            /* when the first question is asked again; UINT64_MAX:
+                                   none is */
+    size_t answered;            /* so many of the first have had a first answer */
     unsigned rounds;            /* that have failed */
     bool between;
     bool news;                  /* something was settled since the last run */
@@ -106,14 +109,21 @@ static bool is_passing(const struct mu__note *note)
            (answer->status == 404 && note->question.missing_is_passing);
 }
 
+static void wait_until(struct mu__evaluation *e, struct mu__note *note, uint64_t due_ms)
+{
+    note->due_ms = due_ms;
+    if (due_ms < e->due_ms)
+        e->due_ms = due_ms;
+    mu__note_reason(note, note->reason, sizeof note->reason);
+}
+
 static void try_again(struct mu__evaluation *e, struct mu__note *note,
                       const struct mu__retry *retry, uint64_t due_ms)
 {
     char asked[256];
     char what[300];
 
-    note->due_ms = due_ms;
-    mu__note_reason(note, note->reason, sizeof note->reason);
+    wait_until(e, note, due_ms);
     mu__question_words(&note->question, asked, sizeof asked);
     (void)snprintf(what, sizeof what, "asking %s failed", asked);
     say(e, retry, what, note->reason, note->tries, due_ms);
@@ -141,8 +151,7 @@ static void on_answered(void *owner, struct mu__note *note)
                        note->answer.retry_after_ms, &due_ms)) {
         try_again(e, note, &retry, due_ms);
     } else if (waits_for_end(e, note)) {
-        note->due_ms = e->end_ms;
-        mu__note_reason(note, note->reason, sizeof note->reason);
+        wait_until(e, note, e->end_ms);
     } else {
         mu__note_settle(note);
         e->news = true;
@@ -150,37 +159,42 @@ static void on_answered(void *owner, struct mu__note *note)
     e->config.wake(e->config.owner);
 }
 
-/* Ask what is due. */
+/* Ask what is due; an answer may come within it. There may be thousands of questions, and
+ * a turn for each answer: they are not looked at before one is due. */
 static void ask_again(struct mu__evaluation *e, uint64_t now_ms)
 {
     struct mu__note *note;
 
-    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
-        if (!note->settled && !note->asked && note->due_ms <= now_ms)
+    if (now_ms < e->due_ms)
+        return;
+    e->due_ms = UINT64_MAX;
+    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++) {
+        if (note->settled || note->asked)
+            continue;
+        if (note->due_ms <= now_ms)
             mu__note_ask(note);
+        else if (note->due_ms < e->due_ms)
+            e->due_ms = note->due_ms;
+    }
 }
 
 /* Whether a first answer is still to come: until then a run would not get further than
  * the last one, but for what it need not know. */
-static bool first_answers_are_due(const struct mu__evaluation *e)
+static bool first_answers_are_due(struct mu__evaluation *e)
 {
     const struct mu__note *note;
 
-    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
-        if (!note->settled && note->tries == 0)
-            return true;
-    return false;
+    while ((note = mu__notes_at(e->notes, e->answered)) != NULL &&
+           (note->settled || note->tries > 0))
+        e->answered++;
+    return note != NULL;
 }
 
 static uint64_t next_due(const struct mu__evaluation *e)
 {
-    const struct mu__note *note;
-    uint64_t due_ms = e->config.limit_ms > 0 ? e->end_ms : UINT64_MAX;
+    uint64_t end_ms = e->config.limit_ms > 0 ? e->end_ms : UINT64_MAX;
 
-    for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
-        if (!note->settled && !note->asked && note->due_ms < due_ms)
-            due_ms = note->due_ms;
-    return due_ms;
+    return e->due_ms < end_ms ? e->due_ms : end_ms;
 }
 
 /* For how long, from now on, a server wants to be left alone that has not answered
@@ -209,6 +223,8 @@ static int begin_round(struct mu__evaluation *e, mu_error *ret_error)
         return mu_error_set(ret_error, rv, "out of memory");
     mu__notes_free(e->notes);
     e->notes = notes;
+    e->due_ms = UINT64_MAX;
+    e->answered = 0;
     e->between = false;
     e->news = true;
     return 0;

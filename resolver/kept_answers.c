@@ -5,25 +5,28 @@
 
 static void drop(struct mu__kept_answer *row)
 {
-    free(row->name);
-    free(row->body);
+    if (row->used)
+        mu__question_done(&row->question);
     free(row->data);
     *row = (struct mu__kept_answer){0};
 }
 
-static bool is_of(const struct mu__kept_answer *row, const struct mu__question *question)
+/* A new answer is kept as the answer to the question that wants any. */
+static struct mu__question plain(const struct mu__question *question)
 {
-    return row->name != NULL && strcmp(row->name, question->name) == 0 &&
-           row->body_size == question->body_size &&
-           (row->body_size == 0 ||
-            memcmp(row->body, question->body, row->body_size) == 0);
+    struct mu__question any = *question;
+
+    any.again = 0;
+    return any;
 }
 
 static struct mu__kept_answer *find(struct mu__kept_answers *kept,
                                     const struct mu__question *question)
 {
+    const struct mu__question any = plain(question);
+
     for (size_t i = 0; i < MU__KEPT_ANSWERS_MAX; i++)
-        if (is_of(&kept->rows[i], question))
+        if (kept->rows[i].used && mu__question_same(&kept->rows[i].question, &any))
             return &kept->rows[i];
     return NULL;
 }
@@ -46,7 +49,7 @@ static struct mu__kept_answer *make_room(struct mu__kept_answers *kept)
     struct mu__kept_answer *first = &kept->rows[0];
 
     for (size_t i = 0; i < MU__KEPT_ANSWERS_MAX; i++) {
-        if (kept->rows[i].name == NULL)
+        if (!kept->rows[i].used)
             return &kept->rows[i];
         if (kept->rows[i].end_ms < first->end_ms)
             first = &kept->rows[i];
@@ -55,38 +58,28 @@ static struct mu__kept_answer *make_room(struct mu__kept_answers *kept)
     return first;
 }
 
-static void *copy(const void *bytes, size_t size)
-{
-    char *all = malloc(size + 1);
-
-    if (all == NULL)
-        return NULL;
-    if (size > 0)
-        memcpy(all, bytes, size);
-    all[size] = '\0';
-    return all;
-}
-
 void mu__kept_answers_put(struct mu__kept_answers *kept,
                           const struct mu__question *question, const char *data,
                           size_t size, uint64_t now_ms)
 {
+    const struct mu__question any = plain(question);
     struct mu__kept_answer *row = find(kept, question);
 
     if (row == NULL)
         row = make_room(kept);
     else
         drop(row);
-    *row = (struct mu__kept_answer){
-        .name = copy(question->name, strlen(question->name)),
-        .body = copy(question->body, question->body_size),
-        .body_size = question->body_size,
-        .data = copy(data, size),
-        .size = size,
-        .end_ms = now_ms + question->keep_ms,
-    };
-    if (row->name == NULL || row->body == NULL || row->data == NULL)
+    row->used = mu__question_copy(&any, &row->question) == 0;
+    row->data = malloc(size + 1);
+    if (!row->used || row->data == NULL) {
         drop(row);
+        return;
+    }
+    if (size > 0)
+        memcpy(row->data, data, size);
+    row->data[size] = '\0';
+    row->size = size;
+    row->end_ms = now_ms + question->keep_ms;
 }
 
 void mu__kept_answers_done(struct mu__kept_answers *kept)

@@ -4,23 +4,22 @@
 #ifndef MU_RESOLVER_KEPT_ANSWERS_H
 #define MU_RESOLVER_KEPT_ANSWERS_H
 
-#include "resolver/ask.h"
+#include "resolver/question.h"
 
 enum { MU__KEPT_ANSWERS_MAX = 16 };
 
 struct mu__kept_answers {
     struct mu__kept_answer {
-        char *name;             /* NULL: a free place */
-        void *body;
-        size_t body_size;
+        bool used;              /* it is no free place */
+        struct mu__question question;
         char *data;
         size_t size;
         uint64_t end_ms;
     } rows[MU__KEPT_ANSWERS_MAX];
 };
 
-/* The answer to the same question (name and body), NULL when there is none that is still
- * good, and for questions that want a new one. */
+/* The answer to the same question, whatever its `again` was; NULL when there is none that
+ * is still good, and for questions that want a new one. */
 const struct mu__kept_answer *mu__kept_answers_find(struct mu__kept_answers *kept,
                                             const struct mu__question *question,
                                             uint64_t now_ms);

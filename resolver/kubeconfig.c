@@ -1,6 +1,7 @@
 #include "resolver/kubeconfig.h"
 
 #include "resolver/json.h"
+#include "resolver/kubeconfig_inner.h"
 #include "resolver/text.h"
 #include "resolver/yaml.h"
 #include "runtime/base64.h"
@@ -49,10 +50,8 @@ static int no_memory(mu_error *ret_error)
     return mu_error_set(ret_error, -MU_ENOMEM, "kubeconfig: out of memory");
 }
 
-/* A text by its key; absent, null and "" are NULL. What it is instead is not said: it
- * might be a token without quotes. */
-static int get_text(const cJSON *body, const char *where, const char *key,
-                    mu_error *ret_error, const char **ret_text)
+int mu__kubeconfig_text(const cJSON *body, const char *where, const char *key,
+                        mu_error *ret_error, const char **ret_text)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(body, key);
 
@@ -68,7 +67,7 @@ static int copy_text(const struct part *part, const char *key, mu_error *ret_err
                      char **ret_copy)
 {
     const char *text;
-    int rv = get_text(part->body, part->where, key, ret_error, &text);
+    int rv = mu__kubeconfig_text(part->body, part->where, key, ret_error, &text);
 
     if (rv != 0 || text == NULL)
         return rv;
@@ -76,26 +75,28 @@ static int copy_text(const struct part *part, const char *key, mu_error *ret_err
     return *ret_copy == NULL ? no_memory(ret_error) : 0;
 }
 
-/* Relative paths begin at the file's folder. */
+char *mu__kubeconfig_path(const char *path, const char *text)
+{
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash == NULL || text[0] == '/' ? 0 : (size_t)(slash - path) + 1;
+    size_t size = folder + strlen(text) + 1;
+    char *whole = malloc(size);
+
+    if (whole != NULL)
+        (void)snprintf(whole, size, "%.*s%s", (int)folder, path, text);
+    return whole;
+}
+
 static int copy_path(const struct part *part, const char *key, mu_error *ret_error,
                      char **ret_copy)
 {
-    const char *slash = strrchr(part->file->path, '/');
-    size_t folder = slash == NULL ? 0 : (size_t)(slash - part->file->path) + 1;
     const char *text;
-    size_t size;
-    int rv = get_text(part->body, part->where, key, ret_error, &text);
+    int rv = mu__kubeconfig_text(part->body, part->where, key, ret_error, &text);
 
     if (rv != 0 || text == NULL)
         return rv;
-    if (text[0] == '/')
-        folder = 0;
-    size = folder + strlen(text) + 1;
-    *ret_copy = malloc(size);
-    if (*ret_copy == NULL)
-        return no_memory(ret_error);
-    (void)snprintf(*ret_copy, size, "%.*s%s", (int)folder, part->file->path, text);
-    return 0;
+    *ret_copy = mu__kubeconfig_path(part->file->path, text);
+    return *ret_copy == NULL ? no_memory(ret_error) : 0;
 }
 
 /* base64, perhaps broken into lines, of a text. */
@@ -134,24 +135,31 @@ static int get_content(const struct part *part, const char *key, mu_error *ret_e
 
 /* ---- Parts by name ---- */
 
-/* {"contexts": [{"name": NAME, "context": {...}}]} */
-static const cJSON *find_in(const cJSON *root, const char *list, const char *kind,
-                            const char *name)
+/* {"contexts": [{"name": NAME, "context": {...}}]}. *ret_body stays when there is none;
+ * -MU_EEXISTS: there are two, and who would know which is meant. */
+static int find_in(const cJSON *root, const char *list, const char *kind,
+                   const char *name, const cJSON **ret_body)
 {
     const cJSON *items = cJSON_GetObjectItemCaseSensitive(root, list);
+    const cJSON *found = NULL;
     const cJSON *item;
 
     if (!cJSON_IsArray(items))
-        return NULL;
+        return 0;
     cJSON_ArrayForEach(item, items) {
         const cJSON *of = cJSON_GetObjectItemCaseSensitive(item, "name");
         const cJSON *body = cJSON_GetObjectItemCaseSensitive(item, kind);
 
-        if (cJSON_IsString(of) && strcmp(of->valuestring, name) == 0 &&
-            cJSON_IsObject(body))
-            return body;
+        if (!cJSON_IsString(of) || strcmp(of->valuestring, name) != 0 ||
+            !cJSON_IsObject(body))
+            continue;
+        if (found != NULL)
+            return -MU_EEXISTS;
+        found = body;
     }
-    return NULL;
+    if (found != NULL)
+        *ret_body = found;
+    return 0;
 }
 
 static int find_part(const struct mu__kubeconfig_file *files, size_t count,
@@ -162,8 +170,12 @@ static int find_part(const struct mu__kubeconfig_file *files, size_t count,
 
     mu__quote(shown, sizeof shown, name, strlen(name));
     for (size_t i = 0; i < count; i++) {
-        const cJSON *body = find_in(files[i].root, list, kind, name);
+        const cJSON *body = NULL;
 
+        if (find_in(files[i].root, list, kind, name, &body) != 0)
+            return mu_error_set(ret_error, -MU_EEXISTS,
+                                "%.200s: %s %s stands there twice", files[i].path, kind,
+                                shown);
         if (body == NULL)
             continue;
         *ret_part = (struct part){.file = &files[i], .body = body};
@@ -183,8 +195,8 @@ static int find_current(const struct mu__kubeconfig_file *files, size_t count,
     int rv = 0;
 
     for (size_t i = 0; i < count && context == NULL && rv == 0; i++)
-        rv = get_text(files[i].root, files[i].path, "current-context", ret_error,
-                      &context);
+        rv = mu__kubeconfig_text(files[i].root, files[i].path, "current-context",
+                                 ret_error, &context);
     if (rv != 0)
         return rv;
     if (context == NULL)
@@ -198,6 +210,16 @@ static int find_current(const struct mu__kubeconfig_file *files, size_t count,
 
 /* ---- Cluster and user ---- */
 
+/* "", [] and {} are nothing, as kubectl reads them. */
+static bool is_given(const cJSON *item)
+{
+    if (item == NULL || cJSON_IsNull(item))
+        return false;
+    if (cJSON_IsString(item))
+        return item->valuestring[0] != '\0';
+    return item->child != NULL || (!cJSON_IsArray(item) && !cJSON_IsObject(item));
+}
+
 /* What is there and not known here would change who we are or where we go. */
 static int refuse(const struct part *part, const char *const (*rows)[2],
                   mu_error *ret_error)
@@ -205,7 +227,7 @@ static int refuse(const struct part *part, const char *const (*rows)[2],
     for (; (*rows)[0] != NULL; rows++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(part->body, (*rows)[0]);
 
-        if (item != NULL && !cJSON_IsNull(item))
+        if (is_given(item))
             return mu_error_set(ret_error, -MU_EUNIMPLEMENTED, "%s: %s: %s", part->where,
                                 (*rows)[0], (*rows)[1]);
     }
@@ -238,8 +260,9 @@ static int read_cluster(const struct part *part, mu_error *ret_error,
                         struct mu__kube_access *access)
 {
     static const char *const unknown[][2] = {
-        {"proxy-url", "muster takes no proxy from here; give api_server an address that "
-                      "is reached without one"},
+        {"proxy-url",
+         "muster takes no proxy from here; take it out, and set the variable "
+         "https_proxy (or no_proxy, where none is needed)"},
         {NULL, NULL},
     };
     const cJSON *insecure =
@@ -269,27 +292,59 @@ static int read_cluster(const struct part *part, mu_error *ret_error,
     return 0;
 }
 
-static int read_user(const struct part *part, mu_error *ret_error,
-                     struct mu__kube_access *access)
+static int read_provider(const struct part *part, mu_error *ret_error)
+{
+    const cJSON *provider = cJSON_GetObjectItemCaseSensitive(part->body, "auth-provider");
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(provider, "name");
+    char shown[MU__QUOTE_BYTES] = "without a name";
+
+    if (!is_given(provider))
+        return 0;
+    if (cJSON_IsString(name))
+        mu__quote(shown, sizeof shown, name->valuestring, strlen(name->valuestring));
+    return mu_error_set(
+        ret_error, -MU_EUNIMPLEMENTED,
+        "%s: auth-provider %s: these are not known here (nor \"gcp\" and \"azure\" to "
+        "kubectl since 1.26); write the file anew with exec in its place (gcloud "
+        "container clusters get-credentials, kubelogin convert-kubeconfig), or give a "
+        "token with the setting token or token_file",
+        part->where, shown);
+}
+
+/* By whom a token is made, when there is none: as with kubectl, a token counts more than
+ * a program. */
+static int read_sign_in(const struct part *part, const cJSON *cluster,
+                        mu_error *ret_error, struct mu__kube_access *access)
 {
     static const char *const unknown[][2] = {
-        {"exec", "muster runs no program for a token; give one with the setting token "
-                 "or token_file (kubectl create token NAME makes one)"},
-        {"auth-provider", "auth providers are not known here; give a token with the "
-                          "setting token or token_file (kubectl create token NAME makes "
-                          "one)"},
         {"username", "servers take passwords no more; give a token"},
         {"as", "to be somebody else is not known here; give a token of its own"},
+        {"as-uid", "to be somebody else is not known here; give a token of its own"},
+        {"as-groups", "to be somebody else is not known here; give a token of its own"},
+        {"as-user-extra", "to be somebody else is not known here; give a token of its "
+                          "own"},
         {NULL, NULL},
     };
+    const cJSON *exec = cJSON_GetObjectItemCaseSensitive(part->body, "exec");
     int rv = refuse(part, unknown, ret_error);
 
     if (rv == 0)
         rv = copy_path(part, "tokenFile", ret_error, &access->token.path);
     if (rv == 0 && access->token.path == NULL)
         rv = copy_text(part, "token", ret_error, &access->token.text);
-    if (rv == 0)
-        rv = get_content(part, "client-certificate", ret_error, &access->certificate);
+    if (rv != 0 || access->token.path != NULL || access->token.text != NULL)
+        return rv;
+    if (is_given(exec))
+        return mu__kube_exec_read(exec, cluster, part->file->path, part->where, ret_error,
+                                  &access->exec);
+    return read_provider(part, ret_error);
+}
+
+static int read_user(const struct part *part, mu_error *ret_error,
+                     struct mu__kube_access *access)
+{
+    int rv = get_content(part, "client-certificate", ret_error, &access->certificate);
+
     if (rv == 0)
         rv = get_content(part, "client-key", ret_error, &access->key);
     if (rv != 0)
@@ -303,20 +358,21 @@ static int read_user(const struct part *part, mu_error *ret_error,
 }
 
 static int read_all(const struct mu__kubeconfig_file *files, size_t count,
-                    const char *context, mu_error *ret_error,
+                    const char *context, bool signs_in, mu_error *ret_error,
                     struct mu__kube_access *access)
 {
     const char *cluster = NULL;
     const char *user = NULL;
+    const cJSON *of;
     struct part part;
     int rv = context != NULL ? 0 : find_current(files, count, ret_error, &context);
 
     if (rv == 0)
         rv = find_part(files, count, "contexts", "context", context, ret_error, &part);
     if (rv == 0)
-        rv = get_text(part.body, part.where, "cluster", ret_error, &cluster);
+        rv = mu__kubeconfig_text(part.body, part.where, "cluster", ret_error, &cluster);
     if (rv == 0)
-        rv = get_text(part.body, part.where, "user", ret_error, &user);
+        rv = mu__kubeconfig_text(part.body, part.where, "user", ret_error, &user);
     if (rv == 0)
         rv = copy_text(&part, "namespace", ret_error, &access->name_space);
     if (rv == 0 && cluster == NULL)
@@ -328,16 +384,19 @@ static int read_all(const struct mu__kubeconfig_file *files, size_t count,
         rv = read_cluster(&part, ret_error, access);
     if (rv != 0 || user == NULL)
         return rv;
+    of = part.body;
     rv = find_part(files, count, "users", "user", user, ret_error, &part);
-    return rv == 0 ? read_user(&part, ret_error, access) : rv;
+    if (rv == 0)
+        rv = read_user(&part, ret_error, access);
+    return rv == 0 && signs_in ? read_sign_in(&part, of, ret_error, access) : rv;
 }
 
 int mu__kubeconfig_find(const struct mu__kubeconfig_file *files, size_t count,
-                        const char *context, mu_error *ret_error,
+                        const char *context, bool signs_in, mu_error *ret_error,
                         struct mu__kube_access *ret_access)
 {
     struct mu__kube_access access = {0};
-    int rv = read_all(files, count, context, ret_error, &access);
+    int rv = read_all(files, count, context, signs_in, ret_error, &access);
 
     if (rv != 0)
         mu__kube_access_done(&access);
@@ -367,5 +426,6 @@ void mu__kube_access_done(struct mu__kube_access *access)
     free(access->server);
     free(access->name_space);
     free(access->server_name);
+    mu__kube_exec_free(access->exec);
     *access = (struct mu__kube_access){0};
 }

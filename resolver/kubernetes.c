@@ -642,7 +642,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
             return rv;
         rv = resolve_with(notes, settings, &plan, token, ret_error, ret_resolution,
                           &again);
-        again = again && plan.access.token_is_file;
+        again = again && plan.access.token_is_new;
         mu__kubernetes_access_done(&plan.access);
         if (again && token == 0)
             rv = 0;

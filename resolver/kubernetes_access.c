@@ -124,6 +124,31 @@ static int set_authorization(struct mu__kubernetes_access *access, const char *o
     return 0;
 }
 
+/* Token and certificate by a program, where nobody has given a token. */
+static int load_made(struct mu__notes *notes, unsigned again, mu_error *ret_error,
+                     struct mu__kubernetes_access *access)
+{
+    const struct mu__kube_exec *exec = access->tls.exec;
+    const struct mu__kube_exec_cluster cluster = {
+        .server = access->server, .server_name = access->tls.server_name,
+        .ca = access->tls.ca.text, .insecure = access->tls.insecure};
+    const struct mu__kube_credential *made = NULL;
+    int rv;
+
+    if (exec == NULL || access->authorization != NULL)
+        return 0;
+    access->token_is_new = true;
+    rv = mu__kube_exec_ask(notes, exec, &cluster, again, ret_error, &made);
+    if (rv == 0 && made->certificate != NULL)
+        rv = set_content(&access->tls.certificate, NULL, made->certificate, ret_error);
+    if (rv == 0 && made->certificate != NULL)
+        rv = set_content(&access->tls.key, NULL, made->key, ret_error);
+    if (rv != 0 || made->token == NULL)
+        return rv;
+    rv = set_content(&access->tls.token, NULL, made->token, ret_error);
+    return rv == 0 ? set_authorization(access, exec->where, ret_error) : rv;
+}
+
 static int load_token(struct mu__notes *notes, unsigned again, mu_error *ret_error,
                       struct mu__kubernetes_access *access)
 {
@@ -133,7 +158,7 @@ static int load_token(struct mu__notes *notes, unsigned again, mu_error *ret_err
 
     if (token->path != NULL) {
         (void)snprintf(origin, sizeof origin, "token %.300s", token->path);
-        access->token_is_file = true;
+        access->token_is_new = true;
         rv = read_text(notes, token->path, "the token", again, ret_error, &token->text);
     }
     if (rv != 0 || token->text == NULL)
@@ -236,8 +261,9 @@ static int no_files(const char *paths, mu_error *ret_error)
 }
 
 /* `paths` is cut at its colons. */
-static int find_in_files(struct mu__notes *notes, char *paths, const char *context,
-                         mu_error *ret_error, struct mu__kube_access *ret_access)
+static int find_in_files(struct mu__notes *notes, char *paths,
+                         const struct mu__kubernetes_wish *wish, mu_error *ret_error,
+                         struct mu__kube_access *ret_access)
 {
     struct mu__kubeconfig_file files[MU__KUBECONFIG_FILES_MAX];
     char *rest = paths;
@@ -268,7 +294,9 @@ static int find_in_files(struct mu__notes *notes, char *paths, const char *conte
         return later;
     if (count == 0)
         return no_files(paths, ret_error);
-    return mu__kubeconfig_find(files, count, context, ret_error, ret_access);
+    return mu__kubeconfig_find(files, count, wish->context,
+                               wish->token == NULL && wish->token_file == NULL, ret_error,
+                               ret_access);
 }
 
 /* The setting, KUBECONFIG, or the file in the home folder. The caller frees. */
@@ -302,7 +330,7 @@ static int from_kubeconfig(struct mu__notes *notes,
     int rv = kubeconfig_paths(notes, wish, ret_error, &paths);
 
     if (rv == 0)
-        rv = find_in_files(notes, paths, wish->context, ret_error, &access->tls);
+        rv = find_in_files(notes, paths, wish, ret_error, &access->tls);
     free(paths);
     if (rv != 0)
         return rv;
@@ -383,6 +411,9 @@ int mu__kubernetes_access(struct mu__notes *notes, const struct mu__kubernetes_w
     struct mu__kubernetes_access access = {0};
     int rv = mu__kubernetes_is_within(notes, wish->location, ret_error, &access.within);
 
+    if (strcmp(wish->location, "auto") == 0 &&
+        (wish->kubeconfig != NULL || wish->context != NULL))
+        access.within = false;  /* who names a kubeconfig in a pod wants it */
     if (rv == 0 && access.within)
         rv = from_within(notes, ret_error, &access);
     else if (rv == 0 && wish->api_server == NULL)
@@ -391,6 +422,8 @@ int mu__kubernetes_access(struct mu__notes *notes, const struct mu__kubernetes_w
         rv = apply(wish, ret_error, &access);
     if (rv == 0)
         rv = load_all(notes, again, ret_error, &access);
+    if (rv == 0)
+        rv = load_made(notes, again, ret_error, &access);
     if (rv != 0)
         mu__kubernetes_access_done(&access);
     else

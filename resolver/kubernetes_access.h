@@ -22,12 +22,12 @@ struct mu__kubernetes_access {
     char *name_space;           /* NULL: nothing says */
     char *server;               /* "https://10.0.0.1:443" */
     char *authorization;        /* a header; NULL: without a token */
-    bool token_is_file;         /* so that it may have changed meanwhile */
+    bool token_is_new;          /* it is read or made anew when it is asked for again */
     struct mu__kube_access tls; /* its texts */
 };
 
-/* `again`: how often the token's file was read before, since it is replaced from time to
- * time.
+/* `again`: how often the token was refused before: its file is read again, or the program
+ * run again that makes it.
  *
  * Owns:    the caller calls mu__kubernetes_access_done() after success.
  * Returns: MU__LATER; -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting,

@@ -23,7 +23,7 @@ const char *mu__entry_name(const struct mu__entry *entry)
 void mu__entry_done(struct mu__entry *entry)
 {
     mu__settings_done(&entry->settings);
-    mu_cluster_free(entry->resolution.cluster);
+    mu__own_done(entry);
     free(entry->memory);
     if (entry->own != NULL)
         entry->own->unref(entry->own);
@@ -64,14 +64,12 @@ void mu_resolver_free(mu_resolver *resolver)
 static int entry_init(struct mu__entry *entry, const struct mu__resolver_kind *kind)
 {
     *entry = (struct mu__entry){.kind = kind};
-    mu_resolution_init(&entry->resolution);
     return mu__settings_init(&entry->settings, kind->name, kind->settings);
 }
 
 static void entry_init_own(struct mu__entry *entry, struct mu__own_kind *own)
 {
     *entry = (struct mu__entry){.own = own};
-    mu_resolution_init(&entry->resolution);
     own->ref(own);
 }
 
@@ -149,7 +147,15 @@ int mu__resolver_new_auto(mu_error *ret_error, mu_resolver **ret_resolver)
     return 0;
 }
 
-/* Resolvers of the program's own keep nothing between evaluations, so all are made
+/* What still runs of a resolver that was offered before. */
+static void move_calls(mu_resolver *resolver, struct mu__entry *entry)
+{
+    for (size_t i = 0; i < resolver->own_count; i++)
+        if (resolver->own_entries[i].own == entry->own)
+            mu__own_move(&resolver->own_entries[i], entry);
+}
+
+/* Resolvers of the program's own keep nothing else between evaluations, so all are made
  * anew. */
 static int offer_to_auto(mu_resolver *resolver, struct mu__own_kind *const *kinds,
                          size_t count)
@@ -161,8 +167,10 @@ static int offer_to_auto(mu_resolver *resolver, struct mu__own_kind *const *kind
         if (entries == NULL)
             return -MU_ENOMEM;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         entry_init_own(&entries[i], kinds[i]);
+        move_calls(resolver, &entries[i]);
+    }
     entries_free(resolver->own_entries, resolver->own_count);
     resolver->own_entries = entries;
     resolver->own_count = count;

@@ -1,6 +1,7 @@
 /* A resolver as the program holds it: a tree. Leaves are resolvers of ours with their
  * settings, fixed answers, and resolvers of the program's own; the inner nodes are unions
- * and auto-detections. Pure: it asks notes (ask.h), and functions of the program's own.
+ * and auto-detections. Pure: it asks notes (ask.h), also for functions of the program's
+ * own.
  *
  * Each node has what was set to stand whatever its source says. */
 #ifndef MU_RESOLVER_RESOLVER_H
@@ -10,7 +11,8 @@
 
 /* A resolver of the program's own: a copy of what was registered. Counted, since
  * resolvers that were made of it go on when it is unregistered; the count is the
- * registry's (node/resolver_kinds.c), which has a lock. */
+ * registry's (node/resolver_kinds.c), which has a lock. The functions are called on
+ * threads. */
 struct mu__own_kind {
     mu_resolver_kind kind;      /* with `name` and `summary` below */
     char name[32];

@@ -11,13 +11,6 @@ enum mu__entry_state {
     MU__ENTRY_FAILED
 };
 
-/* What a function of the program's own has returned in this round: it is called once. */
-struct mu__own_result {
-    bool known;
-    int rv;
-    mu_error error;
-};
-
 /* One resolver of ours or of the program's own, and how far it is in this round. */
 struct mu__entry {
     const struct mu__resolver_kind *kind;   /* one of these two */
@@ -26,9 +19,10 @@ struct mu__entry {
     void *memory;                           /* what its announcing remembers */
     enum mu__entry_state state;
     char why[512];
-    struct mu__own_result detected;
-    struct mu__own_result resolved;
-    mu_resolution resolution;               /* of `resolved`; with its cluster */
+    struct mu__own_call *detecting;         /* of `own`, in this round; NULL: not yet */
+    struct mu__own_call *resolving;
+    struct mu__own_call *stuck;             /* of a round before, when it has not returned
+                                               then; NULL: none */
     struct {                                /* what its announcing came to */
         bool known;
         int rv;
@@ -77,6 +71,36 @@ void mu__entry_done(struct mu__entry *entry);
 
 /* The i-th entry of ONE and AUTO, the program's own first; NULL past the end. */
 struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i);
+
+/* ---- Asking: resolver_run.c ---- */
+
+/* Of an auto-detection: find out which entry it takes. 0 with resolver->taken, which the
+ * others have anyway; MU__LATER, or an error. */
+int mu__resolver_need_taken(mu_resolver *resolver, struct mu__notes *notes,
+                            mu_error *ret_error);
+
+/* In the words of what was tried, this one has failed. */
+void mu__entry_fails(struct mu__entry *entry, const mu_error *error);
+
+/* There was no memory for a question: what came of the run counts for nothing. */
+int mu__resolver_starved(mu_error *ret_error);
+
+/* ---- Functions of the program's own: resolver_own.c ---- */
+
+/* As the functions of a kind of ours. Each is called once in a round, and not while one
+ * of a round before still runs: -MU_EUNAVAILABLE. */
+int mu__own_detect(struct mu__entry *entry, struct mu__notes *notes, mu_error *ret_why);
+int mu__own_resolve(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
+                    mu_error *ret_error, mu_resolution *ret_resolution);
+
+/* A round begins: nothing was called in it. */
+void mu__own_begin(struct mu__entry *entry);
+
+/* Another entry takes its place, and knows what still runs. */
+void mu__own_move(struct mu__entry *from, struct mu__entry *to);
+void mu__own_done(struct mu__entry *entry);
+
+/* ---- Unions ---- */
 
 /* Make one cluster of those of the members: the rules of mu_resolver_new_union. NULL for
  * members without one; *ret_cluster is NULL when none has one. */

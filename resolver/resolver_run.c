@@ -14,10 +14,7 @@ static void entry_begin(struct mu__entry *entry)
 {
     entry->state = MU__ENTRY_NOT_ASKED;
     entry->why[0] = '\0';
-    entry->detected.known = false;
-    entry->resolved.known = false;
-    mu_cluster_free(entry->resolution.cluster);
-    mu_resolution_init(&entry->resolution);
+    mu__own_begin(entry);
 }
 
 static void begin(mu_resolver *resolver)
@@ -38,127 +35,18 @@ static void begin_if_fresh(mu_resolver *resolver, const struct mu__notes *notes)
         begin(resolver);
 }
 
-/* Rounds of announcing may be under way beside others: they have only this of their
- * own. */
-static void begin_announcing(mu_resolver *resolver)
-{
-    struct mu__entry *entry;
-
-    for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++)
-        entry->announced.known = false;
-    for (size_t i = 0; i < resolver->members_count; i++)
-        begin_announcing(resolver->members[i]);
-}
-
-static void begin_announcing_if_fresh(mu_resolver *resolver,
-                                      const struct mu__notes *notes)
-{
-    if (mu__notes_runs(notes) <= 1)
-        begin_announcing(resolver);
-}
-
-/* ---- Functions of the program's own ---- */
-
-static void text_end(char *text, size_t size)
-{
-    text[size - 1] = '\0';
-}
-
-/* Whatever such a function has returned: a code of ours with words. */
-static int own_code(const struct mu__entry *entry, int rv, int highest, mu_error *error)
-{
-    text_end(error->message, sizeof error->message);
-    if (rv > highest)
-        return mu_error_set(error, -MU_EINTERNAL,
-                            "resolver %s: expected 0 or an error, got %d",
-                            mu__entry_name(entry), rv);
-    if (rv == MU__LATER)
-        rv = -MU_EUNAVAILABLE;
-    if (rv < 0 && error->message[0] == '\0')
-        return mu_error_set(error, rv, "resolver %s: %s", mu__entry_name(entry),
-                            mu_strerror(rv));
-    error->code = rv;
-    return rv;
-}
-
-static int own_detect(struct mu__entry *entry, mu_error *ret_why)
-{
-    const mu_resolver_kind *kind = &entry->own->kind;
-
-    if (kind->detect == NULL) {
-        (void)mu_error_set(ret_why, -MU_ENOTFOUND, "it is taken only by its name");
-        return 0;
-    }
-    if (!entry->detected.known) {
-        entry->detected.error = (mu_error){0};
-        entry->detected.rv = kind->detect(kind->user, &entry->detected.error);
-        entry->detected.rv =
-            own_code(entry, entry->detected.rv, 1, &entry->detected.error);
-        entry->detected.known = true;
-    }
-    *ret_why = entry->detected.error;
-    return entry->detected.rv;
-}
-
-static int check_own(const struct mu__entry *entry, mu_resolution *resolution,
-                     mu_error *ret_error)
-{
-    mu_error inner;
-    int number;
-
-    text_end(resolution->task_type, sizeof resolution->task_type);
-    text_end(resolution->rpc_layer, sizeof resolution->rpc_layer);
-    text_end(resolution->environment, sizeof resolution->environment);
-    text_end(resolution->master, sizeof resolution->master);
-    text_end(resolution->bind_address, sizeof resolution->bind_address);
-    text_end(resolution->visible_devices, sizeof resolution->visible_devices);
-    text_end(resolution->accelerator, sizeof resolution->accelerator);
-    if (resolution->task_type[0] == '\0' ||
-        mu__task_type_find(resolution->task_type, &inner, &number) == 0)
-        return 0;
-    return mu_error_set(ret_error, -MU_EINVALID, "resolver %s: %s",
-                        mu__entry_name(entry), inner.message);
-}
-
-static void own_resolve(struct mu__entry *entry, int64_t left_ms)
-{
-    const mu_resolver_kind *kind = &entry->own->kind;
-    struct mu__own_result *result = &entry->resolved;
-
-    result->error = (mu_error){0};
-    result->rv =
-        kind->resolve(kind->user, left_ms, &result->error, &entry->resolution);
-    result->rv = own_code(entry, result->rv, 0, &result->error);
-    if (result->rv == 0)
-        result->rv = check_own(entry, &entry->resolution, &result->error);
-    result->known = true;
-}
-
 /* ---- One ---- */
 
 static int entry_resolve(struct mu__entry *entry, struct mu__notes *notes,
                          int64_t left_ms, mu_error *ret_error,
                          mu_resolution *ret_resolution)
 {
-    if (entry->kind != NULL)
-        return entry->kind->resolve(notes, &entry->settings, ret_error, ret_resolution);
-    if (!entry->resolved.known)
-        own_resolve(entry, left_ms);
-    if (entry->resolved.rv != 0) {
-        *ret_error = entry->resolved.error;
-        return entry->resolved.rv;
-    }
-    *ret_resolution = entry->resolution;
-    ret_resolution->cluster = NULL;
-    if (entry->resolution.cluster == NULL)
-        return 0;
-    ret_resolution->cluster = mu_cluster_copy(entry->resolution.cluster);
-    return ret_resolution->cluster != NULL
-               ? 0
-               : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    if (entry->own != NULL)
+        return mu__own_resolve(entry, notes, left_ms, ret_error, ret_resolution);
+    return entry->kind->resolve(notes, &entry->settings, ret_error, ret_resolution);
 }
 
-static void entry_fails(struct mu__entry *entry, const mu_error *error)
+void mu__entry_fails(struct mu__entry *entry, const mu_error *error)
 {
     entry->state = MU__ENTRY_FAILED;
     (void)snprintf(entry->why, sizeof entry->why, "%s", error->message);
@@ -222,7 +110,7 @@ static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t l
         mu_cluster_free(resolution.cluster);
         if (rv == MU__LATER)
             return rv;
-        entry_fails(entry, &error);
+        mu__entry_fails(entry, &error);
         if (ret_error != NULL)
             *ret_error = error;
         return rv;
@@ -245,7 +133,7 @@ static int detect_entry(struct mu__entry *entry, struct mu__notes *notes,
 
     mu__notes_begin(notes, mu__entry_name(entry));
     if (entry->own != NULL)
-        rv = own_detect(entry, &why);
+        rv = mu__own_detect(entry, notes, &why);
     else if (entry->kind->detect != NULL)
         rv = entry->kind->detect(notes, &entry->settings, &why);
     else
@@ -256,7 +144,7 @@ static int detect_entry(struct mu__entry *entry, struct mu__notes *notes,
         (void)snprintf(entry->why, sizeof entry->why, "%s", why.message);
     if (rv >= 0 || rv == MU__LATER)
         return rv;
-    entry_fails(entry, &why);
+    mu__entry_fails(entry, &why);
     return mu_error_set(ret_error, rv, "%s: %.400s", mu__entry_name(entry), why.message);
 }
 
@@ -302,7 +190,8 @@ static int find_taken(mu_resolver *resolver, struct mu__notes *notes,
     return nobody(resolver, ret_error);
 }
 
-static int need_taken(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
+int mu__resolver_need_taken(mu_resolver *resolver, struct mu__notes *notes,
+                            mu_error *ret_error)
 {
     return resolver->shape == MU__SHAPE_AUTO ? find_taken(resolver, notes, ret_error) : 0;
 }
@@ -416,7 +305,7 @@ static void override(const mu_resolver *resolver, mu_resolution *resolution)
 static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
                mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    int rv = need_taken(resolver, notes, ret_error);
+    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
 
     if (rv != 0)
         return rv;
@@ -431,7 +320,7 @@ static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
     return rv;
 }
 
-static int starved(mu_error *ret_error)
+int mu__resolver_starved(mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
@@ -448,12 +337,12 @@ int mu__resolver_run(mu_resolver *resolver, struct mu__notes *notes, int64_t lef
         *ret_resolution = resolution;
     else if (rv == 0)
         mu_cluster_free(resolution.cluster);
-    return mu__notes_starved(notes) ? starved(ret_error) : rv;
+    return mu__notes_starved(notes) ? mu__resolver_starved(ret_error) : rv;
 }
 
 static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
 {
-    int rv = need_taken(resolver, notes, ret_error);
+    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
 
     for (size_t i = 0; i < resolver->members_count; i++) {
         int one = run_detect(resolver->members[i], notes, rv == 0 ? ret_error : NULL);
@@ -471,114 +360,10 @@ int mu__resolver_run_detect(mu_resolver *resolver, struct mu__notes *notes,
 
     begin_if_fresh(resolver, notes);
     rv = run_detect(resolver, notes, ret_error);
-    return mu__notes_starved(notes) ? starved(ret_error) : rv;
-}
-
-/* ---- Announcing ---- */
-
-/* Once in a round: what it remembers may be another after it. */
-static int announce_entry(struct mu__entry *entry, struct mu__notes *notes,
-                          const mu_announcement *announcement, mu_error *ret_error)
-{
-    if (entry->kind == NULL || entry->kind->announce == NULL)
-        return 0;
-    if (!entry->announced.known) {
-        int rv;
-
-        mu__notes_begin(notes, mu__entry_name(entry));
-        rv = entry->kind->announce(notes, &entry->settings, announcement,
-                                   &entry->announced.error, &entry->memory,
-                                   &entry->announced.index, &entry->announced.again_ms);
-        if (rv == MU__LATER)
-            return rv;
-        entry->announced.rv = rv;
-        entry->announced.known = true;
-        if (rv != 0)
-            entry_fails(entry, &entry->announced.error);
-    }
-    if (entry->announced.rv != 0 && ret_error != NULL)
-        *ret_error = entry->announced.error;
-    return entry->announced.rv;
-}
-
-static bool entry_announces(const struct mu__entry *entry)
-{
-    return entry != NULL && entry->kind != NULL && entry->kind->announce != NULL;
-}
-
-static int announce(mu_resolver *resolver, struct mu__notes *notes,
-                    mu_announcement *announcement, mu_error *ret_error,
-                    uint32_t *again_ms)
-{
-    int rv = need_taken(resolver, notes, ret_error);
-
-    for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = announce(resolver->members[i], notes, announcement, ret_error, again_ms);
-    if (rv != 0 || !entry_announces(resolver->taken))
-        return rv;
-    rv = announce_entry(resolver->taken, notes, announcement, ret_error);
-    if (rv != 0)
-        return rv;
-    announcement->index = resolver->taken->announced.index;
-    if (*again_ms == 0 || resolver->taken->announced.again_ms < *again_ms)
-        *again_ms = resolver->taken->announced.again_ms;
-    return 0;
-}
-
-int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
-                              const mu_announcement *announcement, mu_error *ret_error,
-                              int *ret_index, uint32_t *ret_again_ms)
-{
-    mu_announcement own = *announcement;
-    uint32_t again_ms = 0;
-    int rv;
-
-    begin_announcing_if_fresh(resolver, notes);
-    rv = announce(resolver, notes, &own, ret_error, &again_ms);
-    if (mu__notes_starved(notes))
-        return starved(ret_error);
-    if (rv != 0)
-        return rv;
-    *ret_index = own.index;
-    *ret_again_ms = again_ms;
-    return 0;
-}
-
-static int withdraw(mu_resolver *resolver, struct mu__notes *notes,
-                    const mu_announcement *announcement, mu_error *ret_error)
-{
-    int rv = need_taken(resolver, notes, ret_error);
-    struct mu__entry *entry = resolver->taken;
-
-    for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = withdraw(resolver->members[i], notes, announcement, ret_error);
-    if (rv != 0 || !entry_announces(entry) || entry->kind->withdraw == NULL ||
-        entry->announced.known)
-        return rv;
-    mu__notes_begin(notes, mu__entry_name(entry));
-    rv = entry->kind->withdraw(notes, &entry->settings, announcement, ret_error,
-                               &entry->memory);
-    entry->announced.known = rv == 0;   /* done, in this round */
-    return rv;
-}
-
-int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__notes *notes,
-                              const mu_announcement *announcement, mu_error *ret_error)
-{
-    begin_announcing_if_fresh(resolver, notes);
-    return withdraw(resolver, notes, announcement, ret_error);
+    return mu__notes_starved(notes) ? mu__resolver_starved(ret_error) : rv;
 }
 
 /* ---- What is known after a run ---- */
-
-bool mu__resolver_announces(const mu_resolver *resolver)
-{
-    bool announces = entry_announces(resolver->taken);
-
-    for (size_t i = 0; i < resolver->members_count; i++)
-        announces = announces || mu__resolver_announces(resolver->members[i]);
-    return announces;
-}
 
 uint32_t mu__resolver_watch_ms(const mu_resolver *resolver)
 {

@@ -1,6 +1,7 @@
 /* What names, addresses and answers of Cloud TPUs mean. */
 #include "resolver/tpu.h"
 
+#include "resolver/date.h"
 #include "resolver/json.h"
 #include "resolver/text.h"
 
@@ -286,50 +287,6 @@ int mu__tpu_node_endpoints(const struct mu__tpu_node *node, const char *what,
 
 /* ---- Health ---- */
 
-static bool read_digits(const char **at, size_t count, char end, int *ret_number)
-{
-    int number = 0;
-
-    for (size_t i = 0; i < count; i++, (*at)++) {
-        if (**at < '0' || **at > '9')
-            return false;
-        number = number * 10 + (**at - '0');
-    }
-    *ret_number = number;
-    if (end == '\0')
-        return true;
-    return *(*at)++ == end;
-}
-
-/* Days from 1970 to a date of the Gregorian calendar: March is the first month of a year
- * that ends with the leap day. */
-static int64_t days_of(int year, int month, int day)
-{
-    int64_t y = month <= 2 ? year - 1 : year;
-    int64_t m = month <= 2 ? month + 9 : month - 3;
-
-    return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468;
-}
-
-int mu__tpu_time(const char *text, int64_t *ret_s)
-{
-    int year, month, day, hour, minute, second;
-
-    if (!read_digits(&text, 4, '-', &year) || !read_digits(&text, 2, '-', &month) ||
-        !read_digits(&text, 2, 'T', &day) || !read_digits(&text, 2, ':', &hour) ||
-        !read_digits(&text, 2, ':', &minute) || !read_digits(&text, 2, '\0', &second))
-        return -MU_EINVALID;
-    if (year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 ||
-        minute > 59 || second > 60)
-        return -MU_EINVALID;
-    if (*text == '.')
-        text += 1 + strspn(text + 1, "0123456789");
-    if (strcmp(text, "") != 0 && strcmp(text, "Z") != 0 && strcmp(text, "+00:00") != 0)
-        return -MU_EINVALID;
-    *ret_s = ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
-    return 0;
-}
-
 /* Of {"symptomType": "OUT_OF_MEMORY", "createTime": "..."}: how long ago; -1: none. */
 static int64_t lacked_memory_s(const cJSON *symptom, int64_t now_s)
 {
@@ -340,7 +297,7 @@ static int64_t lacked_memory_s(const cJSON *symptom, int64_t now_s)
     if (!cJSON_IsString(type) || !cJSON_IsString(time) ||
         (strcmp(type->valuestring, "OUT_OF_MEMORY") != 0 &&
          strcmp(type->valuestring, "HBM_OUT_OF_MEMORY") != 0) ||
-        mu__tpu_time(time->valuestring, &then) != 0)
+        mu__date_parse(time->valuestring, &then) != 0)
         return -1;
     return now_s < then ? 0 : now_s - then;     /* clocks differ */
 }

@@ -78,9 +78,6 @@ int mu__tpu_devices(const char *accelerator_type, size_t tasks);
  * 4. */
 int mu__tpu_chip_devices(const char *chip, const char *topology, size_t tasks);
 
-/* "2024-05-06T07:08:09.123Z" as seconds since 1970; -MU_EINVALID. */
-int mu__tpu_time(const char *text, int64_t *ret_s);
-
 /* ---- Which TPUs ---- */
 
 enum mu__tpu_source {

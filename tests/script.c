@@ -28,8 +28,11 @@ static bool has_body(const struct mu__question *question, const char *part)
 
     if (question->body == NULL)
         return false;
-    text = strndup(question->body, question->body_size);
+    text = calloc(1, question->body_size + 1);
     assert_non_null(text);
+    memcpy(text, question->body, question->body_size);
+    for (size_t i = 0; i < question->body_size; i++)
+        text[i] = (char)(text[i] == '\0' ? '\n' : text[i]);
     found = strstr(text, part) != NULL;
     free(text);
     return found;
@@ -82,7 +85,10 @@ static void answer(struct script *script, struct mu__note *note)
 
     while (row != NULL && row->name != NULL && !fits(row, question))
         row++;
-    if (row != NULL && row->name != NULL) {
+    if (question->kind == MU__ASK_CALL) {
+        mu__ask_call_run(question->call);
+        give_text(&note->answer, "");
+    } else if (row != NULL && row->name != NULL) {
         give_row(row, &note->answer);
     } else if (question->kind == MU__ASK_CLOCK) {
         give_text(&note->answer, script->clock == NULL ? "1700000000" : script->clock);

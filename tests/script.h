@@ -2,7 +2,8 @@
  *
  * Everything that is asked and stands in no row is answered with "not found": a variable
  * that is not set, a file that is not there, a host without address; for HTTP that is a
- * failure of the test, as a request that nobody thought of. */
+ * failure of the test, as a request that nobody thought of. Functions of the program's
+ * own are called. */
 #ifndef MU_TESTS_SCRIPT_H
 #define MU_TESTS_SCRIPT_H
 
@@ -18,7 +19,8 @@ struct script_row {
     const char *content_type;   /* NULL: "application/json" */
     const char *header;         /* what the wanted header is */
     const char *method;         /* the question must have this; NULL: GET */
-    const char *body;           /* and this content, in part or whole; NULL: any */
+    const char *body;           /* and this content, in part or whole, a line end for each
+                                   zero byte; NULL: any */
     const char *has_header;     /* and a header that begins with this; NULL: any */
     unsigned again;             /* and this number */
 };

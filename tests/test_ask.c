@@ -41,46 +41,29 @@ static void test_asked_once(void **state)
     mu__notes_free(notes);
 }
 
-/* What makes two questions different, and what does not. */
-static void test_same_questions(void **state)
+/* Members of a union may ask the same url as different users: neither sees what only the
+ * other may. */
+static void test_answers_are_not_shared(void **state)
 {
-    static const char *const headers[] = {"Authorization: Bearer one", NULL};
-    static const char *const others[] = {"Authorization: Bearer two", NULL};
-    const struct mu__question base = {.kind = MU__ASK_HTTP, .name = "http://h/",
-                                      .headers = headers};
-    const struct script_row rows[] = {
-        {.kind = MU__ASK_HTTP, .name = "http://h/", .text = "{}"},
-        {.kind = MU__ASK_HTTP, .name = "http://h/", .text = "{}", .method = "POST"},
-        {.kind = MU__ASK_HTTP, .name = "http://h/", .text = "{}", .again = 1},
+    static const char *const ones[] = {"Authorization: Bearer one", NULL};
+    static const char *const twos[] = {"Authorization: Bearer two", NULL};
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, "https://h/", "first", .has_header = "Authorization: Bearer one"),
+        SCRIPT(HTTP, "https://h/", "second", .has_header = "Authorization: Bearer two"),
         SCRIPT_END,
     };
-    struct mu__question question;
+    struct mu__question one = {.kind = MU__ASK_HTTP, .name = "https://h/",
+                               .headers = ones};
+    struct mu__question two = one;
 
     (void)state;
-    begin(rows, true);
-    (void)mu__ask(notes, &base);
-    question = base;
-    question.headers = others;
-    question.limit_ms = 7;
-    (void)mu__ask(notes, &question);
-    assert_int_equal(script.asked[MU__ASK_HTTP], 1);
-    question = base;
-    question.again = 1;
-    (void)mu__ask(notes, &question);
-    question = base;
-    question.method = "POST";
-    (void)mu__ask(notes, &question);
-    question.body = "a";
-    question.body_size = 1;
-    (void)mu__ask(notes, &question);
-    question.body = "b";
-    (void)mu__ask(notes, &question);
-    question = base;
-    question.header = "ETag";
-    (void)mu__ask(notes, &question);
-    assert_int_equal(script.asked[MU__ASK_HTTP], 6);
+    two.headers = twos;
+    begin(rows, false);
+    assert_string_equal(mu__ask(notes, &one)->data, "first");
+    assert_string_equal(mu__ask(notes, &two)->data, "second");
+    assert_string_equal(mu__ask(notes, &one)->data, "first");
+    assert_int_equal(script.asked[MU__ASK_HTTP], 2);
     mu__notes_free(notes);
-    assert_int_equal(script.waiting_count, 0);
 }
 
 static void test_variables(void **state)
@@ -101,6 +84,25 @@ static void on_parsed_done(void *parsed)
 {
     parsed_freed++;
     free(parsed);
+}
+
+/* What is there, and could not be copied, is not "not set": nothing may come of this
+ * run. */
+static void test_variable_without_memory(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(VARIABLE, "A", "out of memory", .code = -MU_ENOMEM), SCRIPT_END};
+
+    (void)state;
+    begin(rows, false);
+    assert_null(mu__ask_variable(notes, "B"));
+    assert_false(mu__notes_starved(notes));
+    for (unsigned runs = 0; runs < 2; runs++) {
+        mu__notes_begin(notes, NULL);
+        assert_null(mu__ask_variable(notes, "A"));
+        assert_true(mu__notes_starved(notes));
+    }
+    mu__notes_free(notes);
 }
 
 static void test_parsed_is_kept(void **state)
@@ -293,6 +295,25 @@ static void test_many_questions(void **state)
     mu__notes_free(notes);
 }
 
+/* Who never comes to an end does not fill the memory. */
+static void test_bound(void **state)
+{
+    struct mu__question question = {.kind = MU__ASK_FILE, .name = "/f"};
+    const struct mu__answer *answer;
+
+    (void)state;
+    begin(NULL, false);
+    for (; question.again < MU__ASK_QUESTIONS_MAX; question.again++)
+        assert_int_equal(mu__ask(notes, &question)->code, -MU_ENOTFOUND);
+    answer = mu__ask(notes, &question);
+    assert_int_equal(answer->code, -MU_EEXHAUSTED);
+    assert_string_equal(answer->error.message,
+                        "expected at most 70000 questions of one evaluation");
+    question.again = 7;
+    assert_int_equal(mu__ask(notes, &question)->code, -MU_ENOTFOUND);
+    mu__notes_free(notes);
+}
+
 /* ---- Giving up ---- */
 
 static void test_given_up(void **state)
@@ -315,14 +336,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_asked_once),
-        cmocka_unit_test(test_same_questions),
+        cmocka_unit_test(test_answers_are_not_shared),
         cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_variable_without_memory),
         cmocka_unit_test(test_parsed_is_kept),
         cmocka_unit_test(test_what_is_said),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_checks),
         cmocka_unit_test(test_checks_show_no_secret),
         cmocka_unit_test(test_many_questions),
+        cmocka_unit_test(test_bound),
         cmocka_unit_test(test_given_up),
     };
 

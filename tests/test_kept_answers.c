@@ -53,6 +53,28 @@ static void test_kept_for_a_time(void **state)
     assert_null(find(&kept, &one, 1050));
 }
 
+/* A token of one user is no answer for another. */
+static void test_kept_for_whom_it_is(void **state)
+{
+    static const char *const headers[] = {"X-Secret: a", NULL};
+    static const struct mu__ask_tls tls = {.certificate = "c", .key = "k"};
+    struct mu__kept_answers kept = {0};
+    struct mu__question one = ask("u", "b");
+    struct mu__question others[] = {one, one, one};
+
+    (void)state;
+    others[0].headers = headers;
+    others[1].tls = &tls;
+    others[2].method = "PUT";
+    put(&kept, &one, "mine", 1000);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_null(find(&kept, &others[i], 1010));
+        put(&kept, &others[i], "another's", 1010);
+    }
+    assert_string_equal(find(&kept, &one, 1020), "mine");
+    mu__kept_answers_done(&kept);
+}
+
 /* The one that ends first makes room. */
 static void test_bound(void **state)
 {
@@ -84,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_for_a_time),
+        cmocka_unit_test(test_kept_for_whom_it_is),
         cmocka_unit_test(test_bound),
     };
 

@@ -58,7 +58,7 @@ static int find(const struct text *texts, size_t count, const char *context,
         files[i] = (struct mu__kubeconfig_file){texts[i].path, roots[i]};
     }
     if (rv == 0)
-        rv = mu__kubeconfig_find(files, count, context, ret_error, ret_access);
+        rv = mu__kubeconfig_find(files, count, context, true, ret_error, ret_access);
     for (size_t i = 0; i < count; i++)
         cJSON_Delete(roots[i]);
     return rv;
@@ -161,13 +161,55 @@ static void test_merged(void **state)
     mu__kube_access_done(&access);
 }
 
-static void test_refused(void **state)
-{
 #define USER(content)                                                         \
     CONTEXT("k", "u") "clusters: [{name: k, cluster: {server: 'https://k'}}]\n" \
                       "users: [{name: u, user: {" content "}}]\n"
 #define CLUSTER(content) \
     CONTEXT("k", "u") "users: []\nclusters: [{name: k, cluster: {" content "}}]\n"
+
+/* What is there and says nothing. */
+static void test_empty_values(void **state)
+{
+    struct mu__kube_access access = find_one(
+        USER("token: '', tokenFile: null, username: '', password: '', as-groups: [], "
+             "as-user-extra: {}, auth-provider: null, exec: null"), NULL);
+
+    (void)state;
+    assert_null(access.token.text);
+    assert_null(access.token.path);
+    assert_null(access.exec);
+    mu__kube_access_done(&access);
+}
+
+/* A token counts more than a program; neither is looked at by who has another token. */
+static void test_sign_in(void **state)
+{
+    static const char both[] =
+        USER("token: secret, exec: {apiVersion: nonsense}, auth-provider: {name: gcp}");
+    static const char refused[] = USER("exec: {apiVersion: nonsense}, username: me, "
+                                       "client-certificate: c, client-key: k");
+    const struct text file = {"/k/config", refused};
+    struct mu__kube_access access = find_one(both, NULL);
+    struct mu__kubeconfig_file parsed = {.path = "/k/config"};
+    cJSON *root;
+    mu_error error;
+
+    (void)state;
+    assert_string_equal(access.token.text, "secret");
+    assert_null(access.exec);
+    mu__kube_access_done(&access);
+    assert_int_equal(mu__kubeconfig_parse(file.text, strlen(file.text), file.path, &error,
+                                          &root), 0);
+    parsed.root = root;
+    assert_int_equal(mu__kubeconfig_find(&parsed, 1, NULL, false, &error, &access), 0);
+    assert_null(access.exec);
+    assert_string_equal(access.certificate.path, "/k/c");
+    mu__kube_access_done(&access);
+    cJSON_Delete(root);
+}
+
+static void test_refused(void **state)
+{
     static const struct {
         const char *text;
         const char *context;
@@ -187,7 +229,8 @@ static void test_refused(void **state)
         {CLUSTER("server: k"), NULL, -MU_EINVALID, "got \"k\""},
         {CLUSTER("server: 'https://me:secret@k'"), NULL, -MU_EINVALID, "got \"\""},
         {CLUSTER("server: 'https://k', proxy-url: x"), NULL, -MU_EUNIMPLEMENTED,
-         "cluster \"k\": proxy-url: muster takes no proxy from here"},
+         "cluster \"k\": proxy-url: muster takes no proxy from here; take it out, and "
+         "set the variable https_proxy"},
         {CLUSTER("server: 'https://k', insecure-skip-tls-verify: 1"), NULL, -MU_EINVALID,
          "insecure-skip-tls-verify: expected true or false"},
         {CLUSTER("server: 'https://k', insecure-skip-tls-verify: true, "
@@ -195,13 +238,18 @@ static void test_refused(void **state)
          NULL, -MU_EINVALID, "beside certificate-authority: expected one of them"},
         {CLUSTER("server: 'https://k', certificate-authority-data: secret"), NULL,
          -MU_EINVALID, "certificate-authority-data: expected base64 of a PEM text"},
-        {USER("exec: {command: gke-gcloud-auth-plugin}"), NULL, -MU_EUNIMPLEMENTED,
-         "user \"u\": exec: muster runs no program for a token; give one with the "
-         "setting token"},
         {USER("auth-provider: {name: gcp}"), NULL, -MU_EUNIMPLEMENTED,
-         "auth-provider: auth providers are not known here"},
+         "user \"u\": auth-provider \"gcp\": these are not known here (nor \"gcp\" and "
+         "\"azure\" to kubectl since 1.26); write the file anew with exec in its place"},
         {USER("username: a, password: secret"), NULL, -MU_EUNIMPLEMENTED, "passwords"},
         {USER("as: admin, token: secret"), NULL, -MU_EUNIMPLEMENTED, "somebody else"},
+        {USER("as-groups: [a], token: secret"), NULL, -MU_EUNIMPLEMENTED,
+         "as-groups: to be somebody else"},
+        {USER("as-user-extra: {a: [b]}"), NULL, -MU_EUNIMPLEMENTED,
+         "as-user-extra: to be somebody else"},
+        {CONTEXT("k", "u") "users: [{name: u, user: {}}]\nclusters: [{name: k, cluster: "
+                           "{server: 'https://k'}}, {name: k, cluster: {}}]\n",
+         NULL, -MU_EEXISTS, "/k/config: cluster \"k\" stands there twice"},
         {USER("token: 5"), NULL, -MU_EINVALID, "token: expected a text"},
         {USER("client-key: a"), NULL, -MU_EINVALID,
          "user \"u\": expected client-certificate and client-key together"},
@@ -219,6 +267,8 @@ int main(void)
         cmocka_unit_test(test_named_context_and_relative_paths),
         cmocka_unit_test(test_json_is_yaml),
         cmocka_unit_test(test_merged),
+        cmocka_unit_test(test_empty_values),
+        cmocka_unit_test(test_sign_in),
         cmocka_unit_test(test_refused),
     };
 

@@ -74,6 +74,29 @@ static const char one_pod[] =
     "\"state\":{\"running\":{\"startedAt\":\"2024-05-14T09:12:40Z\"}},\"ready"
     "\":true}]}}]}";
 
+/* What kube-apiserver 1.32 has answered, of pods that its own controllers had made for an
+ * Indexed Job: one was evicted, and has another in its place. */
+static void test_recorded_answer(void **state)
+{
+    const char *source = getenv("MUSTER_SOURCE");
+    static char text[1 << 16];
+    char path[512];
+    FILE *file;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/tests/golden/kubernetes_job.json",
+                   source == NULL ? "." : source);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    assert_int_equal(fclose(file), 0);
+    script_expect(kind,
+                  ROWS(POD, ANSWER(API "app%3Dtrain", text),
+                       SCRIPT_VARIABLE("HOSTNAME", "train-3")),
+                  NAMES("selectors=worker:app=train"),
+                  "{\"worker\":[\"10.3.0.6:8470\",\"10.9.9.9:8470\"]}", "worker:1");
+}
+
 /* ---- Selectors, order, addresses ---- */
 
 static void test_defaults_within(void **state)
@@ -190,6 +213,30 @@ static void test_jobs_of_a_jobset(void **state)
 
 /* ---- Who we are ---- */
 
+/* With the network of their host, two pods of a node have one address and no name of
+ * their own: only POD_NAME tells them apart. */
+static void test_own_task_of_a_host(void **state)
+{
+#define AT_HOST(name, port)                                                         \
+    POD_OF(NAME(name), "\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"name\":"    \
+                       "\"m\",\"containerPort\":" port "}]}],",                       \
+           "\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\",\"podIP\":\"10.1.0.1\","   \
+           "\"podIPs\":[{\"ip\":\"10.1.0.1\"},{\"ip\":\"fd00::1\"}]")
+    static const char pods[] = LIST(AT_HOST("a", "1001") "," AT_HOST("b", "1002"));
+    static const char cluster[] = "{\"worker\":[\"10.1.0.1:1001\",\"10.1.0.1:1002\"]}";
+
+    (void)state;
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node"),
+                       SCRIPT_VARIABLE("POD_IP", "10.1.0.1")),
+                  NAMES("port_name=m"), cluster, "");
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node"),
+                       SCRIPT_VARIABLE("POD_IP", "10.1.0.1"),
+                       SCRIPT_VARIABLE("POD_NAME", "b")),
+                  NAMES("port_name=m"), cluster, "worker:1");
+}
+
 static void test_own_task(void **state)
 {
     static const char pods[] =
@@ -295,6 +342,10 @@ static void test_left_over(void **state)
     /* On its way out. */
     expect_left(LIST(POD_OF(NAME("a") GOING, "", UP_AT("2")) ","
                      RUNNING("b", "10.2.0.1")), one);
+    /* One that is being deleted while it runs, and who has its index already; it may have
+     * its host's network, and so the same address. */
+    expect_left(LIST(POD_OF(NAME("a") OWNED("u") INDEX("0") GOING, "", UP_AT("1")) ","
+                     INDEXED("b", "u", "0", UP_AT("1"))), one);
     /* One of an index that nobody has taken over yet. */
     expect_pod_error(LIST(INDEXED("a", "u", "1", FAILED) ","
                           INDEXED("b", "u", "0", UP_AT("1"))), -MU_EUNAVAILABLE,
@@ -481,6 +532,11 @@ static void test_kubeconfig(void **state)
                        SCRIPT_FILE("/b/ca.crt", "PEM"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
                   NAMES("executable_location=off_cluster"),
                   "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    /* In a pod, but by a kubeconfig that was named. */
+    script_expect(kind,
+                  ROWS(POD, SCRIPT_FILE("/c", config), SCRIPT_FILE("/ca.crt", "PEM"),
+                       ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES("kubeconfig=/c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     /* Without a namespace it is the default one; tokens of files are read. */
     script_expect(
         kind,
@@ -490,6 +546,121 @@ static void test_kubeconfig(void **state)
                     "pods?limit=500&labelSelector=job-name%3Dtensorflow",
                     one_pod)),
         NAMES("kubeconfig=/x", "context=c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+}
+
+/* ---- Programs that make credentials ---- */
+
+#define EXEC(rest)                                                                   \
+    CONFIG("https://k:6443", ", namespace: training",                                \
+           "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plug, "    \
+           "args: [get], installHint: 'Get it'" rest "}")
+#define CREDENTIAL(status)                                                        \
+    "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"," \
+    "\"status\":{" status "}}"
+#define UNTIL(token, time) \
+    CREDENTIAL("\"token\":\"" token "\",\"expirationTimestamp\":\"" time "\"")
+#define PLUG(...) SCRIPT(PROGRAM, .name = "/u/./plug", .text = __VA_ARGS__)
+#define OFF(config, ...)                                                    \
+    ROWS(SCRIPT_VARIABLE("KUBECONFIG", "/u/config"),                        \
+         SCRIPT_FILE("/u/config", config), SCRIPT_FILE("/u/ca.crt", "PEM"), \
+         __VA_ARGS__)
+
+static void test_program(void **state)
+{
+    static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
+
+    (void)state;
+    /* It is told what the kubeconfig says, and of the cluster when that is wanted. */
+    script_expect(kind,
+                  OFF(EXEC(", env: [{name: A, value: b}]"),
+                      PLUG(CREDENTIAL("\"token\":\"secret-1\""),
+                           .body = "aget\nvA=b\nvKUBERNETES_EXEC_INFO={\"kind\":"
+                                   "\"ExecCredential\",\"apiVersion\":\"client."
+                                   "authentication.k8s.io/v1\",\"spec\":{"
+                                   "\"interactive\":false}}\n"),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind,
+                  OFF(EXEC(", provideClusterInfo: true"),
+                      PLUG(CREDENTIAL("\"token\":\"secret-1\""),
+                           .body = "\"cluster\":{\"server\":\"https://k:6443\","
+                                   "\"certificate-authority-data\":\"UEVN\"}"),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    /* A certificate is enough; a token that was given by hand counts more. */
+    script_expect(kind,
+                  OFF(EXEC(""),
+                      PLUG(CREDENTIAL("\"clientCertificateData\":\"C\","
+                                      "\"clientKeyData\":\"K\"")),
+                      SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind, OFF(EXEC(""), ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES("token=secret-1"), cluster, "");
+}
+
+/* What was kept is over: it is run again, and what it prints then is taken. */
+static void test_program_that_printed_before(void **state)
+{
+    static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
+
+    (void)state;
+    script_expect(kind,
+                  OFF(EXEC(""), PLUG(UNTIL("old", "2023-11-14T22:13:20Z")),
+                      PLUG(UNTIL("secret-1", "2023-11-14T22:13:21Z"), .again = 1),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind,
+                  OFF(EXEC(""), PLUG(UNTIL("secret-1", "2023-11-14T22:13:21Z")),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind,
+                  OFF(EXEC(""), PLUG(UNTIL("old", "2020-01-01T00:00:00Z")),
+                      PLUG(UNTIL("secret-1", "2020-01-01T00:00:00Z"), .again = 1),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+}
+
+static void test_refused_credential(void **state)
+{
+    (void)state;
+    script_expect(
+        kind,
+        OFF(EXEC(""), PLUG(CREDENTIAL("\"token\":\"secret-1\"")),
+            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
+            PLUG(CREDENTIAL("\"token\":\"secret-2\""), .again = 2),
+            SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod, .again = 3,
+                   .has_header = "Authorization: Bearer secret-2")),
+        NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    script_expect_error(
+        kind,
+        OFF(EXEC(""), PLUG(CREDENTIAL("\"token\":\"secret-1\"")),
+            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
+            PLUG(CREDENTIAL("\"token\":\"secret-1\""), .again = 2),
+            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401, .again = 3)),
+        NULL, -MU_EUNAUTHENTICATED, "is the token of this cluster, and still valid?");
+}
+
+static void test_bad_programs(void **state)
+{
+    static const struct {
+        struct script_row row;
+        int code;
+        const char *words;
+    } rows[] = {
+        {SCRIPT_VARIABLE("A", "b"), -MU_ENOTFOUND,
+         "/u/config: user \"u\": exec: the program /u/./plug is not there; Get it"},
+        {PLUG("it has ended with status 1: not signed in", .code = -MU_EPRECONDITION),
+         -MU_EPRECONDITION,
+         "/u/config: user \"u\": exec: it has ended with status 1: not signed in"},
+        {PLUG("secret"), -MU_EINVALID, "exec: /u/./plug printed something else"},
+        {PLUG(CREDENTIAL("\"token\":\"se cret\"")), -MU_EINVALID,
+         "/u/config: user \"u\": exec: expected a token: one line of printable"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        script_expect_error(kind, OFF(EXEC(""), rows[i].row), NULL, rows[i].code,
+                            rows[i].words);
 }
 
 static void test_given_api_server(void **state)
@@ -533,7 +704,8 @@ static void test_no_access(void **state)
         {{"namespace=a"}, -MU_ENOTFOUND, "neither KUBECONFIG nor HOME is set"},
         {{"kubeconfig=/gone"}, -MU_ENOTFOUND, "kubeconfig: /gone is not there"},
         {{"kubeconfig=/a:/bad"}, -MU_EINVALID, "/bad: line 1, column 5: expected YAML"},
-        {{"kubeconfig=/exec"}, -MU_EUNIMPLEMENTED, "muster runs no program for a token"},
+        {{"kubeconfig=/exec"}, -MU_EINVALID, "/exec: user \"u\": exec: apiVersion: "},
+        {{"kubeconfig=/exec", "token=a b"}, -MU_EINVALID, "the token: expected a token"},
         {{"api_server=k:6443"}, -MU_EINVALID, "api_server: expected a url"},
         {{"api_server=http://k", "token=secret"}, -MU_EINVALID,
          "the token: expected a server with https for a token, got one with http"},
@@ -564,6 +736,7 @@ static void test_no_access(void **state)
         script_expect_error(
             kind,
             ROWS(SCRIPT_FILE("/a", ""), SCRIPT_FILE("/bad", "a: b: c"),
+                 SCRIPT_FILE("/ca.crt", "PEM"),
                  SCRIPT_FILE("/exec", CONFIG("https://k", "", "exec: {command: x}"))),
             rows[i].settings, rows[i].code, rows[i].words);
     script_expect_error(kind,
@@ -595,15 +768,21 @@ static void test_detect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recorded_answer),
         cmocka_unit_test(test_defaults_within), cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_order),           cmocka_unit_test(test_order_by_index),
         cmocka_unit_test(test_jobs_of_a_jobset), cmocka_unit_test(test_own_task),
+        cmocka_unit_test(test_own_task_of_a_host),
         cmocka_unit_test(test_not_running),     cmocka_unit_test(test_left_over),
         cmocka_unit_test(test_same_address),    cmocka_unit_test(test_counts),
         cmocka_unit_test(test_pages),           cmocka_unit_test(test_expired_list),
         cmocka_unit_test(test_token_is_read_again), cmocka_unit_test(test_bad_answers),
         cmocka_unit_test(test_kubeconfig),      cmocka_unit_test(test_given_api_server),
         cmocka_unit_test(test_no_access),       cmocka_unit_test(test_detect),
+        cmocka_unit_test(test_program),
+        cmocka_unit_test(test_program_that_printed_before),
+        cmocka_unit_test(test_refused_credential),
+        cmocka_unit_test(test_bad_programs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static int find_in_kubeconfig(void)
     if (rv != 0)
         return rv;
     file.root = root;
-    rv = mu__kubeconfig_find(&file, 1, NULL, &error, &access);
+    rv = mu__kubeconfig_find(&file, 1, NULL, true, &error, &access);
     if (rv == 0)
         mu__kube_access_done(&access);
     cJSON_Delete(root);
@@ -143,6 +143,31 @@ static int resolve(void)
     return resolve_once(rows);
 }
 
+static int resolve_by_program(void)
+{
+    static const struct script_row rows[] = {
+        SCRIPT_FILE("/c", "current-context: c\ncontexts: [{name: c, context: {cluster: "
+                          "k, user: u}}]\nclusters: [{name: k, cluster: {server: "
+                          "'https://k', certificate-authority-data: UEVN, extensions: "
+                          "[{name: client.authentication.k8s.io/exec, extension: {a: "
+                          "b}}]}}]\nusers: [{name: u, user: {exec: {apiVersion: "
+                          "client.authentication.k8s.io/v1, command: ./p, args: [a], "
+                          "env: [{name: A, value: b}], installHint: h, "
+                          "provideClusterInfo: true}}}]\n"),
+        SCRIPT_VARIABLE("KUBECONFIG", "/c"),
+        SCRIPT(PROGRAM, .name = "/./p",
+               .text = "{kind: ExecCredential, apiVersion: client.authentication.k8s.io/"
+                       "v1, status: {token: t, clientCertificateData: c, clientKeyData: "
+                       "k}}"),
+        SCRIPT(HTTP, .name = "https://k/api/v1/namespaces/default/"
+                             "pods?limit=500&labelSelector=job-name%3Dtensorflow",
+               .text = page),
+        SCRIPT_END,
+    };
+
+    return resolve_once(rows);
+}
+
 static void test_yaml(void **state)
 {
     (void)state;
@@ -167,6 +192,12 @@ static void test_whole(void **state)
     check_walk(resolve, true);
 }
 
+static void test_program(void **state)
+{
+    (void)state;
+    check_walk(resolve_by_program, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_kubeconfig),
         cmocka_unit_test(test_pods),
         cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -911,33 +911,6 @@ static void test_devices(void **state)
         assert_int_equal(mu__tpu_devices(rows[i].type, rows[i].tasks), rows[i].devices);
 }
 
-static void test_time(void **state)
-{
-    static const struct {
-        const char *text;
-        int64_t s;
-    } rows[] = {
-        {"1970-01-01T00:00:00Z", 0},
-        {"2000-02-29T12:00:00Z", 951825600},
-        {"2023-11-14T22:13:20.123456789Z", 1700000000},
-        {"2024-03-01T00:00:00", 1709251200},
-        {"2100-12-31T23:59:60+00:00", 4133980800},
-    };
-    static const char *const bad[] = {
-        "",  "2023", "2023-13-01T00:00:00Z", "2023-00-01T00:00:00Z",
-        "2023-01-32T00:00:00Z", "2023-01-01 00:00:00Z", "2023-01-01T24:00:00Z",
-        "2023-01-01T00:00:00+01:00", "1960-01-01T00:00:00Z", "2023-01-01T00:61:00Z"};
-    int64_t s;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        assert_int_equal(mu__tpu_time(rows[i].text, &s), 0);
-        assert_int_equal(s, rows[i].s);
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(mu__tpu_time(bad[i], &s), -MU_EINVALID);
-}
-
 static void test_recoverable(void **state)
 {
 #define SYMPTOM(type, time)                                 \
@@ -1016,7 +989,6 @@ int main(void)
         cmocka_unit_test(test_endpoint),
         cmocka_unit_test(test_detection),
         cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_time),
         cmocka_unit_test(test_recoverable),
     };
 

@@ -6,7 +6,8 @@
  * anew at every call, since clusters change.
  *
  * A resolver is used by one thread at a time. Calls block, for `limit_ms` at most
- * (negative: no limit), and must not be made on a loop's thread. While there is time,
+ * (negative: no limit); on a thread that runs a node's loop (in a callback, or in an
+ * inline function) they return -MU_EPRECONDITION. While there is time,
  * what fails for now (a server that does not answer, a pod that does not run yet, a task
  * that is not there yet) is tried again, with growing pauses; 0 tries once, without
  * waiting for others. */
@@ -68,9 +69,10 @@ MU_EXPORT int mu_resolver_new_static(const mu_cluster *cluster, const char *mast
                                      const char *task_type, int task_index,
                                      mu_error *ret_error, mu_resolver **ret_resolver);
 
-/* One of several. Takes its members, when it succeeds. Jobs that are lists in all members
- * are concatenated, in their order; a job that is sparse in one is merged by index, and
- * the same index twice is an error (-MU_EEXISTS). Task, rpc layer and environment are
+/* One of several. Takes its members, when it succeeds. A job that has no gaps in any of
+ * them (its indices are 0, 1, 2..., however it was written) is concatenated, in their
+ * order; one with gaps in a member is merged by index, and the same index twice is an
+ * error (-MU_EEXISTS). Task, rpc layer and environment are
  * those of the first member, the master is the first that a member has.
  * -MU_EINVALID without members. */
 MU_EXPORT int mu_resolver_new_union(mu_resolver *const *members, size_t count,
@@ -143,8 +145,21 @@ MU_EXPORT mu_value *mu_resolver_explain(const mu_resolver *resolver);
 
 /* ---- Resolvers of one's own ---- */
 
-/* Functions may block; they are called on the thread of the call, and `limit_ms` is what
- * is left (negative: no limit). All but `resolve` may be NULL. */
+enum { MU_RESOLVER_TRY_MS = 10000, MU_RESOLVER_LEAVE_MS = 2000 };
+
+/* Functions may block. They are called on a thread of the library, whoever asks: never on
+ * the thread of a call, nor on that of a node's loop, and one after the other for each
+ * mu_resolver; several of these may call at the same time. `limit_ms` is what is left
+ * (negative: no limit; 0, as when a node looks again: one try, for which there are
+ * MU_RESOLVER_TRY_MS).
+ *
+ * A function that takes longer is not waited for: the call, or the look, fails with
+ * -MU_EDEADLINE and its resolver's name. It cannot be ended, and so it goes on; until it
+ * has returned it is not called again (-MU_EUNAVAILABLE), and what it uses has to stay. A
+ * node that closes waits for it, MU_RESOLVER_LEAVE_MS at most, and logs that it was left
+ * behind. Eight functions can run at the same time in a process: more wait for them.
+ *
+ * All but `resolve` may be NULL. */
 typedef struct mu_resolver_kind {
     const char *name;       /* letters, digits, _ and -; copied */
     const char *summary;    /* copied; may be NULL */

@@ -1,6 +1,7 @@
 /* Any bytes as names, addresses and configurations of TPUs, and as their dates and types:
  * an error in words, or what they mean. The first byte says which. */
 #include "fuzz_asker.h"
+#include "resolver/date.h"
 #include "resolver/tpu.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -14,7 +15,7 @@ static void read_words(const uint8_t *data, size_t size)
     if (size > 0)
         memcpy(text, data, size);
     text[size] = '\0';
-    fuzz_must(mu__tpu_time(text, &s) != 0 || s >= 0, "time");
+    fuzz_must(mu__date_parse(text, &s) != 0 || s >= 0, "time");
     fuzz_must(mu__tpu_devices(text, 4) >= -1, "devices");
     free(text);
 }

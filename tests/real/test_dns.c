@@ -1,5 +1,5 @@
 /* Names, asked of a real DNS server (dnsmasq), and of one that lies. */
-#include "resolver/dns_uv.h"
+#include "resolver/asker_uv.h"
 #include "tests/real/dnsmasq.h"
 
 #include <muster/resolver.h>
@@ -8,41 +8,37 @@
 
 /* ---- Asking ---- */
 
-/* An asker that knows nothing but names. */
 struct desk {
-    struct mu__asker asker; /* first: operations cast */
     uv_loop_t loop;
+    struct mu__asker_uv *asker;
     struct mu__notes *notes;
     char server[32];
 };
 
-static void on_ask(struct mu__asker *asker, struct mu__note *note)
-{
-    mu__dns_uv_ask(&((struct desk *)asker)->loop, note);
-}
-
-static void on_cancel(struct mu__asker *asker, struct mu__note *note)
-{
-    (void)asker;
-    mu__dns_uv_cancel(note);
-}
-
 static void desk_open(struct desk *desk, int port)
 {
-    static const struct mu__asker_ops ops = {on_ask, on_cancel};
-
     memset(desk, 0, sizeof *desk);
-    desk->asker.ops = &ops;
     (void)snprintf(desk->server, sizeof desk->server, "127.0.0.1:%d", port);
     assert_int_equal(uv_loop_init(&desk->loop), 0);
-    assert_int_equal(mu__notes_new(&desk->asker, NULL, NULL, &desk->notes), 0);
+    assert_int_equal(mu__asker_uv_open(&desk->loop, &desk->asker), 0);
+    assert_int_equal(
+        mu__notes_new(mu__asker_uv_asker(desk->asker), NULL, NULL, &desk->notes), 0);
+}
+
+static void on_closed(void *arg)
+{
+    *(bool *)arg = true;
 }
 
 /* Whatever is under way is given up. */
 static void desk_close(struct desk *desk)
 {
+    bool closed = false;
+
     mu__notes_free(desk->notes);
+    mu__asker_uv_close(desk->asker, on_closed, &closed);
     assert_int_equal(uv_run(&desk->loop, UV_RUN_DEFAULT), 0);
+    assert_true(closed);
     assert_int_equal(uv_loop_close(&desk->loop), 0);
 }
 

@@ -134,6 +134,7 @@ static void test_chief_moves(void **state)
     (void)nodes_open(&f->nodes, "worker", 0);
     chief = nodes_open(&f->nodes, "chief", 0);
     wait_count(&f->nodes, WORKER_SEES, 1);
+    wait_count(&f->nodes, CHIEF_SEES, 1);
     assert_true(listens("127.0.0.2", PORT_CHIEF));
     nodes_close(&f->nodes, chief);
 
@@ -152,6 +153,7 @@ static void test_worker_moves(void **state)
 
     (void)nodes_open(&f->nodes, "chief", 0);
     wait_count(&f->nodes, CHIEF_SEES, 1);
+    wait_count(&f->nodes, WORKER_SEES, 1);
     assert_true(listens("127.0.0.4", PORT_WORKER));
     nodes_close(&f->nodes, worker);
 

@@ -180,9 +180,6 @@ static void test_files_and_folders(void **state)
     assert_string_equal(answer->data, "a\nb\np\n");
     answer = ask(&a, &(struct mu__question){
                          .kind = MU__ASK_FOLDER, .name = folder, .bytes_max = 5});
-    assert_string_equal(answer->data, "a\nb\np\n");     /* the same question */
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FOLDER, .name = folder,
-                                            .again = 1, .bytes_max = 5});
     assert_int_equal(answer->code, -MU_EEXHAUSTED);
     answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FOLDER, .name = paths[2]});
     assert_int_equal(answer->code, -MU_ENOTFOUND);

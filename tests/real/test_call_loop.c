@@ -1,0 +1,152 @@
+/* Calls that run a loop on the program's thread leave its signals as they were: what they
+ * write to may have hung up, and SIGPIPE is not to end the program. */
+#include "node/call_loop.h"
+#include "node/resolving.h"
+#include "tests/real/nodes.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+
+static mu_error error;
+static unsigned broken_writes;
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number)
+{
+    (void)number;
+    signals = 1;
+}
+
+/* The end of a pipe that nobody reads: a write raises SIGPIPE on this thread. */
+static void write_to_nobody(void)
+{
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(close(ends[0]), 0);
+    assert_int_equal(write(ends[1], "x", 1), -1);
+    assert_int_equal(errno, EPIPE);
+    assert_int_equal(close(ends[1]), 0);
+    broken_writes++;
+}
+
+static bool is_blocked(void)
+{
+    sigset_t now;
+
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+    return sigismember(&now, SIGPIPE) == 1;
+}
+
+static bool is_pending(void)
+{
+    sigset_t pending;
+
+    assert_int_equal(sigpending(&pending), 0);
+    return sigismember(&pending, SIGPIPE) == 1;
+}
+
+static int run(void *owner, struct mu__notes *notes, mu_error *ret_error)
+{
+    (void)owner;
+    (void)notes;
+    (void)ret_error;
+    write_to_nobody();
+    return 0;
+}
+
+static int call(void)
+{
+    const struct mu__resolving_config config = {
+        .run = run, .what = MU__RESOLVING_RESOLVE, .limit_ms = SOON_MS};
+    struct mu__resolved resolved;
+
+    return mu__resolving_call(&config, &error, &resolved);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    broken_writes = 0;
+    signals = 0;
+    return signal(SIGPIPE, on_signal) == SIG_ERR;
+}
+
+static void test_call(void **state)
+{
+    (void)state;
+    assert_int_equal(call(), 0);
+    assert_int_equal(broken_writes, 1);
+    assert_int_equal(signals, 0);
+    assert_false(is_blocked());
+    assert_false(is_pending());
+}
+
+/* One that was there before is the program's. */
+static void test_pending_one_stays(void **state)
+{
+    sigset_t before;
+    sigset_t pipe;
+    int number;
+
+    (void)state;
+    (void)sigemptyset(&pipe);
+    (void)sigaddset(&pipe, SIGPIPE);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &pipe, &before), 0);
+    assert_int_equal(pthread_kill(pthread_self(), SIGPIPE), 0);
+    assert_int_equal(call(), 0);
+    assert_true(is_blocked());
+    assert_true(is_pending());
+    assert_int_equal(signals, 0);
+    assert_int_equal(sigwait(&pipe, &number), 0);
+    assert_int_equal(call(), 0);
+    assert_false(is_pending());
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+}
+
+static void on_line(void *user, int level, const char *task, const char *who,
+                    const char *line)
+{
+    (void)user;
+    (void)level;
+    (void)task;
+    (void)who;
+    (void)line;
+    write_to_nobody();
+}
+
+/* A node that waits for its cluster: its log is written on this thread. */
+static void test_opening(void **state)
+{
+    mu_node_options options;
+    mu_resolver *resolver;
+    mu_node *node;
+
+    (void)state;
+    assert_int_equal(mu_resolver_new("file", &error, &resolver), 0);
+    assert_int_equal(mu_resolver_set(resolver, "path", "/nowhere/cluster", &error), 0);
+    mu_node_options_init(&options);
+    options.task_type = "chief";
+    options.resolver = resolver;
+    options.resolve_ms = 200;
+    options.log = on_line;
+    options.log_level = MU_LOG_DEBUG;
+    assert_int_equal(mu_node_open(&options, &error, &node), -MU_ENOTFOUND);
+    assert_true(broken_writes > 0);
+    assert_int_equal(signals, 0);
+    assert_false(is_blocked());
+    assert_false(is_pending());
+    mu_resolver_free(resolver);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_call, set_up),
+        cmocka_unit_test_setup(test_pending_one_stays, set_up),
+        cmocka_unit_test_setup(test_opening, set_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
