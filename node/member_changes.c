@@ -292,9 +292,15 @@ static void take_later(struct mu__member *member, size_t count)
         member->world->ops->log(member->world, MU__LOG_ERROR, "cluster", error.message);
 }
 
+/* Mailboxes are bounded: what the last ones were told is handled first. While mail is
+ * left the kernel wants another turn. */
 void mu__member_take_changes(struct mu__member *member)
 {
-    take_later(member, CHANGES_A_TURN);
+    struct mu__kernel_counters counters;
+
+    mu__kernel_counters(member->kernel, &counters);
+    if (counters.queued < MU__TURN_MESSAGES)
+        take_later(member, CHANGES_A_TURN);
 }
 
 /* ---- another cluster ---- */
