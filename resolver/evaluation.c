@@ -242,7 +242,7 @@ static void hurry(struct mu__evaluation *e, uint64_t now_ms)
     for (size_t i = 0; (note = mu__notes_at(e->notes, i)) != NULL; i++)
         if (!note->settled && !note->asked && note->due_ms > now_ms &&
             is_of_paths(note)) {
-            note->due_ms = now_ms;
+            wait_until(e, note, now_ms);
             e->hurried = false;
         }
 }
