@@ -390,6 +390,18 @@ static int print_status(const struct cmd_ask *ask, const mu_value *answer)
 
 /* ---- asking ---- */
 
+/* Where the chief hosts the coordination service, this client has registered there: or
+ * else it would be a task that was lost. */
+static void leave_service(struct cmd_ask *ask)
+{
+    mu_value *service = NULL;
+
+    if (mu_agent_service(ask->node, NULL, &service) == 0 &&
+        cmd_map_truth(service, "registered"))
+        (void)mu_agent_leave(ask->node, CMD_LEAVE_MS, NULL);
+    mu_value_free(service);
+}
+
 static int ask_status(struct cmd_ask *ask, mu_error *error)
 {
     mu_value *status = NULL;
@@ -398,6 +410,7 @@ static int ask_status(struct cmd_ask *ask, mu_error *error)
     int code = rv == 0 ? print_status(ask, status) : cmd_ask_code(rv);
 
     mu_value_free(status);
+    leave_service(ask);
     return code;
 }
 
