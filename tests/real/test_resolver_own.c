@@ -1,5 +1,6 @@
 /* Resolvers of the program's own that take their time: they keep no loop from its rounds,
  * and nobody longer than was said. And calls on threads that must not wait. */
+#include "tests/real/files.h"
 #include "tests/real/nodes.h"
 
 #include <muster/tpu.h>
@@ -199,26 +200,13 @@ static void test_freed_while_it_runs(void **state)
 
 static struct nodes nodes = {.log.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void write_file(const char *path, const char *text)
-{
-    char other[128];
-    FILE *file;
-
-    (void)snprintf(other, sizeof other, "%s.new", path);
-    file = fopen(other, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(rename(other, path), 0);
-}
-
 /* A file, which changes, and the gate. */
 static mu_resolver *watching(const char *path)
 {
     mu_resolver *members[2] = {NULL, resolver_of("gate", false)};
     mu_resolver *whole = NULL;
 
-    write_file(path, "{\"chief\":[\"127.0.0.1:1\"]}");
+    files_replace(path, "{\"chief\":[\"127.0.0.1:1\"]}");
     assert_int_equal(mu_resolver_new("file", &error, &members[0]), 0);
     assert_int_equal(mu_resolver_set(members[0], "path", path, &error), 0);
     assert_int_equal(mu_resolver_new_union(members, 2, &error, &whole), 0);
@@ -243,7 +231,7 @@ static void wait_for_look(const char *path)
 {
     for (int i = 0; i < SOON_MS && count_of(&gate.entered) < 3; i++) {
         if (i % 100 == 0)
-            write_file(path, "{\"chief\":[\"127.0.0.1:1\"],\"worker\":[]}");
+            files_replace(path, "{\"chief\":[\"127.0.0.1:1\"],\"worker\":[]}");
         nodes_pause();
     }
     assert_int_equal(count_of(&gate.entered), 3);
