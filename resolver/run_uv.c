@@ -18,6 +18,12 @@
 
 #include <uv.h>
 
+#ifdef __GLIBC_PREREQ
+#if __GLIBC_PREREQ(2, 34)
+#define CLOSES_OTHERS
+#endif
+#endif
+
 enum {
     TICK_MS = 20,               /* how often it is looked whether the program has ended */
     ROOM_FIRST = 4096,
@@ -143,10 +149,11 @@ static int set_attributes(posix_spawnattr_t *attributes)
                                                     POSIX_SPAWN_SETSIGDEF);
 }
 
-/* Files and sockets of the host that would go to any program of its. */
+/* Files and sockets of the host that would go to any program of its, where the C library
+ * can do that (glibc since 2.34). */
 static int close_others(posix_spawn_file_actions_t *actions)
 {
-#if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
+#ifdef CLOSES_OTHERS
     return posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
 #else
     (void)actions;
