@@ -2,7 +2,6 @@
 #include "resolver/asker_uv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -121,7 +120,7 @@ static void test_what_it_gets(void **state)
 /* A socket of the host that it lets any child have, say. */
 static void test_files_of_the_host(void **state)
 {
-    int fd = fcntl(STDERR_FILENO, F_DUPFD, 200);
+    int fd = dup2(STDERR_FILENO, 200);
 
     (void)state;
     assert_int_equal(fd, 200);
