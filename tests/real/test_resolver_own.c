@@ -2,6 +2,8 @@
  * and nobody longer than was said. And calls on threads that must not wait. */
 #include "tests/real/nodes.h"
 
+#include "runtime/errands_uv.h"
+
 #include <muster/tpu.h>
 
 #include <signal.h>
@@ -193,6 +195,36 @@ static void test_freed_while_it_runs(void **state)
                      -MU_EDEADLINE);
     mu_resolver_free(resolver);
     assert_int_equal(count_of(&gate.left), 0);
+}
+
+/* As many hang as there are threads: the next one is not called, and says why. A call
+ * within so short a limit may come too late on a busy machine, so that there are more. */
+static void test_no_thread_is_left(void **state)
+{
+    mu_resolver *resolvers[64];
+    mu_resolution found;
+    unsigned count = 1;
+
+    (void)state;
+    resolvers[0] = resolver_of("gate", false);
+    gate_set(true);
+    while (count_of(&gate.entered) < MU__LANE_THREADS_MAX) {
+        assert_true(count < 64);
+        assert_int_equal(mu_resolver_new("gate", &error, &resolvers[count]), 0);
+        assert_int_equal(mu_resolver_resolve(resolvers[count], 50, &error, &found),
+                         -MU_EDEADLINE);
+        count++;
+    }
+    assert_int_equal(mu_resolver_resolve(resolvers[0], SHORT_MS, &error, &found),
+                     -MU_EDEADLINE);
+    expect_words("resolver gate: its function was not called before others return (no "
+                 "answer ");
+    assert_int_equal(count_of(&gate.entered), MU__LANE_THREADS_MAX);
+    gate_set(false);
+    if (mu_resolver_resolve(resolvers[0], SOON_MS, &error, &found) != 0)
+        fail_msg("%s", error.message);
+    for (unsigned i = 0; i < count; i++)
+        mu_resolver_free(resolvers[i]);
 }
 
 /* ---- A node that looks again ---- */
@@ -408,6 +440,7 @@ int main(void)
         OWN(test_resolve_takes_too_long),
         OWN(test_detect_takes_too_long),
         OWN(test_freed_while_it_runs),
+        OWN(test_no_thread_is_left),
         OWN(test_node_while_it_hangs),
         OWN(test_thread_of_the_programs_loop),
         OWN(test_thread_of_a_nodes_loop),
