@@ -1,6 +1,6 @@
 /* A finder that waits for others, and what it watches changes: it looks at once. The
- * clock of its looks stands still here, so that no pause between them ends by itself: each
- * look beyond the first is one for a change. */
+ * clock of its looks stands still here, so that no pause between them ends by itself:
+ * each look beyond the first is one for a change. */
 #include "tests/real/nodes.h"
 
 #include "node/finder.h"
