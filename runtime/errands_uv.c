@@ -1,10 +1,11 @@
 #include "runtime/errands_uv.h"
 
+#include "runtime/thread_uv.h"
+
 #include <muster/error.h>
 
 #include <assert.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,21 +117,14 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
 static bool start_thread(struct lane *lane)
 {
     pthread_t thread;
-    sigset_t before;
-    sigset_t all;
-    int rv;
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    rv = pthread_create(&thread, NULL, work, lane);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rv == 0)
-        (void)pthread_detach(thread);
-    return rv == 0;
+    if (mu__thread_start(work, lane, &thread) != 0)
+        return false;
+    (void)pthread_detach(thread);
+    return true;
 }
 
 /* ---- In the loop ---- */

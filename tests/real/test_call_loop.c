@@ -105,6 +105,65 @@ static void test_pending_one_stays(void **state)
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
 }
 
+/* ---- Leaving a loop ---- */
+
+static struct {
+    pthread_mutex_t lock;       /* guards all */
+    pthread_cond_t changed;
+    bool is_done;
+    bool was_here;              /* on the thread of the call */
+    bool takes_signals;
+    pthread_t caller;
+} left = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void on_left(void *arg)
+{
+    sigset_t blocked;
+
+    (void)arg;
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    (void)pthread_mutex_lock(&left.lock);
+    left.is_done = true;
+    left.was_here = pthread_equal(pthread_self(), left.caller) != 0;
+    left.takes_signals = sigismember(&blocked, SIGTERM) != 1;
+    (void)pthread_cond_broadcast(&left.changed);
+    (void)pthread_mutex_unlock(&left.lock);
+}
+
+static void on_end(uv_timer_t *timer)
+{
+    uv_close((uv_handle_t *)timer, NULL);
+}
+
+/* What is left in it takes `takes_ms`. */
+static void leave(uint64_t takes_ms, uint64_t limit_ms)
+{
+    static uv_loop_t loop;
+    static uv_timer_t timer;
+
+    left.is_done = false;
+    left.caller = pthread_self();
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(uv_timer_init(&loop, &timer), 0);
+    assert_int_equal(uv_timer_start(&timer, on_end, takes_ms, 0), 0);
+    mu__call_leave(&loop, limit_ms, on_left, NULL);
+    (void)pthread_mutex_lock(&left.lock);
+    while (!left.is_done)
+        (void)pthread_cond_wait(&left.changed, &left.lock);
+    (void)pthread_mutex_unlock(&left.lock);
+}
+
+/* In time it is the caller's; else that of a thread which takes no signals. */
+static void test_leaving(void **state)
+{
+    (void)state;
+    leave(1, SOON_MS);
+    assert_true(left.was_here);
+    leave(1000, 1);
+    assert_false(left.was_here);
+    assert_false(left.takes_signals);
+}
+
 static void on_line(void *user, int level, const char *task, const char *who,
                     const char *line)
 {
@@ -146,6 +205,7 @@ int main(void)
         cmocka_unit_test_setup(test_call, set_up),
         cmocka_unit_test_setup(test_pending_one_stays, set_up),
         cmocka_unit_test_setup(test_opening, set_up),
+        cmocka_unit_test_setup(test_leaving, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

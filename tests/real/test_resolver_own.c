@@ -36,6 +36,7 @@ static struct {
     unsigned left;
     bool was_here;              /* on the thread of the call */
     bool takes_signals;
+    bool takes_faults;          /* that it has brought upon itself */
     pthread_t caller;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -47,6 +48,7 @@ static void pass(void)
     (void)pthread_mutex_lock(&gate.lock);
     gate.was_here = pthread_equal(pthread_self(), gate.caller) != 0;
     gate.takes_signals = sigismember(&blocked, SIGTERM) != 1;
+    gate.takes_faults = sigismember(&blocked, SIGSEGV) != 1;
     gate.entered++;
     (void)pthread_cond_broadcast(&gate.changed);
     while (gate.is_shut)
@@ -146,6 +148,7 @@ static void test_on_a_thread_of_its_own(void **state)
     assert_int_equal(count_of(&gate.left), 2);
     assert_false(gate.was_here);
     assert_false(gate.takes_signals);
+    assert_true(gate.takes_faults);
     mu_resolver_free(resolver);
 }
 
