@@ -164,6 +164,18 @@ static void test_leaving(void **state)
     assert_false(left.takes_signals);
 }
 
+static char cluster_path[64];
+
+/* The file that is waited for is there now, and is none. */
+static void write_nonsense(void)
+{
+    FILE *file = fopen(cluster_path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs("nonsense\n", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
 static void on_line(void *user, int level, const char *task, const char *who,
                     const char *line)
 {
@@ -173,6 +185,7 @@ static void on_line(void *user, int level, const char *task, const char *who,
     (void)who;
     (void)line;
     write_to_nobody();
+    write_nonsense();
 }
 
 /* A node that waits for its cluster: its log is written on this thread. */
@@ -181,17 +194,24 @@ static void test_opening(void **state)
     mu_node_options options;
     mu_resolver *resolver;
     mu_node *node;
+    int fd;
 
     (void)state;
     assert_int_equal(mu_resolver_new("file", &error, &resolver), 0);
-    assert_int_equal(mu_resolver_set(resolver, "path", "/nowhere/cluster", &error), 0);
+    (void)snprintf(cluster_path, sizeof cluster_path, "/tmp/muster-call-XXXXXX");
+    fd = mkstemp(cluster_path);
+    assert_true(fd >= 0);
+    assert_int_equal(unlink(cluster_path), 0);
+    assert_int_equal(mu_resolver_set(resolver, "path", cluster_path, &error), 0);
     mu_node_options_init(&options);
     options.task_type = "chief";
     options.resolver = resolver;
-    options.resolve_ms = 200;
+    options.resolve_ms = SOON_MS;
     options.log = on_line;
     options.log_level = MU_LOG_DEBUG;
-    assert_int_equal(mu_node_open(&options, &error, &node), -MU_ENOTFOUND);
+    assert_int_equal(mu_node_open(&options, &error, &node), -MU_EINVALID);
+    assert_int_equal(unlink(cluster_path), 0);
+    assert_int_equal(close(fd), 0);
     assert_true(broken_writes > 0);
     assert_int_equal(signals, 0);
     assert_false(is_blocked());
