@@ -3,6 +3,8 @@
 #include "tests/real/files.h"
 #include "tests/real/nodes.h"
 
+#include "runtime/errands_uv.h"
+
 #include <muster/tpu.h>
 
 #include <signal.h>
@@ -35,6 +37,7 @@ static struct {
     unsigned left;
     bool was_here;              /* on the thread of the call */
     bool takes_signals;
+    bool takes_faults;          /* that it has brought upon itself */
     pthread_t caller;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -46,6 +49,7 @@ static void pass(void)
     (void)pthread_mutex_lock(&gate.lock);
     gate.was_here = pthread_equal(pthread_self(), gate.caller) != 0;
     gate.takes_signals = sigismember(&blocked, SIGTERM) != 1;
+    gate.takes_faults = sigismember(&blocked, SIGSEGV) != 1;
     gate.entered++;
     (void)pthread_cond_broadcast(&gate.changed);
     while (gate.is_shut)
@@ -145,6 +149,7 @@ static void test_on_a_thread_of_its_own(void **state)
     assert_int_equal(count_of(&gate.left), 2);
     assert_false(gate.was_here);
     assert_false(gate.takes_signals);
+    assert_true(gate.takes_faults);
     mu_resolver_free(resolver);
 }
 
@@ -194,6 +199,36 @@ static void test_freed_while_it_runs(void **state)
                      -MU_EDEADLINE);
     mu_resolver_free(resolver);
     assert_int_equal(count_of(&gate.left), 0);
+}
+
+/* As many hang as there are threads: the next one is not called, and says why. A call
+ * within so short a limit may come too late on a busy machine, so that there are more. */
+static void test_no_thread_is_left(void **state)
+{
+    mu_resolver *resolvers[64];
+    mu_resolution found;
+    unsigned count = 1;
+
+    (void)state;
+    resolvers[0] = resolver_of("gate", false);
+    gate_set(true);
+    while (count_of(&gate.entered) < MU__LANE_THREADS_MAX) {
+        assert_true(count < 64);
+        assert_int_equal(mu_resolver_new("gate", &error, &resolvers[count]), 0);
+        assert_int_equal(mu_resolver_resolve(resolvers[count], 50, &error, &found),
+                         -MU_EDEADLINE);
+        count++;
+    }
+    assert_int_equal(mu_resolver_resolve(resolvers[0], SHORT_MS, &error, &found),
+                     -MU_EDEADLINE);
+    expect_words("resolver gate: its function was not called before others return (no "
+                 "answer ");
+    assert_int_equal(count_of(&gate.entered), MU__LANE_THREADS_MAX);
+    gate_set(false);
+    if (mu_resolver_resolve(resolvers[0], SOON_MS, &error, &found) != 0)
+        fail_msg("%s", error.message);
+    for (unsigned i = 0; i < count; i++)
+        mu_resolver_free(resolvers[i]);
 }
 
 /* ---- A node that looks again ---- */
@@ -396,6 +431,7 @@ int main(void)
         OWN(test_resolve_takes_too_long),
         OWN(test_detect_takes_too_long),
         OWN(test_freed_while_it_runs),
+        OWN(test_no_thread_is_left),
         OWN(test_node_while_it_hangs),
         OWN(test_thread_of_the_programs_loop),
         OWN(test_thread_of_a_nodes_loop),
