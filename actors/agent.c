@@ -223,7 +223,7 @@ void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
     *body = (struct mu__task_register){
         .token = a->register_token,
         .devices = a->devices,
-        .again = a->store != 0 && a->store == a->host_store,
+        .since = a->barriers_store == a->host_store ? a->since : 0,
         .done = mu__agent_done_floor(a),
     };
     if (a->devices_buf != NULL)
@@ -231,13 +231,15 @@ void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
     (void)mu__send(ctx, agent_service(a), msg);
 }
 
-static void registered(struct mu__ctx *ctx, struct agent *a)
+static void registered(struct mu__ctx *ctx, struct agent *a, uint64_t since)
 {
     a->register_token = 0;
     a->registered = true;
     a->store = a->host_store;
-    if (a->barriers_store != a->store)
+    if (a->barriers_store != a->store) {
         mu__agent_barriers_forget(a);
+        a->since = since;
+    }
     a->barriers_store = a->store;
     a->refusal[0] = '\0';
     a->session++;
@@ -271,7 +273,7 @@ static void on_register_answer(struct mu__ctx *ctx, struct agent *a,
     mu_error error;
 
     if (body->code == 0) {
-        registered(ctx, a);
+        registered(ctx, a, body->since);
         return;
     }
     error = mu__agent_error_of(body->code, body->message, body->task, body->error_kind);

@@ -182,6 +182,8 @@ struct agent {
     struct mu__text_map barriers;
     uint64_t barriers_store;    /* in which their generations count, also after a reset:
                                    one of them is not gone through twice */
+    uint64_t since;             /* what the service said when it registered this process
+                                   first in that store */
     struct mu__agent_barrier *idle_first;   /* of them, that nobody is at: the one used
                                                least lately */
     struct mu__agent_barrier *idle_last;

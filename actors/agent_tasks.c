@@ -98,7 +98,7 @@ static struct mu__msg *say_register(struct mu__ctx *ctx, struct agent *a,
         .barrier = true,
         .limit_ms = mu__agent_left_ms(ctx, asked),
         .devices = a->devices,
-        .again = true,
+        .since = a->since,
         .done = mu__agent_done_floor(a),
     };
     if (a->devices_buf != NULL)

@@ -185,8 +185,8 @@ mu__barrier_outcome(const struct mu__barrier *barrier, uint64_t generation)
     return at;
 }
 
-/* Of a generation before the present one. What a former host ended is told to everybody
- * who has not arrived here since. */
+/* Of a generation before the present one. What a former host ended may be told to
+ * everybody who has not arrived here since. */
 static bool took_part(const struct mu__barrier *barrier,
                       const struct mu__barrier_seat *seat, uint64_t generation)
 {
@@ -197,6 +197,18 @@ static bool took_part(const struct mu__barrier *barrier,
     if (seat == NULL || begun - generation > MU__BARRIER_OUTCOMES_MAX)
         return false;
     return (seat->past >> (begun - generation) & 1) != 0;
+}
+
+/* Whether another incarnation took part: an earlier one. */
+static bool is_later(const struct mu__barrier *barrier,
+                     const struct mu__barrier_seat *seat,
+                     const struct mu__barrier_arrival *arrival,
+                     const struct mu__barrier_outcome *outcome)
+{
+    if (seat == NULL || seat->incarnation == 0)
+        return outcome->generation < barrier->read_end &&
+               outcome->revision < arrival->since;
+    return seat->incarnation != arrival->incarnation;
 }
 
 /* The outcome of a generation, if this arrival is to be told it: it took part in it, has
@@ -210,10 +222,8 @@ known_outcome(const struct mu__barrier *barrier, const struct mu__barrier_seat *
 
     if (outcome == NULL || !took_part(barrier, seat, generation))
         return NULL;
-    if (seat == NULL || seat->incarnation == 0)
-        return outcome;
-    if (seat->incarnation == arrival->incarnation)
-        return generation < seat->generation ? NULL : outcome;
+    if (!is_later(barrier, seat, arrival, outcome))
+        return seat != NULL && generation < seat->generation ? NULL : outcome;
     if (arrival->anew || barrier->running || generation + 1 != barrier->generation)
         return NULL;
     return outcome;
@@ -296,11 +306,12 @@ static enum mu__arrived arrive_late(struct mu__barrier *barrier,
 }
 
 /* It took part in no generation from its own one on that is over. Who took part in those
- * of a former host is not known. */
+ * of a former host is not known; but no process that began after them. */
 static bool missed_nothing(const struct mu__barrier *barrier,
-                           const struct mu__barrier_seat *seat, uint64_t generation)
+                           const struct mu__barrier_seat *seat,
+                           const struct mu__barrier_arrival *arrival, uint64_t generation)
 {
-    return generation >= barrier->read_end &&
+    return (generation >= barrier->read_end || barrier->read_revision < arrival->since) &&
            (seat == NULL || generation >= seat->over_end);
 }
 
@@ -310,7 +321,7 @@ static bool may_join(const struct mu__barrier *barrier,
                      const struct mu__barrier_arrival *arrival, uint64_t generation)
 {
     return arrival->recoverable || arrival->anew ||
-           missed_nothing(barrier, seat, generation);
+           missed_nothing(barrier, seat, arrival, generation);
 }
 
 enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
@@ -578,6 +589,7 @@ static void remember(struct mu__barrier *barrier, struct mu__barrier_outcome *ou
 const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers,
                                                    struct mu__barrier *barrier,
                                                    const mu_error *error,
+                                                   uint64_t revision,
                                                    uint64_t now_ms)
 {
     struct mu__barrier_outcome *outcome = barrier->spare;
@@ -586,6 +598,7 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
     assert(error != NULL || barrier->arrived == barrier->wanted);
     barrier->spare = NULL;
     outcome->generation = barrier->generation;
+    outcome->revision = revision;
     if (error != NULL)
         describe(outcome, error);
     note_seats(outcome, barrier);
@@ -598,8 +611,8 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
     return outcome;
 }
 
-/* ---- as text: "GENERATION CODE KIND TASK SIZE WORDS\n" for each outcome, and behind it
- * "+MARK \n" for each that joined ---- */
+/* ---- as text: "GENERATION REVISION CODE KIND TASK SIZE WORDS\n" for each outcome, and
+ * behind it "+MARK \n" for each that joined ---- */
 
 size_t mu__barrier_write(const struct mu__barrier *barrier,
                          char out[MU__BARRIER_TEXT_MAX])
@@ -612,8 +625,8 @@ size_t mu__barrier_write(const struct mu__barrier *barrier,
         const char *words = at->words == NULL ? "" : at->words;
 
         used += (size_t)snprintf(out + used, MU__BARRIER_TEXT_MAX - used,
-                                 "%" PRIu64 " %d %d %s %zu %s\n", at->generation,
-                                 -at->code, at->kind,
+                                 "%" PRIu64 " %" PRIu64 " %d %d %s %zu %s\n",
+                                 at->generation, at->revision, -at->code, at->kind,
                                  at->task[0] == '\0' ? "-" : at->task, strlen(words),
                                  words);
         for (uint32_t i = 0; i < at->joined_count; i++)
@@ -687,6 +700,7 @@ static void read_joined(struct reader *reader, struct mu__barrier_outcome *outco
 static struct mu__barrier_outcome *read_outcome(struct reader *reader)
 {
     uint64_t generation = take_number(reader, UINT64_C(1) << 62);
+    uint64_t revision = take_number(reader, UINT64_C(1) << 62);
     mu_error error = {.code = -(int)take_number(reader, 255)};
     struct mu__barrier_outcome *outcome;
     struct mu__view task;
@@ -704,6 +718,7 @@ static struct mu__barrier_outcome *read_outcome(struct reader *reader)
     if (outcome == NULL)
         return NULL;
     outcome->generation = generation;
+    outcome->revision = revision;
     if (error.code != 0)
         describe(outcome, &error);
     read_joined(reader, outcome);
@@ -752,6 +767,7 @@ int mu__barriers_read(struct mu__barriers *barriers, struct mu__view name,
     }
     barrier->generation = barrier->outcomes->generation + 1;
     barrier->read_end = barrier->generation;
+    barrier->read_revision = barrier->outcomes->revision;
     barrier->since_ms = now_ms;
     append(&barriers->over, barrier);
     return 0;

@@ -10,7 +10,12 @@
  * A task keeps its own count for each name, and says it when it arrives. One that counts
  * otherwise has been too quick or too slow; but one that took no part in any generation
  * since has missed nothing, and one that is recoverable may not have heard of what it has
- * missed (it was restarted): these join the generation that runs or comes next. */
+ * missed (it was restarted): these join the generation that runs or comes next.
+ *
+ * Who took part is not stored. A later host tells what a former one ended to those who
+ * were there when it ended: an outcome has the revision of the store that it is stored
+ * with, an arrival the first one after its process came to the service. What is older was
+ * not for this process: it joins, too. */
 #ifndef MU_ACTORS_BARRIERS_H
 #define MU_ACTORS_BARRIERS_H
 
@@ -37,6 +42,7 @@ enum {
 struct mu__barrier_outcome {
     struct mu__barrier_outcome *next;   /* of the generation before */
     uint64_t generation;
+    uint64_t revision;      /* of the store, with which it is stored */
     int code;               /* 0, or negative */
     int kind;               /* enum mu_error_kind */
     char task[64];
@@ -70,6 +76,7 @@ struct mu__barrier {
     uint64_t generation;        /* that runs, or is the next to run */
     uint64_t read_end;          /* outcomes below it are of a former host: who took part
                                    is not known here */
+    uint64_t read_revision;     /* of the last of these; 0: there are none */
     struct mu__barrier_outcome *outcomes;   /* the last one first */
     struct mu__barrier_outcome *spare;      /* for the one that runs */
     struct mu__barrier_seat *seats;
@@ -116,6 +123,8 @@ struct mu__barrier_arrival {
     bool recoverable;
     bool anew;              /* a later incarnation does not go on where this one was: a
                                client's processes have nothing to do with each other */
+    uint64_t since;         /* what is stored with a lower revision was over before this
+                               incarnation began */
     uint64_t incarnation;   /* not 0 */
     uint64_t token;
 };
@@ -153,12 +162,13 @@ int mu__barriers_begin(struct mu__barriers *barriers,
                        uint32_t count, uint64_t limit_ms, uint64_t now_ms,
                        mu_error *ret_error, struct mu__barrier **ret_barrier);
 
-/* The generation that runs is over, with `error` or (NULL) well. Seats that have arrived
- * stay marked so until the next one begins. Never fails: without memory the words are
- * missing. */
+/* The generation that runs is over, with `error` or (NULL) well, which is stored with
+ * this revision. Seats that have arrived stay marked so until the next one begins. Never
+ * fails: without memory the words are missing. */
 const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers,
                                                    struct mu__barrier *barrier,
                                                    const mu_error *error,
+                                                   uint64_t revision,
                                                    uint64_t now_ms);
 
 /* Who was here is not any more, and is waited for. False: it was not. */

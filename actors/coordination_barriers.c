@@ -2,7 +2,8 @@
  *
  * An outcome is said to nobody before it is safe in a store that lasts, as a key of the
  * service's own. The next host reads it there, so those who have not heard of it, and ask
- * again, get the same. What had not ended begins anew there, as the agents ask again. */
+ * again, get the same: but no process that came to the service when it was over already.
+ * What had not ended begins anew there, as the agents ask again. */
 #include "actors/barriers.h"
 #include "actors/coordination_alive.h"
 #include "actors/coordination_sets.h"
@@ -242,7 +243,8 @@ static const struct mu__barrier_outcome *finish(struct mu__ctx *ctx,
                                                 const mu_error *error)
 {
     const struct mu__barrier_outcome *outcome = mu__barriers_end(
-        &c->barriers->table, barrier, error, mu__coord_clock(ctx, c));
+        &c->barriers->table, barrier, error, mu__coord_next_revision(c),
+        mu__coord_clock(ctx, c));
 
     if (error == NULL)
         mu__log(ctx, MU__LOG_DEBUG, "barrier \"%s\" %" PRIu64 ": all %" PRIu32
@@ -602,6 +604,7 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     a.arrival.slot = task->slot;
     a.arrival.recoverable = task->recoverable;
     a.arrival.anew = strcmp(task->type, "client") == 0;
+    a.arrival.since = task->since;
     a.arrival.incarnation = task->incarnation;
     if (!is_name(body->name) || body->generation > NUMBER_MAX) {
         refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, "

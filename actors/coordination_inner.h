@@ -345,6 +345,10 @@ bool mu__coord_keys_get_own(struct coordination *c, const char *key,
 int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
                               const char *key);
 
+/* The revision of the next change: whatever changes from now on has this or a later one,
+ * also at other hosts of a store that lasts. */
+uint64_t mu__coord_next_revision(const struct coordination *c);
+
 /* The next key of all behind `from`, in their order; valid until one is changed. */
 bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from,
                              struct mu__key_value *ret_entry);

@@ -125,7 +125,7 @@ static void keep_change(struct mu__ctx *ctx, struct coordination *c,
 /* Never one that there was before, also where the last changes were deletions, which a
  * shared store forgets with their keys: its epochs grow with each batch that is written,
  * and no batch has 2^24 changes. */
-static uint64_t next_revision(const struct coordination *c)
+uint64_t mu__coord_next_revision(const struct coordination *c)
 {
     uint64_t least = c->config.store->shared ? c->epoch << EPOCH_SHIFT : 0;
 
@@ -138,7 +138,7 @@ static int put(struct mu__ctx *ctx, struct coordination *c, struct mu__key_value
 {
     int rv;
 
-    entry->revision = next_revision(c);
+    entry->revision = mu__coord_next_revision(c);
     entry->backing = NULL;
     rv = mu__key_values_put(c->keys->kv, entry, ret_error);
     if (rv != 0)
@@ -155,7 +155,7 @@ static void delete(struct mu__ctx *ctx, struct coordination *c,
                    const struct mu__key_value *entry)
 {
     char copy[MU__KEY_MAX];
-    struct mu__key_value gone = {.revision = next_revision(c),
+    struct mu__key_value gone = {.revision = mu__coord_next_revision(c),
                                  .key = {copy, entry->key.size}};
 
     assert(entry->key.size <= sizeof copy);

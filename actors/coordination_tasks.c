@@ -285,7 +285,22 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
         return rv;
     if (connect(ctx, c, task, peer) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    task->since = body->since != 0 ? body->since : mu__coord_next_revision(c);
     return 0;
+}
+
+static void say_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                           uint64_t token)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
+    struct mu__tasks_answer *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->token = token;
+    body->since = mu__roster_at_node(c->roster, node)->since;
+    mu__coord_say(ctx, c, node, msg);
 }
 
 void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -297,8 +312,12 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
     if (peer == NULL)
         return;
-    if (take_in(ctx, c, peer, body, &error) != 0 || !body->barrier) {
+    if (take_in(ctx, c, peer, body, &error) != 0) {
         mu__coord_answer(ctx, c, peer->node, body->token, &error);
+        return;
+    }
+    if (!body->barrier) {
+        say_registered(ctx, c, peer->node, body->token);
         return;
     }
     mu__coord_question_ask(ctx, c, mu__roster_at_node(c->roster, peer->node),

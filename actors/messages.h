@@ -389,14 +389,15 @@ enum mu__put_flag {
     F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
 
 /* With `barrier`, answered when all tasks of the coordinated jobs have registered.
- * `devices`: what the machine has. `again`: was registered with this store before, at
- * this or another host. `done`: what it asked under lower tokens was answered. */
+ * `devices`: what the machine has. `since`: what the first answer without `barrier` said
+ * that this process got in this store, at this or another host; none: it got none yet.
+ * `done`: what it asked under lower tokens was answered. */
 #define MU__TASK_REGISTER_FIELDS(F, S)                                      \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, flag, barrier, 0)                                        \
     F(S, OPTIONAL, u64, limit_ms, 0)                                        \
     F(S, OPTIONAL, value, devices, MU__DEVICES_MAX)                         \
-    F(S, OPTIONAL, flag, again, 0)                                          \
+    F(S, OPTIONAL, u64, since, 0)                                           \
     F(S, OPTIONAL, u64, done, 0)
 
 /* `progress` counts what the task's program says it has done, `stuck_ms` how long ago. */
@@ -435,7 +436,8 @@ enum mu__put_flag {
     F(S, OPTIONAL, u64, version, 0)                                         \
     F(S, OPTIONAL, u64, limit_ms, 0)
 
-/* Answers everything about tasks. `content` is the answer of a question. */
+/* Answers everything about tasks. `content` is the answer of a question. `since`, of a
+ * TASK_REGISTER: what has a lower revision in the store was there before its process. */
 #define MU__TASKS_ANSWER_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
@@ -443,7 +445,8 @@ enum mu__put_flag {
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
     F(S, OPTIONAL, u32, error_kind, 255)                                    \
-    F(S, OPTIONAL, u64, version, 0)
+    F(S, OPTIONAL, u64, version, 0)                                         \
+    F(S, OPTIONAL, u64, since, 0)
 
 /* To connected tasks: another one failed, and is not recoverable; or, with `own`, the
  * service counts this one as failed. The agent is in ERROR from then on. */

@@ -45,6 +45,8 @@ struct mu__roster_task {
     bool seen;                  /* has ever registered */
     enum mu__task_state state;
     uint64_t incarnation;       /* of its last registration; 0: none */
+    uint64_t since;             /* valid with that: the revision that was next when it
+                                   registered first in this store */
     bool up;                    /* a link to it is, or it is on the service's own node */
     uint32_t node;              /* the link to it, valid while it is up; 0 is this node */
     uint64_t heard_ms;          /* by mu__coord_clock, as all times here */

@@ -77,6 +77,7 @@ struct service_agent {
     char type[16];
     uint32_t index;
     uint64_t incarnation;
+    uint64_t since;             /* what it was told when it was registered first */
     bool beats;                 /* sends heartbeats */
     bool notes_hosts;           /* keeps SERVICE_HERE, too */
     bool notes_beats;           /* and TASK_HEARD without a code */
@@ -144,9 +145,12 @@ static inline void service_keep(struct service_host *host, struct service_agent 
                                 const struct mu__msg *msg)
 {
     const struct mu__task_heard *heard = (const void *)msg->body;
+    const struct mu__tasks_answer *answer = (const void *)msg->body;
     struct service_said *said;
 
     agent->counts[msg->kind]++;
+    if (msg->kind == MU__TASKS_ANSWER && agent->since == 0)
+        agent->since = answer->since;
     if (host->service->options.fast ||
         (msg->kind == MU__SERVICE_HERE && !agent->notes_hosts) ||
         (msg->kind == MU__TASK_HEARD && heard->code == 0 && !agent->notes_beats))
@@ -521,6 +525,7 @@ static inline void service_agent_restart(struct service_agent *agent)
     service_agent_crash(agent);
     service_forget_said(agent);
     agent->token = 0;
+    agent->since = 0;
     agent->incarnation = service_incarnation(agent->service);
     for (unsigned i = 0; i < agent->service->hosts_count; i++)
         service_link_up(agent, i);
@@ -580,7 +585,7 @@ static inline uint64_t service_register(struct service_agent *agent, bool barrie
                                         uint64_t limit_ms)
 {
     TELL(agent, TASK_REGISTER, task_register, .token = ++agent->token,
-         .barrier = barrier, .limit_ms = limit_ms);
+         .barrier = barrier, .limit_ms = limit_ms, .since = agent->since);
     return agent->token;
 }
 

@@ -71,6 +71,7 @@ struct swarm_visit {
     unsigned task;              /* the number of the program that plays it at home */
     unsigned by;
     unsigned life;
+    uint64_t life_ms;           /* when that began */
     uint64_t begin_ms;
     uint64_t store;             /* valid with an outcome */
     uint64_t generation;
@@ -111,6 +112,7 @@ struct swarm_program {
     bool is_host;
     struct sim_random random;
     unsigned life;              /* 0: its process does not run */
+    uint64_t life_ms;           /* when it did anything first */
     uint64_t paused_ms;         /* when it stood still last */
     uint64_t store;             /* with which the agent was registered last */
     uint64_t used;              /* the store that has answered it; 0: none has since the

@@ -101,6 +101,7 @@ void swarm_meet(struct swarm_program *program)
         .task = program->plays,
         .by = program->number,
         .life = program->life,
+        .life_ms = program->life_ms,
         .begin_ms = now_ms(run),
         .generation = barrier == NULL ? 0 : barrier->generation,
     };
@@ -188,6 +189,28 @@ static void check_again(struct swarm *run, const struct swarm_visit *visit)
     }
 }
 
+/* What was passed before a process began is not passed by it; but the last generation is,
+ * which a former life may have come to. */
+static void check_former(struct swarm *run, const struct swarm_visit *visit,
+                         const struct swarm_visit *first)
+{
+    if (visit->code != 0 || first->end_ms >= visit->life_ms)
+        return;
+    for (size_t i = 0; i < run->visits_count; i++) {
+        const struct swarm_visit *other = &run->visits[i];
+
+        if (other->has_outcome && other->name == visit->name &&
+            other->store == visit->store && other->generation > visit->generation &&
+            other->end_ms < visit->begin_ms)
+            cluster_break(run->cluster, "barrier %s, generation %" PRIu64 ", passed at %"
+                          PRIu64 " ms and not the last, is passed at %" PRIu64
+                          " ms by %s, which began at %" PRIu64 " ms",
+                          swarm_barrier_names[visit->name], visit->generation,
+                          first->end_ms, visit->end_ms,
+                          run->programs[visit->task].task->name, visit->life_ms);
+    }
+}
+
 static const struct swarm_visit *first_of(const struct swarm *run,
                                           const struct swarm_visit *of)
 {
@@ -233,8 +256,10 @@ void swarm_check_barriers(struct swarm *run)
                           run->programs[first->task].task->name, mu_err_name(first->code),
                           first->end_ms, run->programs[visit->task].task->name,
                           mu_err_name(visit->code), visit->end_ms);
-        if (first != NULL)
+        if (first != NULL) {
             check_again(run, visit);
+            check_former(run, visit, first);
+        }
         if (first == visit && visit->code == 0)
             check_passed(run, visit);
     }

@@ -133,6 +133,7 @@ void swarm_begin_process(struct swarm_program *program)
         .is_host = program->is_host,
         .random = program->random,
         .life = sim_lives(program->task->node),
+        .life_ms = sim_now_ms(program->run->cluster->sim),
         .step = draw(program, 0, 20),
     };
     program->run->reached[LIVES]++;

@@ -4,7 +4,8 @@
  * heals, and everybody must get through every barrier together.
  *
  * Looked for all the time: a generation releases all or none, and never before the last
- * has come; all who are told of it are told the same; whoever can be answered is answered
+ * has come; all who are told of it are told the same; no process is told of what was over
+ * before it began; whoever can be answered is answered
  * within the limit. Run by hand for more seeds or others: test_barrier_seeds FIRST
  * COUNT. */
 #include "tests/service.h"
@@ -42,6 +43,7 @@ struct player {
     bool in_error;
     uint64_t register_token;
     uint64_t down_ms;       /* since when nothing reaches the host; NEVER: it does */
+    uint64_t began_ms;      /* when its process was started */
     struct place places[NAMES_MAX];
 };
 
@@ -50,6 +52,7 @@ struct outcome {
     bool known;
     int code;
     uint32_t hash;          /* of the words */
+    uint64_t since_ms;      /* when the first one was told */
 };
 
 struct run {
@@ -153,7 +156,7 @@ static void note_outcome(struct run *run, unsigned n, uint64_t generation, int c
 {
     struct outcome *outcome;
 
-    assert_true(generation < GENERATIONS_MAX);
+    assert_true(generation + 1 < GENERATIONS_MAX);
     outcome = &run->outcomes[n][generation];
     if (outcome->known) {
         run->reached[REPEATED]++;
@@ -162,13 +165,26 @@ static void note_outcome(struct run *run, unsigned n, uint64_t generation, int c
                    generation, outcome->code, code);
         return;
     }
-    *outcome = (struct outcome){true, code, hash};
+    *outcome = (struct outcome){true, code, hash, now_ms(run)};
     run->reached[code == 0 ? PASSED : FAILED]++;
     if (code == 0)
         check_released(run, n, generation);
     for (unsigned i = 0; i < run->tasks; i++)
         run->players[i].places[n].counted &= has_come_later(run, n, generation, i);
     run->counts[n] = 0;
+}
+
+/* What was passed before a process began is not passed by it, but for the very last. */
+static void check_former(struct run *run, const struct player *player, unsigned n,
+                         uint64_t generation)
+{
+    const struct outcome *outcome = &run->outcomes[n][generation];
+
+    if (outcome->code == 0 && outcome->since_ms < player->began_ms &&
+        outcome[1].known && outcome[1].since_ms < player->began_ms)
+        broken("name %u: a process that began at %" PRIu64 " ms is told of generation %"
+               PRIu64 ", which was passed at %" PRIu64 " ms", n, player->began_ms,
+               generation, outcome->since_ms);
 }
 
 static void told(struct run *run, struct player *player,
@@ -186,6 +202,7 @@ static void told(struct run *run, struct player *player,
             run->reached[JOINED] += body->generation > place->generation;
             note_outcome(run, n, body->generation, -(int)body->code,
                          mu__view_hash(body->message));
+            check_former(run, player, n, body->generation);
             run->counts[n] += body->code == 0;
         }
         place->generation = body->generation + !body->stays;
@@ -335,6 +352,7 @@ static void restart(struct run *run, struct player *player)
     service_agent_restart(player->agent);
     unreachable(run, player);
     player->runs = true;
+    player->began_ms = now_ms(run);
     player->in_error = false;
     for (unsigned n = 0; n < run->names; n++) {
         player->places[n].token = 0;

@@ -87,7 +87,7 @@ static const char *arrived(struct game *game, uint32_t slot, const char *set,
         how = mu__barriers_arrive(&game->barriers, &arrival, &outcome, &replaced);
     }
     if (how == MU__ARRIVED_LAST) {
-        (void)mu__barriers_end(&game->barriers, running(game), NULL, game->now_ms);
+        (void)mu__barriers_end(&game->barriers, running(game), NULL, 0, game->now_ms);
         return "ok";
     }
     if (how == MU__ARRIVED_AGAIN)
@@ -144,7 +144,7 @@ static const char *step(struct game *game, const char **at)
 
     if (**at == 'X') {
         (*at)++;
-        (void)mu__barriers_end(&game->barriers, running(game), &error, game->now_ms);
+        (void)mu__barriers_end(&game->barriers, running(game), &error, 0, game->now_ms);
         return "x";
     }
     if (**at == '-') {
@@ -274,7 +274,7 @@ static void test_parted_has_missed_nothing(void **state)
     game_begin(&game, 3, false);
     expect_play(&game, "0:w 1:w");
     mu__barrier_part(running(&game), 2);
-    (void)mu__barriers_end(&game.barriers, running(&game), NULL, 0);
+    (void)mu__barriers_end(&game.barriers, running(&game), NULL, 0, 0);
     expect_play(&game, "2@0:w 0@1:w X:x 1@1:ax 2@0:slow 0@2:w 1@2:w 2@2:ok");
     mu__barriers_done(&game.barriers);
 }
@@ -297,7 +297,7 @@ static void test_others_take_part(void **state)
     assert_false(mu__barrier_is_full(barrier));
     mu__barrier_part(barrier, 2);
     assert_true(mu__barrier_is_full(barrier));
-    (void)mu__barriers_end(&game.barriers, barrier, NULL, 0);
+    (void)mu__barriers_end(&game.barriers, barrier, NULL, 0, 0);
     assert_true(mu__barriers_check(&game.barriers));
 
     game.count = 2;
@@ -344,12 +344,12 @@ static void test_text(void **state)
     (void)state;
     game_begin(&game, 2, false);
     expect_play(&game, "0:w 1:ok 0:w");
-    (void)mu__barriers_end(&game.barriers, running(&game), &error, 0);
+    (void)mu__barriers_end(&game.barriers, running(&game), &error, 7, 0);
     expect_play(&game, "0@2:w 1@2:ok");
     size = mu__barrier_write(running(&game), text);
-    assert_string_equal(text, "2 0 0 - 0 \n"
-                              "1 4 5 /job:ps/task:3 19 words\nwith 3 lines\n\n"
-                              "0 0 0 - 0 \n");
+    assert_string_equal(text, "2 0 0 0 - 0 \n"
+                              "1 7 4 5 /job:ps/task:3 19 words\nwith 3 lines\n\n"
+                              "0 0 0 0 - 0 \n");
     assert_int_equal(mu__barriers_read(&other, name,
                                        (struct mu__view){text, (uint32_t)size}, 0), 0);
     mu__barriers_done(&game.barriers);
@@ -387,7 +387,7 @@ static void test_joined(void **state)
     seat = mu__barrier_seat(running(&game), 0);
     assert_int_equal(seat->asked, 0);
     assert_int_equal(seat->generation, 2);
-    (void)mu__barriers_end(&game.barriers, running(&game), NULL, 0);
+    (void)mu__barriers_end(&game.barriers, running(&game), NULL, 0, 0);
     size = mu__barrier_write(running(&game), text);
     assert_int_equal(mu__barriers_read(&other, name,
                                        (struct mu__view){text, (uint32_t)size}, 0), 0);
@@ -402,16 +402,62 @@ static void test_joined(void **state)
     mu__barriers_done(&game.barriers);
 }
 
+/* What a former host ended, with revisions 10, 20 and 30, is told to processes that were
+ * there; others join, but for the very last one. One that is not recoverable joins only
+ * where it began after all of them. */
+static void test_since(void **state)
+{
+    static const struct {
+        uint64_t since;
+        uint64_t generation;
+        bool recoverable;
+        bool anew;
+        enum mu__arrived how;
+    } rows[] = {
+        {1, 0, false, false, MU__ARRIVED_AGAIN}, {10, 0, false, false, MU__ARRIVED_AGAIN},
+        {11, 0, true, false, MU__ARRIVED_FIRST}, {11, 0, false, false, MU__ARRIVED_SLOW},
+        {11, 1, true, false, MU__ARRIVED_AGAIN}, {20, 1, false, false, MU__ARRIVED_AGAIN},
+        {21, 1, true, false, MU__ARRIVED_FIRST}, {21, 1, false, false, MU__ARRIVED_SLOW},
+        {30, 2, false, false, MU__ARRIVED_AGAIN}, {30, 2, false, true, MU__ARRIVED_AGAIN},
+        {31, 0, true, false, MU__ARRIVED_FIRST}, {31, 1, false, false, MU__ARRIVED_FIRST},
+        {31, 2, false, false, MU__ARRIVED_AGAIN}, {31, 2, false, true, MU__ARRIVED_FIRST},
+        {31, 3, false, false, MU__ARRIVED_FIRST}, {31, 4, true, false, MU__ARRIVED_QUICK},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct mu__barrier_arrival arrival = {
+            .name = name, .set = "worker:0-1", .generation = rows[i].generation,
+            .recoverable = rows[i].recoverable, .anew = rows[i].anew,
+            .since = rows[i].since, .incarnation = 1, .token = 1};
+        const struct mu__barrier_outcome *outcome = NULL;
+        struct mu__barriers barriers = {.seats = 0};
+        uint64_t replaced = 0;
+        enum mu__arrived how;
+
+        assert_int_equal(mu__barriers_read(&barriers, name, mu__view_str(
+            "2 30 0 0 - 0 \n1 20 0 0 - 0 \n0 10 0 0 - 0 \n"), 0), 0);
+        how = mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced);
+        if (how != rows[i].how)
+            fail_msg("row %zu: %d", i, (int)how);
+        if (how == MU__ARRIVED_AGAIN)
+            assert_int_equal(outcome->generation, rows[i].generation);
+        mu__barriers_done(&barriers);
+    }
+}
+
 static void test_bad_texts(void **state)
 {
     static const char *const rows[] = {
-        "x", "1", "1 0", "1 0 0 - 0", "1 0 0 - 0 ", "1 0 0 - 1 \n", "1 0 0 - 0 x\n",
-        "1 256 0 - 0 \n", "1 0 0 - 600 \n", "99999999999999999999 0 0 - 0 \n",
-        "1 0 0 - 0 \n1 0 0 - 0 \n", "1 0 0 - 0 \n2 0 0 - 0 \n", "-1 0 0 - 0 \n",
-        " 1 0 0 - 0 \n", "1 0 0 - 0 \n#", "1 0 0 - 0 \n+\n", "1 0 0 - 0 \n+7\n",
-        ("1 0 0 - 0 \n+1 \n+2 \n+3 \n+4 \n+5 \n+6 \n+7 \n+8 \n+9 \n"),
-        ("9 0 0 - 0 \n8 0 0 - 0 \n7 0 0 - 0 \n6 0 0 - 0 \n5 0 0 - 0 \n4 0 0 - 0 \n"
-         "3 0 0 - 0 \n2 0 0 - 0 \n1 0 0 - 0 \n"),
+        "x", "1", "1 5", "1 5 0", "1 5 0 0 - 0", "1 5 0 0 - 0 ", "1 5 0 0 - 1 \n",
+        "1 5 0 0 - 0 x\n", "1 5 256 0 - 0 \n", "1 5 0 0 - 600 \n", "1 x 0 0 - 0 \n",
+        "99999999999999999999 5 0 0 - 0 \n", "1 99999999999999999999 0 0 - 0 \n",
+        "1 5 0 0 - 0 \n1 5 0 0 - 0 \n", "1 5 0 0 - 0 \n2 5 0 0 - 0 \n",
+        "-1 5 0 0 - 0 \n", " 1 5 0 0 - 0 \n", "1 5 0 0 - 0 \n#", "1 5 0 0 - 0 \n+\n",
+        "1 5 0 0 - 0 \n+7\n", "1 0 0 - 0 \n",
+        ("1 5 0 0 - 0 \n+1 \n+2 \n+3 \n+4 \n+5 \n+6 \n+7 \n+8 \n+9 \n"),
+        ("9 9 0 0 - 0 \n8 8 0 0 - 0 \n7 7 0 0 - 0 \n6 6 0 0 - 0 \n5 5 0 0 - 0 \n"
+         "4 4 0 0 - 0 \n3 3 0 0 - 0 \n2 2 0 0 - 0 \n1 1 0 0 - 0 \n"),
     };
     struct mu__barriers barriers = {.seats = 0};
 
@@ -457,7 +503,7 @@ static int go_through(struct mu__barriers *barriers, const char *text, uint32_t 
     if (rv != 0)
         return rv;
     if (mu__barriers_arrive(barriers, &arrival, &outcome, &replaced) == MU__ARRIVED_LAST)
-        (void)mu__barriers_end(barriers, barrier, NULL, now_ms);
+        (void)mu__barriers_end(barriers, barrier, NULL, 0, now_ms);
     return 0;
 }
 
@@ -560,7 +606,8 @@ static void model_end(struct model *m, unsigned n, struct mu__barrier *barrier, 
     assert_int_equal(m->outcomes[n][generation], NOT_TOLD);
     for (uint32_t i = 0; code == 0 && i < SLOTS; i++)
         assert_true(m->counted[n][i]);
-    (void)mu__barriers_end(&m->barriers, barrier, code == 0 ? NULL : &error, m->now_ms);
+    (void)mu__barriers_end(&m->barriers, barrier, code == 0 ? NULL : &error, 0,
+                           m->now_ms);
     m->outcomes[n][generation] = code;
     m->ended++;
     m->failed += code != 0;
@@ -700,6 +747,7 @@ int main(void)
         cmocka_unit_test(test_others_take_part),
         cmocka_unit_test(test_begins_anew),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_since),
         cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_names_bound), cmocka_unit_test(test_seats_bound),
         cmocka_unit_test(test_model),

@@ -37,7 +37,7 @@ static void go_through(struct mu__barriers *barriers, const char *name,
         how = mu__barriers_arrive(barriers, &arrival, &outcome, &replaced);
         assert_int_equal(how, slot == TASKS - 1 ? MU__ARRIVED_LAST : MU__ARRIVED_WAITS);
     }
-    outcome = mu__barriers_end(barriers, barrier, fails ? &error : NULL, 0);
+    outcome = mu__barriers_end(barriers, barrier, fails ? &error : NULL, 0, 0);
     assert_int_equal(outcome->code, fails ? -MU_EINTERNAL : 0);
     assert_true(mu__barriers_check(barriers));
 }

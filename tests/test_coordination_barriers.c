@@ -532,7 +532,7 @@ static void test_recoverable(void **state)
     expect_said(t.w0, "");
     (void)arrive(t.w1, "sync", 0, "", 0);
     expect_said(t.w0, "[ 2000] barrier_passed token=4 generation=2\n");
-    expect_said(t.w1, "[ 2000] tasks_answer token=1\n"
+    expect_said(t.w1, "[ 2000] tasks_answer token=1 since=1\n"
                       "[ 2000] barrier_passed token=2 generation=2\n");
     expect_said(t.w2, "[ 2000] barrier_passed token=4 generation=2\n");
     /* It has been told which one that was, and counts with the others from now on. */
@@ -557,7 +557,7 @@ static void test_quick_restart(void **state)
     service_run_until(t.s, 100);
     (void)arrive(t.w2, "sync", 0, "", 0);
     expect_said(t.w0, "");
-    expect_said(t.w1, "[    0] tasks_answer token=1\n");
+    expect_said(t.w1, "[    0] tasks_answer token=1 since=1\n");
     (void)arrive(t.w1, "sync", 0, "", 0);
     expect_said(t.w1, "[  100] barrier_passed token=2\n");
     expect_said(t.w0, "[  100] barrier_passed token=2\n");
@@ -580,7 +580,7 @@ static void test_broken_link(void **state)
     service_link_up(t.w1, 0);
     (void)service_register(t.w1, false, 0);
     arrive_again(t.w1, 2, "sync", 0);
-    expect_said(t.w1, "[  400] tasks_answer token=3\n"
+    expect_said(t.w1, "[  400] tasks_answer token=3 since=1\n"
                       "[  400] barrier_passed token=2\n");
     service_end(t.s);
 }
@@ -677,7 +677,7 @@ static void test_thousand(void **state)
 static void register_again(struct service_agent *agent)
 {
     service_link_up(agent, 0);
-    TELL(agent, TASK_REGISTER, task_register, .token = ++agent->token, .again = true);
+    (void)service_register(agent, false, 0);
     agent->beats = true;
 }
 
@@ -790,6 +790,108 @@ static void test_older_outcomes_outlive_host(void **state)
                       "/job:worker/task:1 (last heard 70 ms ago), /job:worker/task:2 "
                       "(last "
                       "heard 70 ms ago)\" error_kind=5 generation=2\n");
+    service_end(t.s);
+}
+
+/* All but the store are restarted, and count from 0: what their former lives went through
+ * lets nobody of them pass. */
+static void expect_nothing_is_passed_again(const char *recoverable)
+{
+    struct three t = THREE(.store = &mu__store_journal, .recoverable = recoverable);
+    struct service_agent *const agents[3] = {t.w0, t.w1, t.w2};
+
+    for (uint64_t generation = 0; generation < 3; generation++)
+        for (unsigned i = 0; i < 3; i++)
+            (void)arrive(agents[i], "sync", generation, "", 0);
+    service_crash(t.s, 0);
+    service_run_until(t.s, 100);
+    service_start(t.s, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        service_agent_restart(agents[i]);
+        expect_ok(agents[i], service_register(agents[i], false, 0));
+        agents[i]->beats = true;
+        (void)service_text(agents[i]);
+    }
+    (void)arrive(t.w0, "sync", 0, "", 0);
+    (void)arrive(t.w1, "sync", 0, "", 0);
+    service_run_until(t.s, 300);
+    expect_said(t.w0, "");
+    expect_said(t.w1, "");
+    (void)arrive(t.w2, "sync", 0, "", 0);
+    expect_said(t.w2, "[  300] barrier_passed token=2 generation=3\n");
+    expect_said(t.w0, "[  300] barrier_passed token=2 generation=3\n");
+    expect_said(t.w1, "[  300] barrier_passed token=2 generation=3\n");
+    service_end(t.s);
+}
+
+static void test_restarted_with_their_host(void **state)
+{
+    (void)state;
+    expect_nothing_is_passed_again("all");
+    expect_nothing_is_passed_again("none");
+}
+
+/* Tasks whose processes count from 0 join the fourth generation; the host is lost while
+ * they wait, and once more when all are there and the last one alone was told. */
+static void test_restarted_and_asked_again(void **state)
+{
+    struct three t = THREE(.store = &mu__store_journal);
+    struct service_agent *const agents[3] = {t.w0, t.w1, t.w2};
+
+    (void)state;
+    for (uint64_t generation = 0; generation < 3; generation++)
+        for (unsigned i = 0; i < 3; i++)
+            (void)arrive(agents[i], "sync", generation, "", 0);
+    for (unsigned i = 0; i < 2; i++) {
+        service_agent_restart(agents[i]);
+        expect_ok(agents[i], service_register(agents[i], false, 0));
+        agents[i]->beats = true;
+        (void)arrive(agents[i], "sync", 0, "", 0);
+    }
+    service_crash(t.s, 0);
+    service_run_until(t.s, 100);
+    service_start(t.s, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        register_again(agents[i]);
+        (void)service_text(agents[i]);
+    }
+    arrive_again(t.w0, 2, "sync", 0);
+    arrive_again(t.w1, 2, "sync", 0);
+    service_run_until(t.s, 200);
+    expect_said(t.w0, "");
+    expect_said(t.w1, "");
+    service_link_down(t.w0, 0, "connection reset");
+    service_link_down(t.w1, 0, "connection reset");
+    (void)arrive(t.w2, "sync", 3, "", 0);
+    expect_said(t.w2, "[  200] barrier_passed token=6 generation=3\n");
+    service_crash(t.s, 0);
+    service_run_until(t.s, 300);
+    service_start(t.s, 0);
+    register_again(t.w0);
+    (void)service_text(t.w0);
+    arrive_again(t.w0, 2, "sync", 0);
+    expect_said(t.w0, "[  300] barrier_passed token=2 generation=3\n");
+    service_end(t.s);
+}
+
+/* The last one that was passed is passed for one that was restarted with the host, too:
+ * the others have gone on. */
+static void test_host_comes_back_to_the_last(void **state)
+{
+    struct three t = THREE(.store = &mu__store_journal);
+    struct service_agent *const agents[3] = {t.w0, t.w1, t.w2};
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        (void)arrive(agents[i], "sync", 0, "", 0);
+    service_crash(t.s, 0);
+    service_run_until(t.s, 100);
+    service_start(t.s, 0);
+    service_agent_restart(t.w0);
+    expect_ok(t.w0, service_register(t.w0, false, 0));
+    (void)service_text(t.w0);
+    (void)arrive(t.w0, "sync", 0, "", 0);
+    expect_said(t.w0, "[  100] barrier_passed token=2\n");
     service_end(t.s);
 }
 
@@ -1010,6 +1112,9 @@ int main(void)
         cmocka_unit_test(test_thousand),
         cmocka_unit_test(test_host_lost_in_the_middle),
         cmocka_unit_test(test_outcome_outlives_host),
+        cmocka_unit_test(test_restarted_with_their_host),
+        cmocka_unit_test(test_restarted_and_asked_again),
+        cmocka_unit_test(test_host_comes_back_to_the_last),
         cmocka_unit_test(test_older_outcomes_outlive_host),
         cmocka_unit_test(test_alive),
         cmocka_unit_test(test_alive_sets),

@@ -62,7 +62,7 @@ static struct crew crew_begin(const struct service_options *options)
 static void register_again(struct service_agent *agent)
 {
     service_link_up(agent, 0);
-    TELL(agent, TASK_REGISTER, task_register, .token = ++agent->token, .again = true);
+    (void)service_register(agent, false, 0);
     agent->beats = true;
 }
 
@@ -229,7 +229,7 @@ static void test_comes_in_the_middle(void **state)
     w1->beats = true;
     expect_said(w1, "[  150] preempt_ask round=1 task=\"/job:worker/task:0\" "
                     "grace_ms=9950 reason=\"spot\"\n"
-                    "[  150] tasks_answer token=1\n");
+                    "[  150] tasks_answer token=1 since=1\n");
     step(w0, 1, 5);
     expect_waits(w0, 2);
     step(w1, 1, 8);
@@ -240,14 +240,14 @@ static void test_comes_in_the_middle(void **state)
     w1->beats = true;
     expect_said(w1, "[  150] preempt_ask round=1 task=\"/job:worker/task:0\" "
                     "grace_ms=9950 reason=\"spot\"\n"
-                    "[  150] tasks_answer token=1\n");
+                    "[  150] tasks_answer token=1 since=1\n");
     step(w1, 1, -1);
     expect_said(w1, "[  150] preempt_stop round=1 step=9\n");
     /* But not for ever. */
     service_run_until(s, 10200);
     service_agent_restart(w1);
     (void)service_register(w1, false, 0);
-    expect_said(w1, "[10200] tasks_answer token=1\n");
+    expect_said(w1, "[10200] tasks_answer token=1 since=1\n");
     service_end(s);
 }
 
@@ -265,13 +265,13 @@ static void test_broken_link(void **state)
     service_run_until(crew.s, 200);
     register_again(crew.w1);
     expect_said(crew.w1, "[  200] preempt_ask round=1 task=\"/job:worker/task:0\"\n"
-                         "[  200] tasks_answer token=2\n");
+                         "[  200] tasks_answer token=2 since=1\n");
     step(crew.w1, 1, 2);
     expect_said(crew.w1, "[  200] preempt_stop round=1 step=5\n");
     service_link_down(crew.w1, 0, "connection reset");
     register_again(crew.w1);
     step(crew.w1, 1, 2);
-    expect_said(crew.w1, "[  200] tasks_answer token=3\n"
+    expect_said(crew.w1, "[  200] tasks_answer token=3 since=1\n"
                          "[  200] preempt_stop round=1 step=5\n");
     service_end(crew.s);
 }
