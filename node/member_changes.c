@@ -351,12 +351,8 @@ void mu__member_take_changes(struct mu__member *member)
 
     if (!is_taking(member) && member->awaited == NULL)
         return;
-    if (now_ms < member->taking.retry_ms) {
-        member->world->ops->wake_at(member->world, member->taking.retry_ms);
-        return;
-    }
-    if (!is_time(member, now_ms))
-        return;     /* while mail is left the kernel wants another turn */
+    if (now_ms < member->taking.retry_ms || !is_time(member, now_ms))
+        return;     /* a tick of the links, or the mail that is left, wants a turn */
     rv = is_taking(member) ? take_some(member, CHANGES_A_TURN, &error)
                            : take_awaited(member, &error);
     if (rv != 0 && rv != -MU_EPRECONDITION)

@@ -490,7 +490,7 @@ static void test_nothing_changes(void **state)
 
 /* More than are taken in a turn; in the tiny build, more than a mailbox holds. */
 #ifdef MUSTER_TINY
-enum { MANY = MU__MAILBOX_MAX + 20 };
+enum { MANY = 2 * MU__MAILBOX_MAX + 20 };
 #else
 enum { MANY = 400 };
 #endif
@@ -700,6 +700,49 @@ static void test_news_end_the_node(void **state)
     assert_null(chief->member.awaited);
     assert_int_equal(dialled(chief), 0);
     end(cluster);
+}
+
+/* Mail for more than two turns, which nobody hears. */
+static void fill(struct cluster_task *task)
+{
+    struct mu__kernel *kernel = task->member.kernel;
+
+    for (int i = 0; i < 2 * MU__TURN_MESSAGES + 2; i++) {
+        struct mu__msg *msg = mu__pool_get(mu__kernel_pool(kernel), MU__CLUSTER_ADDED,
+                                           sizeof(struct mu__cluster_added));
+
+        assert_non_null(msg);
+        msg->to.actor = MU__JOB;
+        assert_int_equal(mu__kernel_deliver(kernel, msg), 0);
+    }
+}
+
+static void take_turn(struct cluster_task *task)
+{
+    mu__member_hooks(&task->member).turn(&task->member);
+}
+
+/* While much is to be handled no more are taken, but not for ever. */
+static void test_many_while_busy(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+    int told[3] = {0};
+    int before;
+
+    (void)state;
+    open_at(chief);
+    run_until(cluster, 5000);
+    learn_many(chief, MANY, told);
+    before = dialled(chief);
+    fill(chief);
+    take_turn(chief);
+    assert_int_equal(dialled(chief), before);
+    chief->member.taking.took_ms -= 1000;
+    take_turn(chief);
+    assert_true(dialled(chief) > before);
+    run_to_news(cluster, told, 1);
+    cluster_free(cluster);
 }
 
 /* A node that ends meanwhile takes no more of them. */
@@ -1041,6 +1084,7 @@ int main(void)
         TEST(test_many_and_the_last),
         TEST(test_many_and_then_refused),
         TEST(test_news_end_the_node),
+        TEST(test_many_while_busy),
         TEST(test_many_while_leaving),
         TEST(test_removed_during_barrier),
         TEST(test_added_during_barrier),
