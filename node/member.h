@@ -119,8 +119,9 @@ void mu__member_stop(struct mu__member *member);
  * Workers, evaluator and clients may come, go and move, the chief and parameter servers
  * only move; the rest of a cluster with other changes is taken all the same, and
  * -MU_EPRECONDITION says what was not. -MU_EEXISTS: nothing was taken. -MU_ENOMEM,
- * -MU_EEXHAUSTED: nothing, or not all; what has begun goes on by itself after a while, and
- * calling it again does no harm. When that happens in a later turn, the log says so. */
+ * -MU_EEXHAUSTED: nothing, or not all; what has begun goes on by itself after a while,
+ * and calling it again does no harm. When that happens in a later turn, the log says
+ * so. */
 int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
                            mu_error *ret_error);
 /* Whether a task of a cluster dials all tasks of a type; and whether it is the one with
