@@ -1,5 +1,6 @@
 /* Names whose look-up hangs: nothing that closes waits for it. This program's getaddrinfo
  * takes the place of the system's. */
+#include "transport/dialling_uv.h"
 #include "transport/probe_uv.h"
 #include "transport/wire_uv.h"
 
@@ -210,6 +211,52 @@ static void test_answer(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+static void on_won(void *owner, const struct mu__dialling *dialling,
+                   struct mu__connection *connection)
+{
+    (void)owner;
+    (void)dialling;
+    (void)connection;
+    fail_msg("%s", "there was nobody to connect to");
+}
+
+static void on_lost(void *owner, const struct mu__dialling *dialling)
+{
+    *(const char **)owner = mu__dialling_no_name(dialling);
+}
+
+static void on_gone(void *place)
+{
+    *(bool *)place = true;
+}
+
+/* One round has a limit for its look-up, too. */
+static void test_limit(void **state)
+{
+    static const struct mu__dialling_events all = {on_won, on_lost, on_gone};
+    struct mu__url url;
+    struct mu__dialling *dialling;
+    const char *why = NULL;
+    bool is_gone = false;
+    bool is_closed = false;
+    uv_loop_t loop;
+    struct mu__dial_request request = {.loop = &loop, .url = &url, .limit_ms = SHORT_MS,
+                                       .events = &all, .owner = &why, .place = &is_gone};
+
+    (void)state;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(mu__errands_open(&loop, &request.errands), 0);
+    assert_null(mu__url_parse("tcp://hangs.test:1", false, &url));
+    assert_int_equal(mu__dialling_start(&request, &dialling), 0);
+    assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+    assert_string_equal(why, "the name server does not answer");
+    assert_true(is_gone);
+    mu__errands_close(request.errands, on_closed, &is_closed);
+    assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+    assert_true(is_closed);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 /* A probe has its limit; another one beside it that needs no look-up has its answer. */
 static void test_probe(void **state)
 {
@@ -231,6 +278,7 @@ int main(void)
         TEST(test_wire_closes),
         TEST(test_hangup),
         TEST(test_answer),
+        TEST(test_limit),
         TEST(test_probe),
     };
 
