@@ -136,6 +136,9 @@ static int lsf_find(struct mu__notes *notes, const struct mu__settings *settings
                                          "%s is not set: is this a job of LSF?",
                                          found->source);
     }
+    if (rv == 0 && found->hosts.count == 0)
+        rv = mu_error_set(ret_error, -MU_EINVALID, "%s: expected a host at least",
+                          found->source);
     if (rv == 0)
         rv = mu__rank_number(notes, lsf_rank, hint, 1, (unsigned)found->hosts.count,
                              ret_error, &found->rank);
@@ -194,15 +197,18 @@ static int read_file(struct mu__notes *notes, const char *path, mu_error *ret_er
 
 static int check_unique(const struct found *found, mu_error *ret_error)
 {
-    for (size_t i = 0; i < found->hosts.count; i++)
-        if (mu__host_list_find(&found->hosts, found->hosts.names[i],
-                               strlen(found->hosts.names[i])) != i)
-            return mu_error_set(ret_error, -MU_ENOTFOUND,
-                                "%s is not set, and by %s alone the tasks of \"%.80s\", "
-                                "which %s has more than once, cannot be told apart",
-                                pbs_rank, pbs_node, found->hosts.names[i],
-                                found->source);
-    return 0;
+    struct mu__layout layout = {0};
+    int rv = mu__layout_listed(&found->hosts, &found->hosts, found->source, ret_error,
+                               &layout);
+
+    for (unsigned i = 0; rv == 0 && i < layout.tasks; i++)
+        if (layout.locals[i] > 0)
+            rv = mu_error_set(ret_error, -MU_ENOTFOUND,
+                              "%s is not set, and by %s alone the tasks of \"%.80s\", "
+                              "which %s has more than once, cannot be told apart",
+                              pbs_rank, pbs_node, found->hosts.names[i], found->source);
+    mu__layout_done(&layout);
+    return rv;
 }
 
 static int pbs_find(struct mu__notes *notes, const struct mu__settings *settings,

@@ -56,6 +56,7 @@ struct mu__gce_instances {
     struct mu__gce_instance *items;
     size_t count;
     size_t room;
+    unsigned refused; /* tokens, while they were listed */
 };
 
 void mu__gce_instances_done(struct mu__gce_instances *all);

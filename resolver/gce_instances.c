@@ -93,6 +93,7 @@ struct list {
     const char *what;
     int (*take)(void *user, const cJSON *item, size_t number, mu_error *ret_error);
     void *user;
+    unsigned *refused; /* as of a request */
 };
 
 static int take_items(const struct list *list, const cJSON *root, size_t *number,
@@ -127,7 +128,8 @@ static int ask_page(const struct mu__gce_place *place, const struct list *list,
                             &(struct mu__google_request){.url = url.text,
                                                          .method = list->method,
                                                          .body = list->body,
-                                                         .what = list->what},
+                                                         .what = list->what,
+                                                         .refused = list->refused},
                             ret_error, ret_root);
     else
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
@@ -247,7 +249,8 @@ static int list_members(const struct mu__gce_place *place, struct mu__gce_instan
                              .body = "{\"instanceState\":\"RUNNING\"}",
                              .what = place->what,
                              .take = take_member,
-                             .user = &members},
+                             .user = &members,
+                             .refused = &all->refused},
               ret_error);
     if (rv == 0 && all->count == 0)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
@@ -368,7 +371,8 @@ static int list_addresses(const struct mu__gce_place *place,
                                            &(struct list){.url = url.text,
                                                           .what = place->what,
                                                           .take = take_address,
-                                                          .user = &members},
+                                                          .user = &members,
+                                                          .refused = &all->refused},
                                            ret_error);
         mu__build_done(&url);
         later |= rv == MU__LATER;

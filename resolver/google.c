@@ -395,11 +395,13 @@ int mu__google_ask(const struct mu__google *google,
                    const cJSON **ret_root)
 {
     const struct mu__answer *answer = NULL;
+    unsigned own = 0;
+    unsigned *refused = request->refused == NULL ? &own : request->refused;
     mu_error inner;
-    int rv = ask_once(google, request, 0, &inner, &answer);
+    int rv = ask_once(google, request, *refused, &inner, &answer);
 
-    if (rv == 0 && answer->code == 0 && answer->status == 401)
-        rv = ask_once(google, request, 1, &inner, &answer);
+    if (rv == 0 && answer->code == 0 && answer->status == 401 && *refused == 0)
+        rv = ask_once(google, request, ++*refused, &inner, &answer);
     if (rv == MU__LATER)
         return rv;
     if (rv != 0)

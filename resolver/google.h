@@ -98,6 +98,8 @@ struct mu__google_request {
     const char *body;
     const char *what;
     unsigned tries;         /* as of a question */
+    unsigned *refused;      /* how many tokens were, by requests before this one in the
+                               same run: 0 at first. NULL: none */
 };
 int mu__google_ask(const struct mu__google *google,
                    const struct mu__google_request *request, mu_error *ret_error,

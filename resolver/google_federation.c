@@ -7,6 +7,7 @@
 #include "resolver/google_token.h"
 
 #include "resolver/json.h"
+#include "resolver/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,19 @@ static int take_subject(const struct mu__google_file *file, const cJSON *format,
     return rv != 0 ? rv : mu__google_token_take(file->what, text, ret_error, ret_subject);
 }
 
+/* A secret is sent to https alone, or to this machine. */
+static int check_secrets(const struct mu__google_file *file, const cJSON *headers,
+                         const char *url, mu_error *ret_error)
+{
+    if (cJSON_GetObjectItem(headers, "Authorization") == NULL ||
+        strncmp(url, "https://", 8) == 0 || mu__is_loopback_url(url))
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: url: expected one that begins with https://, since the "
+                        "header Authorization is sent there",
+                        file->what);
+}
+
 /* "Name: value" of each member of an object. */
 static int build_headers(const struct mu__google_file *file, const cJSON *object,
                          mu_error *ret_error, struct mu__build *lines, size_t *ret_count)
@@ -189,6 +203,7 @@ static int check_url(const struct mu__google_file *file, const char *url,
 static int ask_url(const struct mu__google_file *file, const char *url,
                    mu_error *ret_error, const struct mu__answer **ret_answer)
 {
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(file->root, "headers");
     struct mu__build lines[HEADERS_MAX] = {{0}};
     const char *headers[HEADERS_MAX + 1] = {NULL};
     struct mu__ask_tls tls;
@@ -198,8 +213,9 @@ static int ask_url(const struct mu__google_file *file, const char *url,
     if (rv == 0)
         rv = mu__google_tls(file->google, ret_error, &tls);
     if (rv == 0)
-        rv = build_headers(file, cJSON_GetObjectItemCaseSensitive(file->root, "headers"),
-                           ret_error, lines, &count);
+        rv = check_secrets(file, object, url, ret_error);
+    if (rv == 0)
+        rv = build_headers(file, object, ret_error, lines, &count);
     for (size_t i = 0; i < count; i++)
         headers[i] = lines[i].text;
     if (rv == 0) {

@@ -390,6 +390,9 @@ int mu__kube_credential_parse(const struct mu__kube_exec *exec, const char *text
     (void)snprintf(source, sizeof source, "%.150s: what %.60s printed", exec->where,
                    exec->command);
     rv = mu__yaml_parse(text, size, source, ret_error, &root);
+    if (rv == -MU_EEXISTS) /* the parser shows the key, which may be anything */
+        rv = mu_error_set(ret_error, rv, "%s: a key stands there twice; expected it once",
+                          source);
     if (rv == 0)
         rv = check_kind(exec, root, ret_error);
     if (rv == 0)

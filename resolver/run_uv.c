@@ -1,3 +1,6 @@
+/* Programs that resolvers have run. */
+#define _GNU_SOURCE /* posix_spawn_file_actions_addclosefrom_np */
+
 #include "resolver/run_uv.h"
 
 #include "resolver/text.h"
@@ -15,11 +18,18 @@
 
 #include <uv.h>
 
+#ifdef __GLIBC_PREREQ
+#if __GLIBC_PREREQ(2, 34)
+#define CLOSES_OTHERS
+#endif
+#endif
+
 enum {
     TICK_MS = 20,               /* how often it is looked whether the program has ended */
     ROOM_FIRST = 4096,
     LAST_BYTES = 512,           /* of standard error: the end is kept */
     LINE_BYTES = 240,           /* of its last line, in words */
+    UNBROKEN_MAX = 39,          /* letters without a blank: longer ones may be secret */
     READS_MAX = 64              /* of standard error in one go, which may be endless */
 };
 
@@ -139,6 +149,18 @@ static int set_attributes(posix_spawnattr_t *attributes)
                                                     POSIX_SPAWN_SETSIGDEF);
 }
 
+/* Files and sockets of the host that would go to any program of its, where the C library
+ * can do that (glibc since 2.34). */
+static int close_others(posix_spawn_file_actions_t *actions)
+{
+#ifdef CLOSES_OTHERS
+    return posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
+#else
+    (void)actions;
+    return 0;
+#endif
+}
+
 static int set_actions(posix_spawn_file_actions_t *actions, int out, int error)
 {
     int rv = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null",
@@ -146,7 +168,9 @@ static int set_actions(posix_spawn_file_actions_t *actions, int out, int error)
 
     if (rv == 0)
         rv = posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO);
-    return rv == 0 ? posix_spawn_file_actions_adddup2(actions, error, STDERR_FILENO) : rv;
+    if (rv == 0)
+        rv = posix_spawn_file_actions_adddup2(actions, error, STDERR_FILENO);
+    return rv == 0 ? close_others(actions) : rv;
 }
 
 /* A number of errno. */
@@ -296,7 +320,27 @@ static void end(struct program *p)
     p->pid = 0;
 }
 
-/* The last line that has something, fit to be shown. */
+/* What may be a token or key becomes "..."; a path stays as it is. */
+static void hide_long_words(char *line)
+{
+    char *out = line;
+
+    while (*line != '\0') {
+        size_t size = strcspn(line, " ");
+        bool hides = size > UNBROKEN_MAX && *line != '/';
+        size_t kept = hides ? 3 : size;
+
+        memmove(out, hides ? "..." : line, kept);
+        out += kept;
+        line += size;
+        while (*line == ' ')
+            *out++ = *line++;
+    }
+    *out = '\0';
+}
+
+/* The last line that has something, fit to be shown. Of one that is too long its end,
+ * without the word that it begins in. */
 static void last_line(const struct program *p, char *out)
 {
     size_t stop = p->last_size;
@@ -307,11 +351,15 @@ static void last_line(const struct program *p, char *out)
     start = stop;
     while (start > 0 && p->last[start - 1] != '\n' && stop - start < LINE_BYTES - 1)
         start--;
+    if (start > 0 ? p->last[start - 1] != '\n' : p->last_size == LAST_BYTES)
+        while (start < stop && p->last[start] != ' ')
+            start++;
     memcpy(out, p->last + start, stop - start);
     out[stop - start] = '\0';
     for (size_t i = 0; i < stop - start; i++)
-        out[i] = (char)(out[i] == '\0' ? '?' : out[i]);
+        out[i] = (char)(out[i] == '\0' ? '?' : out[i] == '\t' ? ' ' : out[i]);
     mu__hide_control(out);
+    hide_long_words(out);
 }
 
 static int judge(struct program *p, int status)

@@ -221,6 +221,10 @@ static void test_bad_urls(void **state)
          "url: expected one that begins with https:// or http://"},
         {EXTERNAL("{\"url\": \"https://me:SECRET@b\"}", ""), -MU_EINVALID,
          "url: expected one that begins with https:// or http://"},
+        {EXTERNAL("{\"url\": \"http://b\", \"headers\": {\"authorization\": "
+                  "\"Bearer SECRET\"}}",
+                  ""),
+         -MU_EINVALID, "since the header Authorization is sent there"},
         {EXTERNAL("{\"url\": \"http://b\", \"headers\": {\"A: SECRET\": \"c\"}}", ""),
          -MU_EINVALID, "headers: expected at most 8 names of letters"},
         {EXTERNAL("{\"url\": \"http://b\", \"headers\": {\"A\": \"SECRET\\r\\nB: c\"}}",

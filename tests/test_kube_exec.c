@@ -246,7 +246,9 @@ static void test_bad_credentials(void **state)
         {"", -MU_EINVALID, "p printed something else; expected kind: ExecCredential"},
         {"secret", -MU_EINVALID, "p printed something else"},
         {"{\"token\": \"secret", -MU_EINVALID, "what p printed: line 1, column "},
-        {"a: secret\na: secret\n", -MU_EEXISTS, "what p printed: line 1, column 1: "},
+        {"secret: 1\nsecret: 2\n", -MU_EEXISTS, "what p printed: a key stands there "},
+        {"{\"status\": {\"secret\": 1, \"secret\": 2}}", -MU_EEXISTS,
+         "what p printed: a key stands there twice"},
         {"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"secret\"}}", -MU_EINVALID,
          "p printed another apiVersion; expected \"" GROUP "v1\""},
         {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"" GROUP

@@ -58,7 +58,7 @@ static void test_lsf_refused(void **state)
         {"n1 123456789", "1", "at 1: expected HOST"},
         {"n1 2", "0", "LSF_PM_TASKID: expected a whole number of 1 to 2, got \"0\""},
         {"n1 2", "3", "LSF_PM_TASKID: expected a whole number of 1 to 2"},
-        {" ", "1", "LSF_PM_TASKID"},
+        {" ", "1", "LSB_MCPU_HOSTS: expected a host at least"},
     };
     static const struct script_row none[] = {LSF("1"), SCRIPT_END};
 

@@ -70,6 +70,41 @@ static void test_group(void **state)
                   "worker:0");
 }
 
+/* A token that is no more accepted is not sent again. */
+static void test_one_refusal_is_enough(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT_FILE("/t", "secret1"),
+        SCRIPT(FILE, .name = "/t", .text = "secret2", .again = 1),
+        SCRIPT(HTTP, .name = GROUP, .method = "POST", .status = 401, .text = "{}"),
+        SCRIPT(HTTP, .name = GROUP, .method = "POST", .again = 1,
+               .has_header = "Authorization: Bearer secret2",
+               .text = "{\"items\": [" MEMBER("a") "], \"nextPageToken\": \"b\"}"),
+        SCRIPT(HTTP, .name = GROUP "&pageToken=b", .method = "POST", .again = 1,
+               .has_header = "Authorization: Bearer secret2", .text = "{}"),
+        SCRIPT(HTTP, .name = LIST("a"), .again = 1,
+               .has_header = "Authorization: Bearer secret2",
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.3") "]}"),
+        SCRIPT_END,
+    };
+    static const struct script_row twice[] = {
+        SCRIPT_FILE("/t", "secret1"),
+        SCRIPT(FILE, .name = "/t", .text = "secret2", .again = 1),
+        SCRIPT(HTTP, .name = GROUP, .method = "POST", .status = 401, .text = "{}"),
+        SCRIPT(HTTP, .name = GROUP, .method = "POST", .again = 1,
+               .text = "{\"items\": [" MEMBER("a") "], \"nextPageToken\": \"b\"}"),
+        SCRIPT(HTTP, .name = GROUP "&pageToken=b", .method = "POST", .again = 1,
+               .status = 401, .text = "{}"),
+        SCRIPT_END,
+    };
+    static const char *const settings[] = {"project=p", "zone=z", "instance_group=g",
+                                           "access_token_file=/t", "task_index=0", NULL};
+
+    (void)state;
+    script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.3:8470\"]}", "worker:0");
+    script_expect_error(kind, twice, settings, -MU_EUNAUTHENTICATED, "status 401");
+}
+
 static void test_settings(void **state)
 {
     static const char *const settings[] = {
@@ -646,6 +681,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_group),
+        cmocka_unit_test(test_one_refusal_is_enough),
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_rpc_layer_is_grpc),
         cmocka_unit_test(test_pages),

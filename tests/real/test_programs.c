@@ -117,6 +117,17 @@ static void test_what_it_gets(void **state)
     expect_error(&question, -MU_EPRECONDITION, "it has ended with signal 13");
 }
 
+/* A socket of the host that it lets any child have, say. */
+static void test_files_of_the_host(void **state)
+{
+    int fd = dup2(STDERR_FILENO, 200);
+
+    (void)state;
+    assert_int_equal(fd, 200);
+    expect("[ -e /proc/$$/fd/2 ] && ! [ -e /proc/$$/fd/200 ] && echo gone", "gone\n");
+    assert_int_equal(close(fd), 0);
+}
+
 static void test_failures(void **state)
 {
     static const struct {
@@ -130,6 +141,13 @@ static void test_failures(void **state)
         {"i=0; while [ $i -lt 3000 ]; do echo 123456789 >&2; i=$((i+1)); done; "
          "printf last >&2; exit 1",
          "status 1: last"},
+        {"echo '{\"token\":\"secret-0123456789-0123456789-012\"} is old' >&2; exit 1",
+         "status 1: ... is old"},
+        {"printf 'no a\\tsecret%040d\\t/a/path/that/is/as/long/as/a/token/is' 1 >&2; "
+         "exit 1",
+         "status 1: no a ... /a/path/that/is/as/long/as/a/token/is"},
+        {"printf 'is %0230dsecret and old' 1 >&2; exit 1", "status 1:  and old"},
+        {"printf '%0600dsecret' 1 >&2; exit 1", "it has ended with status 1"},
     };
     struct mu__question question;
 
@@ -254,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_it_gets),
+        cmocka_unit_test(test_files_of_the_host),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_child_that_stays),
