@@ -1,5 +1,7 @@
 #include "node/call_loop.h"
 
+#include "runtime/thread_uv.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -104,7 +106,7 @@ void mu__call_leave(uv_loop_t *loop, uint64_t limit_ms, void (*done)(void *arg),
         ;
     uv_close((uv_handle_t *)&l->timer, NULL);
     if (uv_run(loop, UV_RUN_NOWAIT) != 0 &&
-        pthread_create(&thread, NULL, finish_late, l) == 0)
+        mu__thread_start(finish_late, l, &thread) == 0)
         (void)pthread_detach(thread);
     else
         (void)finish_late(l);

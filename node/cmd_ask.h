@@ -8,6 +8,8 @@
 
 #include "muster/node.h"
 
+enum { CMD_LEAVE_MS = 500 };    /* for the service to hear that a client leaves */
+
 struct cmd_ask {
     const struct cmd_options *options;
     struct cmd_log log;

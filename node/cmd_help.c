@@ -140,7 +140,7 @@ const struct cmd_verb cmd_verbs[] = {
      "task does not answer, 1 for the rest.\n",
      "  muster check --cluster @cluster.json\n"
      "  muster check --cluster @cluster.json --task worker:1 --wait-ms 1000 -o json\n"
-     "  muster check --resolver dns --resolver-set name=muster.local\n",
+     "  muster check --resolver dns --resolver-set names=worker=muster.local:4000\n",
      NULL},
     {"version", CMD_VERSION, cmd_version, "print the version",
      "Prints the version of muster.\n", "  muster version -o json\n", NULL},

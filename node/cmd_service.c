@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LEAVE_LIMIT_MS = 500 };
-
 /* All that may host the service. */
 static const char anybody[] = "chief:0,evaluator:0,ps:0-999999,worker:0-999999";
 
@@ -150,7 +148,7 @@ static void *watch(void *arg)
     if (atomic_load(&watcher->done))
         return NULL;
     atomic_store(&watcher->number, number);
-    (void)mu_agent_leave(watcher->node, LEAVE_LIMIT_MS, NULL);
+    (void)mu_agent_leave(watcher->node, CMD_LEAVE_MS, NULL);
     (void)uv_async_send(&watcher->node->stop);
     (void)sigwait(&watcher->signals, &number);
     if (!atomic_load(&watcher->done))
@@ -195,7 +193,7 @@ static int ask_registered(struct cmd_ask *ask, mu_error *error)
         return cmd_ask_code(mu_error_set(error, rv, "no coordination service at %s: %s",
                                          ask->address, why.message));
     code = service->question(ask, error);
-    (void)mu_agent_leave(ask->node, LEAVE_LIMIT_MS, NULL);
+    (void)mu_agent_leave(ask->node, CMD_LEAVE_MS, NULL);
     return code;
 }
 

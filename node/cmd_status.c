@@ -12,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_WIDTH = 88 };
+enum {
+    LINE_WIDTH = 88,
+    HOST_LIMIT_MS = 200 /* for a chief to register us, if it hosts the service */
+};
 
 static bool is_task(const mu_value *map, const char *type, int index)
 {
@@ -390,14 +393,19 @@ static int print_status(const struct cmd_ask *ask, const mu_value *answer)
 
 /* ---- asking ---- */
 
+/* Where the chief hosts the coordination service, this client registers there, and has to
+ * leave: or else it would be a task that was lost. No chief says that it does not. */
 static int ask_status(struct cmd_ask *ask, mu_error *error)
 {
     mu_value *status = NULL;
     int rv = mu_node_status(ask->node, cmd_number(ask->options, CMD_FLAG_LIMIT_MS), error,
                             &status);
+    bool joined = rv == 0 && mu_agent_register(ask->node, 0, HOST_LIMIT_MS, NULL) == 0;
     int code = rv == 0 ? print_status(ask, status) : cmd_ask_code(rv);
 
     mu_value_free(status);
+    if (joined)
+        (void)mu_agent_leave(ask->node, CMD_LEAVE_MS, NULL);
     return code;
 }
 

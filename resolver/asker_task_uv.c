@@ -139,11 +139,11 @@ static void on_end_limit(uv_timer_t *timer)
 }
 
 /* Nobody wants to know any more: only calls are kept in mind, until the asker closes, and
- * what ends soon until it has. */
+ * what ends soon, once it has begun, until it has ended. */
 static void let_go(struct mu__ask_job *job)
 {
     (void)uv_timer_stop(&job->timer);
-    if (job->ends_soon) {
+    if (job->ends_soon && mu__errand_waits_for(&job->task->errand) == 0) {
         atomic_store(&job->task->is_unwanted, true);
         (void)uv_timer_start(&job->timer, on_end_limit, END_MS, 0);
         return;
@@ -152,17 +152,28 @@ static void let_go(struct mu__ask_job *job)
         leave_task(job);
 }
 
+/* That it has not begun is the fault of others: it says so. */
+static void write_late(struct mu__ask_task *task, char *out, size_t size)
+{
+    const struct mu__question *question = &task->question;
+    unsigned others = mu__errand_waits_for(&task->errand);
+    int used = snprintf(out, size, "no answer%s%.64s within %u ms",
+                        question->dns_server == NULL ? "" : " from DNS server ",
+                        question->dns_server == NULL ? "" : question->dns_server,
+                        mu__question_limit_ms(question));
+
+    if (others > 0)
+        (void)snprintf(out + used, size - (size_t)used,
+                       ": it has not begun, since %u others have not ended", others);
+}
+
 static void on_limit(uv_timer_t *timer)
 {
     struct mu__ask_job *job = (struct mu__ask_job *)timer;
-    const struct mu__question *question = &job->task->question;
     struct mu__note *note = take_note(job);
     char words[WORDS_BYTES];
 
-    (void)snprintf(words, sizeof words, "no answer%s%.64s within %u ms",
-                   question->dns_server == NULL ? "" : " from DNS server ",
-                   question->dns_server == NULL ? "" : question->dns_server,
-                   mu__question_limit_ms(question));
+    write_late(job->task, words, sizeof words);
     let_go(job);
     mu__asker_give_error(note, -MU_EDEADLINE, words);
 }

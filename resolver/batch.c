@@ -133,7 +133,8 @@ static int lsf_find(struct mu__notes *notes, const struct mu__settings *settings
         text = mu__ask_variable(notes, found->source);
         rv = text != NULL ? read_pairs(text, ret_error, found)
                           : mu_error_set(ret_error, -MU_ENOTFOUND,
-                                         "%s is not set: is this a job of LSF?",
+                                         "%s is not set: LSF sets it in its jobs, "
+                                         "whose tasks blaunch starts",
                                          found->source);
     }
     if (rv == 0 && found->hosts.count == 0)
@@ -227,7 +228,8 @@ static int pbs_find(struct mu__notes *notes, const struct mu__settings *settings
         found->source = found->origin;
     if (path == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
-                            "%s is not set: is this a job of PBS?", pbs_file);
+                            "%s is not set: PBS sets it in its jobs, whose tasks "
+                            "pbsdsh starts; elsewhere set hostfile", pbs_file);
     rv = read_file(notes, path, ret_error, found);
     if (rv == 0 && mu__ask_variable(notes, rank) == NULL &&
         mu__ask_variable(notes, pbs_node) != NULL) {

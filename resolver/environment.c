@@ -64,6 +64,14 @@ static bool has_family(struct mu__notes *notes, unsigned number)
     return is_set(notes, family->address) && is_set(notes, family->id);
 }
 
+static int nothing_is_set(mu_error *ret_error)
+{
+    return mu_error_set(
+        ret_error, -MU_ENOTFOUND,
+        "none of these is set: MUSTER_HOSTS, MUSTER_COORDINATOR_ADDRESS, "
+        "JAX_COORDINATOR_ADDRESS with JAX_PROCESS_ID, MASTER_ADDR with RANK");
+}
+
 static int detect(struct mu__notes *notes, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
@@ -73,10 +81,7 @@ static int detect(struct mu__notes *notes, const struct mu__settings *settings,
     for (unsigned i = 0; i < FAMILIES; i++)
         if (has_family(notes, i))
             return 1;
-    (void)mu_error_set(
-        ret_why, -MU_ENOTFOUND,
-        "none of these is set: MUSTER_HOSTS, MUSTER_COORDINATOR_ADDRESS, "
-        "JAX_COORDINATOR_ADDRESS with JAX_PROCESS_ID, MASTER_ADDR with RANK");
+    (void)nothing_is_set(ret_why);
     return 0;
 }
 
@@ -290,6 +295,8 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
         return rv;
     if (hosts != NULL)
         return resolve_hosts(notes, settings, hosts, ret_error, ret_resolution);
+    if (number == OURS && !has_family(notes, OURS))
+        return nothing_is_set(ret_error);
     return resolve_family(notes, settings, &families[number], ret_error, ret_resolution);
 }
 

@@ -120,17 +120,29 @@ static struct mu__own_call *call_new(struct mu__own_kind *own, int64_t left_ms,
     return call;
 }
 
+/* Too late: it has not returned, or others had all the threads that there are. */
+static int fails_late(const struct mu__own_call *call, const char *words,
+                      mu_error *ret_error)
+{
+    bool was_called = mu__ask_call_runs(&call->call) || mu__ask_call_has_run(&call->call);
+
+    return mu_error_set(ret_error, -MU_EDEADLINE, "resolver %s: its function %s (%.300s)",
+                        call->own->name,
+                        was_called ? "has not returned"
+                                   : "was not called before others return",
+                        words);
+}
+
 static int fails(const struct mu__own_call *call, const struct mu__answer *answer,
                  mu_error *ret_error)
 {
     const char *words = strstr(answer->error.message, ": ");
 
     words = words == NULL ? answer->error.message : words + 2;
-    return mu_error_set(ret_error, answer->code, "resolver %s: %s%.300s%s",
-                        call->own->name,
-                        answer->code == -MU_EDEADLINE ? "its function has not returned ("
-                                                      : "",
-                        words, answer->code == -MU_EDEADLINE ? ")" : "");
+    if (answer->code == -MU_EDEADLINE)
+        return fails_late(call, words, ret_error);
+    return mu_error_set(ret_error, answer->code, "resolver %s: %.300s", call->own->name,
+                        words);
 }
 
 static int not_now(const struct mu__entry *entry, mu_error *ret_error)

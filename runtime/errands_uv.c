@@ -1,12 +1,14 @@
 #include "runtime/errands_uv.h"
 
+#include "runtime/thread_uv.h"
+
 #include <muster/error.h>
 
 #include <assert.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct mu__errands {
     uv_async_t wake;            /* first: handles cast */
@@ -26,6 +28,20 @@ struct lane {
  * of errands and their homes what is ours. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lane lanes[MU__LANES];
+
+/* ---- A child that was forked ---- */
+
+/* Its threads have stayed behind, and so has who held the lock. */
+static void begin_in_child(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    memset(lanes, 0, sizeof lanes);
+}
+
+static void on_first_open(void)
+{
+    (void)pthread_atfork(NULL, NULL, begin_in_child);
+}
 
 /* ---- Queues ---- */
 
@@ -101,21 +117,14 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
 static bool start_thread(struct lane *lane)
 {
     pthread_t thread;
-    sigset_t before;
-    sigset_t all;
-    int rv;
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    rv = pthread_create(&thread, NULL, work, lane);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rv == 0)
-        (void)pthread_detach(thread);
-    return rv == 0;
+    if (mu__thread_start(work, lane, &thread) != 0)
+        return false;
+    (void)pthread_detach(thread);
+    return true;
 }
 
 /* ---- In the loop ---- */
@@ -138,10 +147,12 @@ static void on_wake(uv_async_t *wake)
 
 int mu__errands_open(uv_loop_t *loop, struct mu__errands **ret_errands)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct mu__errands *errands = calloc(1, sizeof *errands);
 
     if (errands == NULL)
         return -MU_ENOMEM;
+    (void)pthread_once(&once, on_first_open);
     if (uv_async_init(loop, &errands->wake, on_wake) != 0) {
         free(errands);
         return -MU_ENOMEM;
@@ -168,6 +179,16 @@ int mu__errands_start(struct mu__errands *errands, struct mu__errand *errand)
     }
     (void)pthread_mutex_unlock(&lock);
     return rv;
+}
+
+unsigned mu__errand_waits_for(struct mu__errand *errand)
+{
+    unsigned threads;
+
+    (void)pthread_mutex_lock(&lock);
+    threads = errand->phase == MU__ERRAND_WAITS ? lanes[errand->lane].threads : 0;
+    (void)pthread_mutex_unlock(&lock);
+    return threads;
 }
 
 void mu__errand_drop(struct mu__errand *errand)

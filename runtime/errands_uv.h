@@ -9,7 +9,9 @@
  * nothing more to do, and takes no signals.
  *
  * Who has a limit drops its errand: one that has not begun is taken back, one that runs
- * goes on, finds nobody, and is freed by its thread. Loops can be closed meanwhile. */
+ * goes on, finds nobody, and is freed by its thread. Loops can be closed meanwhile, and a
+ * program may end. In a child that was forked there is none of these threads: it begins
+ * with empty lanes, for loops of its own. */
 #ifndef MU_RUNTIME_ERRANDS_UV_H
 #define MU_RUNTIME_ERRANDS_UV_H
 
@@ -57,7 +59,11 @@ int mu__errands_open(uv_loop_t *loop, struct mu__errands **ret_errands);
  * errand is as it was. */
 int mu__errands_start(struct mu__errands *errands, struct mu__errand *errand);
 
-/* Of one that was started, and is not done. */
+/* Of one that was started, and is not done: 0 when it has begun; else how many threads of
+ * its lane have not come to their end. */
+unsigned mu__errand_waits_for(struct mu__errand *errand);
+
+/* The same. */
 void mu__errand_drop(struct mu__errand *errand);
 
 /* All of them are done or dropped. `closed` is the last that is heard, from the loop. */

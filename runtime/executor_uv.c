@@ -6,10 +6,10 @@
 #include "runtime/executor_uv.h"
 
 #include "muster/error.h"
+#include "runtime/thread_uv.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #ifdef __linux__
@@ -145,39 +145,23 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads of the embedding program, except those that a thread brings
- * upon itself. */
-static void fill_blocked_signals(sigset_t *set)
-{
-    static const int own_faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
-
-    (void)sigfillset(set);
-    for (size_t i = 0; i < sizeof own_faults / sizeof own_faults[0]; i++)
-        (void)sigdelset(set, own_faults[i]);
-}
-
 static int start_threads(struct mu__executor *executor, unsigned threads)
 {
-    sigset_t blocked;
-    sigset_t before;
     int rv = 0;
 
-    fill_blocked_signals(&blocked);
-    (void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
     (void)pthread_mutex_lock(&executor->lock);
     while (rv == 0 && executor->threads_count < threads) {
         struct thread *thread = &executor->threads[executor->threads_count];
 
         *thread = (struct thread){.executor = executor,
                                   .number = executor->threads_count};
-        if (pthread_create(&thread->id, NULL, thread_main, thread) != 0)
+        if (mu__thread_start(thread_main, thread, &thread->id) != 0)
             rv = -MU_EEXHAUSTED;
         else
             executor->threads_count++;
     }
     executor->alive = executor->threads_count;
     (void)pthread_mutex_unlock(&executor->lock);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rv;
 }
 

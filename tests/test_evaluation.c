@@ -372,6 +372,7 @@ static void test_change_begins_a_round(void **state)
         {1605, 1605, 1610},     /* it was read before: or not, nobody knows */
         {1611, 1605, 1660},     /* another round: after four times the first one's time */
         {1611, 1612, 1660},
+        {240, 200, 640},        /* it ends one pause, and not the next */
     };
 
     (void)state;
@@ -384,6 +385,96 @@ static void test_change_begins_a_round(void **state)
         slow_hurry_ms = 0;
         slow_done(&asker);
     }
+}
+
+static uint64_t found_ms;   /* when run_pair saw the file's answer; UINT64_MAX: not yet */
+
+static int run_pair(struct slow_asker *a, struct mu__notes *notes, mu_error *ret_error)
+{
+    const struct mu__question other = {
+        .kind = MU__ASK_HTTP, .name = "http://h/x", .tries = question.tries};
+    const struct mu__answer *file = mu__ask(notes, &question);
+    const struct mu__answer *answer = mu__ask(notes, &other);
+
+    if (file != NULL && found_ms == UINT64_MAX)
+        found_ms = a->now_ms - BEGIN_MS;
+    if (file == NULL || answer == NULL)
+        return MU__LATER;
+    return mu__answer_check(answer, "it", ret_error);
+}
+
+/* Tries of what is there at once are made at 0, 50, 150, 350, 750, 1550 and 3150; a
+ * change of the file is no news of a server, which is asked in its own time, and each
+ * pause that has begun ends when it would have. */
+static void test_change_within_a_round(void **state)
+{
+    static const struct {
+        const char *file;
+        uint32_t file_takes_ms;
+        const char *server;
+        uint32_t server_takes_ms;
+        int64_t limit_ms;
+        uint64_t hurry_ms;
+        int rv;
+        uint64_t found_ms;
+        uint64_t took_ms;
+        unsigned asked;
+    } cases[] = {
+        /* Only the file is asked again, */
+        {"missing missing missing missing missing missing ok", 0,
+         "503 503 503 503 503 503 200", 0, 60000, 2000, 0, 2000, 3150, 14},
+        /* also when the change brought nothing: the server's time comes before the
+         * file's next one, which is counted from its last. */
+        {"missing missing missing missing missing missing missing ok", 0,
+         "503 503 503 503 503 503 200", 0, 60000, 2000, 0, 5200, 5200, 15},
+        /* What was with the asker when the change came is asked again at once. */
+        {"missing missing ok", 40, "200", 0, 60000, 100, 0, 170, 170, 4},
+        /* So is what only waits for the end, since less is left than a pause. */
+        {"missing missing missing missing missing missing missing missing ok", 0,
+         "200", 0, 1000, 995, 0, 995, 995, 10},
+        /* What is known already is not asked again. */
+        {"ok", 0, "503 200", 0, 60000, 20, 0, 0, 50, 3},
+        /* The first that is due is asked first, whoever was answered last. */
+        {"missing ok", 0, "503 200", 40, 60000, 0, 0, 50, 130, 4},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct slow_row rows[] = {
+            {"/x", cases[i].file, cases[i].file_takes_ms},
+            {"http://h/x", cases[i].server, cases[i].server_takes_ms},
+            {NULL, NULL, 0}};
+        int rv;
+
+        question = (struct mu__question){
+            .kind = MU__ASK_FILE, .name = "/x", .missing_is_passing = true};
+        found_ms = UINT64_MAX;
+        slow_hurry_ms = cases[i].hurry_ms;
+        rv = evaluate(rows, run_pair, cases[i].limit_ms);
+        if (rv != cases[i].rv || found_ms != cases[i].found_ms ||
+            took_ms() != cases[i].took_ms || asker.asked != cases[i].asked)
+            fail_msg("case %zu: %d, found at %llu, ended at %llu, %u questions", i, rv,
+                     (unsigned long long)found_ms, (unsigned long long)took_ms(),
+                     asker.asked);
+        slow_hurry_ms = 0;
+        slow_done(&asker);
+    }
+}
+
+/* A server that wants to be left alone is, whatever changes in a file. */
+static void test_change_and_a_server_that_waits(void **state)
+{
+    static const struct slow_row rows[] = {
+        {"/x", "ok", 0}, {"http://h/x", "wait:3000", 0}, {NULL, NULL, 0}};
+
+    (void)state;
+    question = (struct mu__question){.kind = MU__ASK_FILE, .name = "/x", .tries = 1};
+    slow_hurry_ms = 100;
+    assert_int_equal(evaluate(rows, run_pair, 7000), -MU_EDEADLINE);
+    assert_int_equal(slow_hurry_ms, 0);
+    assert_int_equal(took_ms(), 6000);
+    assert_int_equal(asker.asked, 6);
+    slow_done(&asker);
 }
 
 static unsigned rounds;     /* of run_state */
@@ -556,6 +647,8 @@ int main(void)
         cmocka_unit_test_setup(test_longest_pause, setup),
         cmocka_unit_test_setup(test_change_ends_a_pause, setup),
         cmocka_unit_test_setup(test_change_begins_a_round, setup),
+        cmocka_unit_test_setup(test_change_within_a_round, setup),
+        cmocka_unit_test_setup(test_change_and_a_server_that_waits, setup),
         cmocka_unit_test_setup(test_last_conclusion_is_said, setup),
         cmocka_unit_test_setup(test_nothing_is_asked_after_the_end, setup),
         cmocka_unit_test_setup(test_both_are_waited_for, setup),

@@ -69,7 +69,9 @@ static void test_lsf_refused(void **state)
 
         script_expect_error(lsf, script, port, -MU_EINVALID, rows[i].words);
     }
-    script_expect_error(lsf, none, port, -MU_ENOTFOUND, "LSB_MCPU_HOSTS is not set");
+    script_expect_error(lsf, none, port, -MU_ENOTFOUND,
+                        "LSB_MCPU_HOSTS is not set: LSF sets it in its jobs, whose tasks "
+                        "blaunch starts");
 }
 
 /* ---- PBS ---- */
@@ -115,7 +117,9 @@ static void test_pbs_refused(void **state)
                         "PBS_VNODENUM: expected a number below 2 (PBS_NODEFILE), got 2");
     script_expect_error(pbs, nobody, port, -MU_ENOTFOUND, "PBS_VNODENUM is not set");
     script_expect_error(pbs, empty, port, -MU_EINVALID, "expected a host at least");
-    script_expect_error(pbs, NULL, port, -MU_ENOTFOUND, "is this a job of PBS?");
+    script_expect_error(pbs, NULL, port, -MU_ENOTFOUND,
+                        "PBS_NODEFILE is not set: PBS sets it in its jobs, whose tasks "
+                        "pbsdsh starts; elsewhere set hostfile");
 }
 
 /* ---- Both ---- */

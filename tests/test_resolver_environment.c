@@ -195,7 +195,10 @@ static void test_missing(void **state)
         struct script_row rows[3];
         const char *words;
     } rows[] = {
-        {{SCRIPT_END}, "MUSTER_NUM_PROCESSES is not set: how many processes there are"},
+        {{SCRIPT_END},
+         "none of these is set: MUSTER_HOSTS, MUSTER_COORDINATOR_ADDRESS, JAX_"},
+        {{V("MUSTER_PROCESS_ID", "0"), SCRIPT_END},
+         "MUSTER_NUM_PROCESSES is not set: how many processes there are"},
         {{V("JAX_COORDINATOR_ADDRESS", "a:1"), SCRIPT_END},
          "JAX_NUM_PROCESSES is not set"},
         {{V("JAX_COORDINATOR_ADDRESS", "a:1"), V("JAX_NUM_PROCESSES", "2"), SCRIPT_END},

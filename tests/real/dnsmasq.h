@@ -4,6 +4,7 @@
 #ifndef MUSTER_TESTS_REAL_DNSMASQ_H
 #define MUSTER_TESTS_REAL_DNSMASQ_H
 
+#include "tests/real/files.h"
 #include "tests/real/nodes.h"
 
 #include <errno.h>
@@ -36,16 +37,9 @@ static inline void dnsmasq_write(const struct dnsmasq *dnsmasq, const char *name
                                  const char *text)
 {
     char path[128];
-    char other[136];
-    FILE *file;
 
     (void)snprintf(path, sizeof path, "%s/%s", dnsmasq->folder, name);
-    (void)snprintf(other, sizeof other, "%s.new", path);
-    file = fopen(other, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(rename(other, path), 0);
+    files_replace(path, text);
 }
 
 static inline void dnsmasq_exec(const struct dnsmasq *dnsmasq)

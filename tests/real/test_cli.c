@@ -10,7 +10,7 @@ static struct cli cli;
 static const char *const verbs[] = {
     "node",    "run",     "status",  "explain",  "drain",   "stop",   "kv get",
     "kv put",  "kv watch", "kv ls",   "kv rm",    "kv incr", "barrier",
-    "tasks",   "devices", "preempt", "version",
+    "tasks",   "devices", "preempt", "resolve", "check",   "version",
 };
 
 enum { VERBS_COUNT = sizeof verbs / sizeof verbs[0] };
@@ -150,6 +150,85 @@ static void test_manual_is_up_to_date(void **state)
             fail_msg("docs/manual/muster.md lacks what `muster help %s` prints:\n%s",
                      topics[i], cli.text);
     }
+}
+
+/* What a container runs, "[muster, node, --resolver, dns]": each of its flags is one of
+ * the verb's. What stands behind "--" is nothing that a verb takes. */
+static void expect_command(const char *page, const char *command)
+{
+    char words[256];
+    char *rest = NULL;
+    char *verb;
+
+    (void)snprintf(words, sizeof words, "%.*s", (int)strcspn(command, "]"), command);
+    verb = strtok_r(words, ", ", &rest);
+    assert_non_null(verb);
+    cli_start(&cli, NULL, verb, "--help", NULL);
+    cli_expect_code(&cli, 0);
+    for (char *word = strtok_r(NULL, ", ", &rest); word != NULL;
+         word = strtok_r(NULL, ", ", &rest)) {
+        char flag[64];
+
+        (void)snprintf(flag, sizeof flag, "  %s ", word);
+        if (word[0] == '-' && strstr(cli.text, flag) == NULL)
+            fail_msg("%s: `muster %s` has no flag %s", page, verb, word);
+    }
+}
+
+static void test_commands_of_the_pages(void **state)
+{
+    static const char *const pages[] = {"kubernetes", "kubeflow", "dns"};
+    static const char mark[] = "command: [muster, ";
+    static char page[65536];
+    int seen = 0;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        char path[1024];
+
+        (void)snprintf(path, sizeof path, "%s/docs/resolvers/%s.md",
+                       cli_variable("MUSTER_SOURCE"), pages[i]);
+        cli_read_file(path, page, sizeof page);
+        for (const char *at = strstr(page, mark); at != NULL; at = strstr(at, mark)) {
+            at += strlen(mark);
+            expect_command(pages[i], at);
+            seen++;
+        }
+    }
+    assert_int_equal(seen, 8);
+}
+
+/* What the examples set are settings of the resolver that they name. */
+static void test_examples_set_what_there_is(void **state)
+{
+    static const char mark[] = " --resolver ";
+    static char help[CLI_TEXT_BYTES];
+    int seen = 0;
+
+    (void)state;
+    cli_start(&cli, NULL, "resolve", "--list", NULL);
+    cli_expect_code(&cli, 0);
+    memcpy(help, cli.text, cli.size + 1);
+    cli_start(&cli, NULL, "help", NULL);
+    cli_expect_code(&cli, 0);
+    for (const char *at = strstr(cli.text, mark); at != NULL; at = strstr(at, mark)) {
+        char name[32];
+        char setting[32];
+        char line[64];
+        const char *kind;
+
+        at += strlen(mark);
+        if (sscanf(at, "%31[a-z_] --resolver-set %31[a-z_]=", name, setting) != 2)
+            continue;
+        (void)snprintf(line, sizeof line, "\n%s: ", name);
+        kind = strstr(help, line);
+        assert_non_null(kind);
+        (void)snprintf(line, sizeof line, "\n    %s (", setting);
+        if (strstr(kind, line) == NULL)
+            fail_msg("resolver %s has no setting %s", name, setting);
+        seen++;
+    }
+    assert_int_equal(seen, 2);
 }
 
 /* ---- what is refused ---- */
@@ -433,6 +512,8 @@ int main(void)
         cmocka_unit_test(test_help_lists_the_verbs),
         cmocka_unit_test(test_help_of_verbs_has_their_flags),
         cmocka_unit_test(test_manual_is_up_to_date),
+        cmocka_unit_test(test_commands_of_the_pages),
+        cmocka_unit_test(test_examples_set_what_there_is),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_line_wins_over_variable),
         cmocka_unit_test(test_port_in_use),

@@ -1,5 +1,6 @@
 /* `muster resolve`, and --resolver of other verbs. */
 #include "tests/real/cli.h"
+#include "tests/real/files.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -22,19 +23,6 @@ static void expect_words(const char *words)
 {
     if (strstr(cli.text, words) == NULL)
         fail_msg("no \"%s\" in:\n%s", words, cli.text);
-}
-
-static void write_file(const char *text)
-{
-    char other[112];
-    FILE *file;
-
-    (void)snprintf(other, sizeof other, "%s.new", path);
-    file = fopen(other, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(rename(other, path), 0);
 }
 
 static int begin(void **state)
@@ -245,7 +233,7 @@ static void test_by_name(void **state)
     char setting[128];
 
     (void)state;
-    write_file("{\"worker\": [\"f:1\", \"f:2\"]}");
+    files_replace(path, "{\"worker\": [\"f:1\", \"f:2\"]}");
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     cli_start(&cli, variables, "resolve", "--resolver", "file", "--resolver-set", setting,
               NULL);
@@ -269,7 +257,7 @@ static void test_union(void **state)
     char setting[128];
 
     (void)state;
-    write_file("{\"worker\": [\"f:1\"], \"ps\": [\"f:9\"]}");
+    files_replace(path, "{\"worker\": [\"f:1\"], \"ps\": [\"f:9\"]}");
     (void)snprintf(setting, sizeof setting, "file.path=%s", path);
     cli_start(&cli, variables, "resolve", "--resolver", "tf_config", "--resolver", "file",
               "--resolver-set", setting, NULL);
@@ -289,17 +277,17 @@ static void test_watch(void **state)
     const char *at;
 
     (void)state;
-    write_file("{\"worker\": [\"f:1\", \"f:2\"]}");
+    files_replace(path, "{\"worker\": [\"f:1\", \"f:2\"]}");
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     cli_start(&cli, NULL, "resolve", "--watch", "--resolver", "file", "--resolver-set",
               setting, NULL);
     at = cli_expect(&cli, NULL, "source          file\n");
-    write_file("{\"worker\": [\"f:1\", \"f:3\"], \"ps\": [\"g:1\"]}");
+    files_replace(path, "{\"worker\": [\"f:1\", \"f:3\"], \"ps\": [\"g:1\"]}");
     at = cli_expect(&cli, at, "new /job:ps/task:0 at g:1\n");
     at = cli_expect(&cli, at, "moved /job:worker/task:1 at f:3\n");
-    write_file("nothing");
+    files_replace(path, "nothing");
     at = cli_expect(&cli, at, "muster resolve: ");
-    write_file("{\"worker\": [\"f:1\"]}");
+    files_replace(path, "{\"worker\": [\"f:1\"]}");
     at = cli_expect(&cli, at, "gone /job:ps/task:0 at g:1\n");
     (void)cli_expect(&cli, at, "gone /job:worker/task:1 at f:3\n");
     cli_kill(&cli, SIGINT);
@@ -343,7 +331,7 @@ static void test_node_and_status(void **state)
                    "{\"cluster\": {\"chief\": [\"127.0.0.1:%d\"], \"worker\": "
                    "[\"127.0.0.1:%d\"]}, \"task\": {\"type\": \"worker\", \"index\": 0}}",
                    free_port(), free_port());
-    write_file(text);
+    files_replace(path, text);
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting,
               "--task", "chief:0", NULL);
@@ -371,7 +359,7 @@ static void test_node_is_told_its_task(void **state)
                    "{\"cluster\": {\"worker\": [\"127.0.0.1:%d\"]}, \"task\": {\"type\": "
                    "\"worker\", \"index\": 0}}",
                    free_port());
-    write_file(text);
+    files_replace(path, text);
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting, NULL);
     (void)cli_expect(&node, NULL, "/job:worker/task:0 node: is up at tcp://127.0.0.1:");
@@ -392,7 +380,7 @@ static void test_type_alone(void **state)
                    "\"ps\": {\"3\": \"127.0.0.1:%d\"}}, \"task\": {\"type\": "
                    "\"worker\", \"index\": 1}}",
                    free_port(), free_port(), free_port());
-    write_file(text);
+    files_replace(path, text);
     cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting,
               "--type", "worker", NULL);
     (void)cli_expect(&node, NULL, "/job:worker/task:1 node: is up at tcp://127.0.0.1:");
@@ -404,7 +392,7 @@ static void test_type_alone(void **state)
     cli_kill(&node, SIGTERM);
     cli_expect_code(&node, 128 + SIGTERM);
 
-    write_file("{\"worker\": [\"127.0.0.1:1\", \"127.0.0.1:2\"]}");
+    files_replace(path, "{\"worker\": [\"127.0.0.1:1\", \"127.0.0.1:2\"]}");
     cli_start(&cli, NULL, "node", "--resolver", "file", "--resolver-set", setting,
               "--type", "worker", NULL);
     cli_expect_code(&cli, 2);

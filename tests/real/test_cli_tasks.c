@@ -184,6 +184,8 @@ static void test_tasks(void **state)
     ASK(&asked, "tasks");
     expect_end(0, "INCARNATION       COORDINATED\n");
     assert_null(strstr(asked.text, "client"));
+    ASK(&asked, "status");      /* a client, too, which takes leave */
+    expect_end(0, "coordination service on /job:chief/task:0");
     check_tasks_json();
     ASK(&asked, "tasks", "--tasks", "worker:1");
     expect_end(0, "/job:worker/task:1");

@@ -1,22 +1,10 @@
 /* Nodes whose cluster stands in a file that changes. */
+#include "tests/real/files.h"
 #include "tests/real/find.h"
 
 #include <stdatomic.h>
 
 /* ---- A file that changes ---- */
-
-static void find_write_file(const char *path, const char *text)
-{
-    char other[160];
-    FILE *file;
-
-    (void)snprintf(other, sizeof other, "%s.new", path);
-    file = fopen(other, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(rename(other, path), 0);
-}
 
 static void find_wait_workers(mu_node *node, size_t count)
 {
@@ -46,7 +34,7 @@ static void test_changes(void **state)
     (void)snprintf(text, sizeof text,
                    "{\"chief\":[\"127.0.0.1:%d\"],\"worker\":[\"127.0.0.1:%d\"]}",
                    ports[0], ports[1]);
-    find_write_file(path, text);
+    files_replace(path, text);
     (void)find_opened(chief);
     assert_int_equal(mu_node_task_count(chief->node, "worker"), 1);
 
@@ -54,10 +42,10 @@ static void test_changes(void **state)
                    "{\"chief\":[\"127.0.0.1:%d\"],"
                    "\"worker\":[\"127.0.0.1:%d\",\"127.0.0.1:%d\"]}",
                    ports[0], ports[1], ports[2]);
-    find_write_file(path, text);
+    files_replace(path, text);
     find_wait_workers(chief->node, 2);
 
-    find_write_file(path, "{\"chief\": oops");
+    files_replace(path, "{\"chief\": oops");
     nodes_wait_log(&f->nodes, "the last one known stands");
     assert_int_equal(mu_node_task_count(chief->node, "worker"), 2);
 }
@@ -83,7 +71,7 @@ static int rewrite(void *user, int64_t limit_ms, mu_error *ret_error,
         const struct timespec pause = {.tv_nsec = 100000000};
 
         (void)nanosleep(&pause, NULL);
-        find_write_file(rewriter->path, rewriter->text);
+        files_replace(rewriter->path, rewriter->text);
     }
     (void)atomic_fetch_add(&rewriter->looks, 1);
     return 0;
@@ -124,7 +112,7 @@ static void test_changes_during_look(void **state)
     (void)snprintf(rewriter.text, sizeof rewriter.text,
                    "{\"chief\":[\"127.0.0.1:%d\"],\"worker\":[\"127.0.0.1:%d\"]}",
                    ports[0], ports[1]);
-    find_write_file(rewriter.path, text);
+    files_replace(rewriter.path, text);
     resolver = make_rewriting(&rewriter);
     nodes_options(&f->nodes, "chief", 0, &options);
     options.cluster = NULL;
@@ -137,7 +125,7 @@ static void test_changes_during_look(void **state)
     for (int i = 0; i < 100; i++)   /* then it begins to watch */
         nodes_pause();
     atomic_store(&rewriter.is_armed, true);
-    find_write_file(rewriter.path, text);
+    files_replace(rewriter.path, text);
     begin_ms = cli_now_ms();
     find_wait_workers(node, 1);
     assert_in_range(cli_now_ms() - begin_ms, 0, 4000);
@@ -166,13 +154,13 @@ static void test_moves_own_task(void **state)
     (void)snprintf(f->where, sizeof f->where, "%s", path);
     f->resolver = "file";
     (void)snprintf(text, sizeof text, "{\"chief\":[\"127.0.0.1:%d\"]}", ports[0]);
-    find_write_file(path, text);
+    files_replace(path, text);
     chief = find_begin(f, "chief", 0);
     (void)find_opened(chief);
     (void)snprintf(text, sizeof text,
                    "{\"chief\":[\"127.0.0.1:%d\"],\"worker\":[\"127.0.0.1:9\"]}",
                    ports[1]);
-    find_write_file(path, text);
+    files_replace(path, text);
     nodes_wait_log(&f->nodes, "is what the cluster calls this task, which is at tcp://");
     find_wait_workers(chief->node, 1);
     assert_int_equal(mu_node_task_count(chief->node, "chief"), 1);

@@ -1,6 +1,9 @@
 /* Resolvers of the program's own that take their time: they keep no loop from its rounds,
  * and nobody longer than was said. And calls on threads that must not wait. */
+#include "tests/real/files.h"
 #include "tests/real/nodes.h"
+
+#include "runtime/errands_uv.h"
 
 #include <muster/tpu.h>
 
@@ -34,6 +37,7 @@ static struct {
     unsigned left;
     bool was_here;              /* on the thread of the call */
     bool takes_signals;
+    bool takes_faults;          /* that it has brought upon itself */
     pthread_t caller;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -45,6 +49,7 @@ static void pass(void)
     (void)pthread_mutex_lock(&gate.lock);
     gate.was_here = pthread_equal(pthread_self(), gate.caller) != 0;
     gate.takes_signals = sigismember(&blocked, SIGTERM) != 1;
+    gate.takes_faults = sigismember(&blocked, SIGSEGV) != 1;
     gate.entered++;
     (void)pthread_cond_broadcast(&gate.changed);
     while (gate.is_shut)
@@ -144,6 +149,7 @@ static void test_on_a_thread_of_its_own(void **state)
     assert_int_equal(count_of(&gate.left), 2);
     assert_false(gate.was_here);
     assert_false(gate.takes_signals);
+    assert_true(gate.takes_faults);
     mu_resolver_free(resolver);
 }
 
@@ -195,22 +201,39 @@ static void test_freed_while_it_runs(void **state)
     assert_int_equal(count_of(&gate.left), 0);
 }
 
+/* As many hang as there are threads: the next one is not called, and says why. A call
+ * within so short a limit may come too late on a busy machine, so that there are more. */
+static void test_no_thread_is_left(void **state)
+{
+    mu_resolver *resolvers[64];
+    mu_resolution found;
+    unsigned count = 1;
+
+    (void)state;
+    resolvers[0] = resolver_of("gate", false);
+    gate_set(true);
+    while (count_of(&gate.entered) < MU__LANE_THREADS_MAX) {
+        assert_true(count < 64);
+        assert_int_equal(mu_resolver_new("gate", &error, &resolvers[count]), 0);
+        assert_int_equal(mu_resolver_resolve(resolvers[count], 50, &error, &found),
+                         -MU_EDEADLINE);
+        count++;
+    }
+    assert_int_equal(mu_resolver_resolve(resolvers[0], SHORT_MS, &error, &found),
+                     -MU_EDEADLINE);
+    expect_words("resolver gate: its function was not called before others return (no "
+                 "answer ");
+    assert_int_equal(count_of(&gate.entered), MU__LANE_THREADS_MAX);
+    gate_set(false);
+    if (mu_resolver_resolve(resolvers[0], SOON_MS, &error, &found) != 0)
+        fail_msg("%s", error.message);
+    for (unsigned i = 0; i < count; i++)
+        mu_resolver_free(resolvers[i]);
+}
+
 /* ---- A node that looks again ---- */
 
 static struct nodes nodes = {.log.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void write_file(const char *path, const char *text)
-{
-    char other[128];
-    FILE *file;
-
-    (void)snprintf(other, sizeof other, "%s.new", path);
-    file = fopen(other, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(rename(other, path), 0);
-}
 
 /* A file, which changes, and the gate. */
 static mu_resolver *watching(const char *path)
@@ -218,7 +241,7 @@ static mu_resolver *watching(const char *path)
     mu_resolver *members[2] = {NULL, resolver_of("gate", false)};
     mu_resolver *whole = NULL;
 
-    write_file(path, "{\"chief\":[\"127.0.0.1:1\"]}");
+    files_replace(path, "{\"chief\":[\"127.0.0.1:1\"]}");
     assert_int_equal(mu_resolver_new("file", &error, &members[0]), 0);
     assert_int_equal(mu_resolver_set(members[0], "path", path, &error), 0);
     assert_int_equal(mu_resolver_new_union(members, 2, &error, &whole), 0);
@@ -243,7 +266,7 @@ static void wait_for_look(const char *path)
 {
     for (int i = 0; i < SOON_MS && count_of(&gate.entered) < 3; i++) {
         if (i % 100 == 0)
-            write_file(path, "{\"chief\":[\"127.0.0.1:1\"],\"worker\":[]}");
+            files_replace(path, "{\"chief\":[\"127.0.0.1:1\"],\"worker\":[]}");
         nodes_pause();
     }
     assert_int_equal(count_of(&gate.entered), 3);
@@ -408,6 +431,7 @@ int main(void)
         OWN(test_resolve_takes_too_long),
         OWN(test_detect_takes_too_long),
         OWN(test_freed_while_it_runs),
+        OWN(test_no_thread_is_left),
         OWN(test_node_while_it_hangs),
         OWN(test_thread_of_the_programs_loop),
         OWN(test_thread_of_a_nodes_loop),

@@ -1,0 +1,266 @@
+/* A finder that waits for others, and what it watches changes: it looks at once. The
+ * clock of its looks stands still here, so that no pause between them ends by itself:
+ * each look beyond the first is one for a change. */
+#include "tests/real/nodes.h"
+
+#include "node/finder.h"
+#include "resolver/resolver.h"
+
+#include <sys/stat.h>
+#include <time.h>
+#include <uv.h>
+
+enum { BURST = 50 };
+
+/* ---- The clock ---- */
+
+static bool stands_still;
+
+MU_EXPORT uint64_t uv_hrtime(void)
+{
+    static uint64_t last;
+    struct timespec now;
+
+    if (!stands_still && clock_gettime(CLOCK_MONOTONIC, &now) == 0)
+        last = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return last;
+}
+
+/* ---- A resolver for which all are there when there is a file ---- */
+
+static struct {
+    char folder[64];
+    char watched[80];
+    char file[96];              /* in what is watched */
+    unsigned looks;
+    unsigned failed;            /* of these */
+    bool is_tried_again;        /* the file is, within a look */
+} source;
+
+static int on_resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                      mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    const struct mu__question question = {.kind = MU__ASK_FILE,
+                                          .name = source.file,
+                                          .missing_is_passing = source.is_tried_again};
+    const struct mu__answer *answer;
+
+    (void)settings;
+    if (mu__notes_runs(notes) <= 1)
+        source.looks++;
+    answer = mu__ask(notes, &question);
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code != 0) {
+        source.failed++;
+        return mu_error_set(ret_error, -MU_EUNAVAILABLE, "worker:0 is not there");
+    }
+    ret_resolution->cluster = mu_cluster_new();
+    return mu_cluster_add(ret_resolution->cluster, "chief", 0, "127.0.0.1:1", ret_error);
+}
+
+static int on_announce(struct mu__notes *notes, const struct mu__settings *settings,
+                       const mu_announcement *announcement, mu_error *ret_error,
+                       void **own, int *ret_index, uint32_t *ret_again_ms)
+{
+    (void)notes;
+    (void)settings;
+    (void)ret_error;
+    (void)own;
+    *ret_index = announcement->index;
+    *ret_again_ms = 0;
+    return 0;
+}
+
+static const char *watched_path(struct mu__notes *notes,
+                                const struct mu__settings *settings)
+{
+    (void)notes;
+    (void)settings;
+    return source.watched;
+}
+
+static const struct mu__setting_spec no_settings[] = {{.name = NULL}};
+
+static const struct mu__resolver_kind folder_kind = {
+    .name = "changing", .summary = "a file in a folder", .settings = no_settings,
+    .resolve = on_resolve, .announce = on_announce, .watch_ms = 60000,
+    .watched_path = watched_path,
+};
+
+/* ---- A finder ---- */
+
+static struct desk {
+    uv_loop_t loop;
+    struct mu__finder *finder;
+    mu_resolver *resolver;
+    struct nodes_log log;
+    bool is_found;
+    bool is_closed;
+} desk;
+
+static void on_found(void *owner, mu_resolution *resolution)
+{
+    ((struct desk *)owner)->is_found = true;
+    mu_cluster_free(resolution->cluster);
+}
+
+static void on_failed(void *owner, const mu_error *error)
+{
+    (void)owner;
+    fail_msg("%s", error->message);
+}
+
+static void on_log(void *owner, int level, const char *line)
+{
+    nodes_note(&((struct desk *)owner)->log, level, "", "", line);
+}
+
+static void on_closed(void *arg)
+{
+    ((struct desk *)arg)->is_closed = true;
+}
+
+static int set_up(void **state)
+{
+    const mu_announcement announcement = {"muster", "chief", 0, "127.0.0.1:1", "0abc"};
+    struct mu__finder_config config = {
+        .loop = &desk.loop, .announcement = &announcement, .limit_ms = -1,
+        .found = on_found, .failed = on_failed, .log = on_log, .owner = &desk};
+    mu_error error;
+
+    (void)state;
+    memset(&source, 0, sizeof source);
+    (void)snprintf(source.folder, sizeof source.folder, "/tmp/muster-change-XXXXXX");
+    assert_non_null(mkdtemp(source.folder));
+    (void)snprintf(source.watched, sizeof source.watched, "%s", source.folder);
+    (void)snprintf(source.file, sizeof source.file, "%s/all", source.folder);
+    memset(&desk, 0, sizeof desk);
+    assert_int_equal(pthread_mutex_init(&desk.log.lock, NULL), 0);
+    assert_int_equal(uv_loop_init(&desk.loop), 0);
+    assert_int_equal(mu__resolver_new_kind(&folder_kind, &error, &desk.resolver), 0);
+    config.resolver = desk.resolver;
+    (void)uv_hrtime();
+    stands_still = true;
+    return mu__finder_open(&config, &error, &desk.finder);
+}
+
+static int tear_down(void **state)
+{
+    char command[128];
+
+    (void)state;
+    stands_still = false;
+    mu__finder_close(desk.finder, false, 0, on_closed, &desk);
+    (void)uv_run(&desk.loop, UV_RUN_DEFAULT);
+    assert_true(desk.is_closed);
+    assert_int_equal(uv_loop_close(&desk.loop), 0);
+    mu_resolver_free(desk.resolver);
+    (void)snprintf(command, sizeof command, "rm -rf %s", source.folder);
+    return system(command);
+}
+
+static void wait_for_words(const char *words)
+{
+    while (strstr(desk.log.text, words) == NULL)
+        (void)uv_run(&desk.loop, UV_RUN_ONCE);
+}
+
+static void wait_for_failed(unsigned count)
+{
+    while (source.failed < count)
+        (void)uv_run(&desk.loop, UV_RUN_ONCE);
+}
+
+static void wait_until_found(void)
+{
+    while (!desk.is_found)
+        (void)uv_run(&desk.loop, UV_RUN_ONCE);
+}
+
+/* One change: a folder is made, which is no file that is read. */
+static void make_other(unsigned number)
+{
+    char path[96];
+
+    (void)snprintf(path, sizeof path, "%s/%u", source.folder, number);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* One change as well. */
+static void make_file(void)
+{
+    char other[80];
+    FILE *file;
+
+    (void)snprintf(other, sizeof other, "%s.new", source.folder);
+    file = fopen(other, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(rename(other, source.file), 0);
+}
+
+/* ---- Tests ---- */
+
+static void test_between_two_looks(void **state)
+{
+    (void)state;
+    wait_for_words("worker:0 is not there, try 1, again in ");
+    assert_int_equal(source.looks, 1);
+    make_file();
+    wait_until_found();
+    assert_int_equal(source.looks, 2);
+}
+
+/* What is tried again within a look is read at once, and the look goes on. */
+static void test_within_a_look(void **state)
+{
+    (void)state;
+    source.is_tried_again = true;
+    wait_for_words("/all failed (");
+    make_file();
+    wait_until_found();
+    assert_int_equal(source.looks, 1);
+}
+
+/* Many changes that bring nothing are one look; the next one is another. */
+static void test_many_changes(void **state)
+{
+    (void)state;
+    wait_for_words("try 1, again in ");
+    for (unsigned i = 0; i < BURST; i++)
+        make_other(i);
+    wait_for_failed(2);
+    assert_false(desk.is_found);
+    make_file();
+    wait_until_found();
+    assert_int_equal(source.looks, 3);
+}
+
+/* What is watched is not there yet: its coming is a change, and what comes in it. */
+static void test_folder_that_comes(void **state)
+{
+    (void)state;
+    (void)snprintf(source.watched, sizeof source.watched, "%s/0", source.folder);
+    (void)snprintf(source.file, sizeof source.file, "%s/0/all", source.folder);
+    wait_for_words("try 1, again in ");
+    make_other(0);
+    wait_for_failed(2);
+    make_file();
+    wait_until_found();
+    assert_int_equal(source.looks, 3);
+}
+
+#define CHANGE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHANGE(test_between_two_looks),
+        CHANGE(test_within_a_look),
+        CHANGE(test_many_changes),
+        CHANGE(test_folder_that_comes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
