@@ -67,6 +67,8 @@ struct mu__taking {
     size_t next;                /* the first that was not taken */
     mu_cluster *before;         /* these two have the strings of the rows */
     mu_cluster *after;          /* as it was found; may be the member's cluster */
+    uint64_t took_ms;           /* when some were taken last */
+    uint64_t retry_ms;          /* no more are taken before */
 };
 
 struct mu__member {
@@ -84,6 +86,7 @@ struct mu__member {
     char address[320];          /* where peers reach it */
     mu_cluster *cluster;        /* as it is known now */
     struct mu__taking taking;
+    mu_cluster *awaited;        /* found since then, the last of several; NULL: none */
     struct mu__task_set hosts;
     char coordinated_jobs[64];
     uint32_t refused;           /* hash of the changes that were refused last; 0: none */
@@ -110,13 +113,15 @@ void mu__member_stop(struct mu__member *member);
  * of a turn. Copies `cluster`.
  *
  * Of ten thousand changes some are taken at once and the others in the turns that follow,
- * so that heartbeats and results do not wait for all of them: what was not taken yet is
- * as if it were found later.
+ * so that heartbeats and results do not wait for all of them. A cluster that comes
+ * meanwhile is taken after them, and its errors are in the log; of several the last.
  *
  * Workers, evaluator and clients may come, go and move, the chief and parameter servers
  * only move; the rest of a cluster with other changes is taken all the same, and
- * -MU_EPRECONDITION says what was not. -MU_ENOMEM, -MU_EEXISTS: nothing was taken, or not
- * all; calling it again goes on. When that happens in a later turn, the log says so. */
+ * -MU_EPRECONDITION says what was not. -MU_EEXISTS: nothing was taken. -MU_ENOMEM,
+ * -MU_EEXHAUSTED: nothing, or not all; what has begun goes on by itself after a while,
+ * and calling it again does no harm. When that happens in a later turn, the log says
+ * so. */
 int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
                            mu_error *ret_error);
 /* Whether a task of a cluster dials all tasks of a type; and whether it is the one with

@@ -16,6 +16,11 @@ enum { CHANGES_A_TURN = 128 };  /* well below a millisecond, and all that follow
                                    is handled in the same turn */
 #endif
 
+enum {
+    RETRY_MS = 1000,    /* after one that could not be taken */
+    BUSY_MS = 1000      /* for so long they wait until other mail is handled */
+};
+
 #define NOT_IN_CLUSTER "the task is not in the cluster any more"
 
 /* Who hears what. The supervisor is on the chief, the service on hosts. */
@@ -125,20 +130,8 @@ static void say_own(const struct mu__member *member, const struct mu__change *ch
             "at ", member->address);
 }
 
-static int adopt(struct mu__member *member, const struct mu__change *change,
-                 mu_error *ret_error)
-{
-    uint32_t index = (uint32_t)change->index;
-    int rv = mu__links_adopt(member->links, change->type, index, change->url);
-
-    return rv == 0 ? 0
-                   : mu__member_cannot_dial(rv, change->type, index, change->url,
-                                            ret_error);
-}
-
 /* Clients need not be in a cluster: one that leaves the list is as good as before. */
-static int change_links(struct mu__member *member, const struct mu__change *change,
-                        mu_error *ret_error)
+static int change_links(struct mu__member *member, const struct mu__change *change)
 {
     uint32_t index = (uint32_t)change->index;
 
@@ -148,7 +141,7 @@ static int change_links(struct mu__member *member, const struct mu__change *chan
     if (change->kind == MU__CHANGE_REMOVED)
         mu__links_hangup(member->links, change->type, index, NOT_IN_CLUSTER);
     else if (mu__member_wants_link(member, change->type, index))
-        return adopt(member, change, ret_error);
+        return mu__links_adopt(member->links, change->type, index, change->url);
     else if (change->kind == MU__CHANGE_MOVED)
         return mu__links_move(member->links, change->type, index, change->url);
     else
@@ -174,7 +167,14 @@ static int take_change(struct mu__member *member, const struct mu__change *chang
                             "told of a change", change->type, change->index);
     if (mu__member_is(member, change->type, (uint32_t)change->index))
         say_own(member, change);
-    return change_links(member, change, ret_error);
+    rv = change_links(member, change);
+    if (rv == -MU_ENOMEM)
+        return mu__member_cannot_dial(rv, change->type, (uint32_t)change->index,
+                                      change->url, ret_error);
+    /* One that cannot be linked to keeps nobody else from it. */
+    if (rv != 0)
+        say(member, MU__LOG_ERROR, change, "cannot be dialled: ", mu_strerror(rv));
+    return 0;
 }
 
 static uint32_t hash_refused(const struct mu__changes *changes)
@@ -231,76 +231,58 @@ static bool is_taking(const struct mu__member *member)
     return member->taking.changes.rows != NULL;
 }
 
-void mu__member_forget_changes(struct mu__member *member)
+static void taking_done(struct mu__taking *taking, const mu_cluster *kept)
 {
-    struct mu__taking *taking = &member->taking;
-
     mu_cluster_free(taking->before);
-    if (taking->after != member->cluster)
+    if (taking->after != kept)
         mu_cluster_free(taking->after);
     mu__changes_done(&taking->changes);
-    *taking = (struct mu__taking){0};
 }
 
-/* The cluster is as it was before: when it is found again, the same changes are. */
-static void give_up(struct mu__member *member)
+void mu__member_forget_changes(struct mu__member *member)
 {
-    struct mu__taking *taking = &member->taking;
-    mu_cluster *taken = member->cluster;
-
-    member->cluster = taking->before;
-    taking->before = taken == taking->after ? NULL : taken;
-    mu__member_forget_changes(member);
+    taking_done(&member->taking, member->cluster);
+    mu_cluster_free(member->awaited);
+    member->taking = (struct mu__taking){0};
+    member->awaited = NULL;
 }
 
+/* Who is told may end the node: what is told is not the member's any more. */
 static void end_taking(struct mu__member *member)
 {
-    const struct mu__changes *changes = &member->taking.changes;
+    struct mu__taking taken = member->taking;
+    const mu_cluster *kept = member->cluster;
 
+    member->taking = (struct mu__taking){0};
     mu__member_name_leaders(member);
-    if (member->news != NULL && changes->count > changes->refused_count)
-        member->news(member->news_owner, changes, member->cluster);
-    mu__member_forget_changes(member);
+    if (member->news != NULL && taken.changes.count > taken.changes.refused_count)
+        member->news(member->news_owner, &taken.changes, member->cluster);
+    taking_done(&taken, kept);
 }
 
-/* At most `count` of them. */
+/* At most `count` of them. What cannot be taken now is tried again after a while, and
+ * those behind it wait: who was told of some cannot be told otherwise. */
 static int take_some(struct mu__member *member, size_t count, mu_error *ret_error)
 {
     struct mu__taking *taking = &member->taking;
+    uint64_t now_ms = member->world->ops->now_ms(member->world);
     int rv = 0;
 
-    for (; rv == 0 && count > 0 && taking->next < taking->changes.count; count--) {
-        const struct mu__change *change = &taking->changes.rows[taking->next++];
+    for (; count > 0 && taking->next < taking->changes.count; count--) {
+        const struct mu__change *change = &taking->changes.rows[taking->next];
 
         if (change->refused == NULL)
             rv = take_change(member, change, ret_error);
+        if (rv != 0)
+            break;
+        taking->next++;
     }
-    if (rv != 0)
-        give_up(member);
-    else if (taking->next == taking->changes.count)
+    taking->took_ms = now_ms;
+    taking->retry_ms = rv == 0 ? now_ms : now_ms + RETRY_MS;
+    member->world->ops->wake_at(member->world, taking->retry_ms);
+    if (rv == 0 && taking->next == taking->changes.count)
         end_taking(member);
-    member->world->ops->wake_at(member->world,
-                                member->world->ops->now_ms(member->world));
     return rv;
-}
-
-static void take_later(struct mu__member *member, size_t count)
-{
-    mu_error error;
-
-    if (is_taking(member) && take_some(member, count, &error) != 0)
-        member->world->ops->log(member->world, MU__LOG_ERROR, "cluster", error.message);
-}
-
-/* Mailboxes are bounded: what the last ones were told is handled first. While mail is
- * left the kernel wants another turn. */
-void mu__member_take_changes(struct mu__member *member)
-{
-    struct mu__kernel_counters counters;
-
-    mu__kernel_counters(member->kernel, &counters);
-    if (counters.queued < MU__TURN_MESSAGES)
-        take_later(member, CHANGES_A_TURN);
 }
 
 /* ---- another cluster ---- */
@@ -329,23 +311,68 @@ static int begin_taking(struct mu__member *member, mu_cluster *after, mu_error *
     return 0;
 }
 
-int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
-                           mu_error *ret_error)
+/* Takes `after`, whatever is returned. */
+static int take_cluster(struct mu__member *member, mu_cluster *after, mu_error *ret_error)
 {
-    mu_cluster *after;
+    int rv = begin_taking(member, after, ret_error);
     int refused;
-    int rv = mu__cluster_check(cluster, ret_error);
 
-    if (rv != 0)
-        return rv;
-    take_later(member, SIZE_MAX);
-    after = mu_cluster_copy(cluster);
-    if (after == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
-    rv = begin_taking(member, after, ret_error);
     if (rv != 0)
         return rv;
     refused = complain(member, &member->taking.changes, ret_error);
     rv = take_some(member, CHANGES_A_TURN, ret_error);
     return rv != 0 ? rv : refused;
+}
+
+static int take_awaited(struct mu__member *member, mu_error *ret_error)
+{
+    mu_cluster *after = member->awaited;
+
+    member->awaited = NULL;
+    return take_cluster(member, after, ret_error);
+}
+
+/* Mailboxes are bounded: what the last ones were told is handled first, but a node that
+ * is always busy does not put them off for ever. */
+static bool is_time(const struct mu__member *member, uint64_t now_ms)
+{
+    struct mu__kernel_counters counters;
+
+    mu__kernel_counters(member->kernel, &counters);
+    return counters.queued < MU__TURN_MESSAGES ||
+           now_ms >= member->taking.took_ms + BUSY_MS;
+}
+
+void mu__member_take_changes(struct mu__member *member)
+{
+    uint64_t now_ms = member->world->ops->now_ms(member->world);
+    mu_error error;
+    int rv;
+
+    if (!is_taking(member) && member->awaited == NULL)
+        return;
+    if (now_ms < member->taking.retry_ms || !is_time(member, now_ms))
+        return;     /* a tick of the links, or the mail that is left, wants a turn */
+    rv = is_taking(member) ? take_some(member, CHANGES_A_TURN, &error)
+                           : take_awaited(member, &error);
+    if (rv != 0 && rv != -MU_EPRECONDITION)
+        member->world->ops->log(member->world, MU__LOG_ERROR, "cluster", error.message);
+}
+
+int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
+                           mu_error *ret_error)
+{
+    mu_cluster *after;
+    int rv = mu__cluster_check(cluster, ret_error);
+
+    if (rv != 0)
+        return rv;
+    after = mu_cluster_copy(cluster);
+    if (after == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
+    if (!is_taking(member) && member->awaited == NULL)
+        return take_cluster(member, after, ret_error);
+    mu_cluster_free(member->awaited);
+    member->awaited = after;
+    return 0;
 }

@@ -101,10 +101,85 @@ static void test_each_allocation_fails_once(void **state)
     assert_true(n > 20);
 }
 
+/* ---- In later turns ---- */
+
+enum { MANY = 160, FAILURES_MAX = 60 };
+
+static mu_cluster *spec_of_many(const struct cluster *cluster)
+{
+    mu_cluster *spec = mu_cluster_new();
+    char address[32];
+
+    assert_int_equal(mu_cluster_add(spec, "chief", 0, cluster->chief->address, NULL), 0);
+    assert_int_equal(mu_cluster_add(spec, "worker", 0, cluster->workers[0]->address,
+                                    NULL), 0);
+    for (int i = 1; i <= MANY; i++) {
+        (void)snprintf(address, sizeof address, "tcp://nobody-%d:1", i);
+        assert_int_equal(mu_cluster_add(spec, "worker", i, address, NULL), 0);
+    }
+    return spec;
+}
+
+static void count_kept(void *user, const struct mu__link_view *view)
+{
+    *(int *)user += view->is_kept && strcmp(view->type, "worker") == 0;
+}
+
+static void count_news(void *owner, const struct mu__changes *changes,
+                       const mu_cluster *cluster)
+{
+    (void)cluster;
+    *(size_t *)owner += changes->count;
+}
+
+/* True when an allocation failed while others than the first were taken. */
+static bool play_many(long n)
+{
+    struct cluster *cluster =
+        cluster_new(1, &(struct cluster_options){.workers = 1, .hosts = "chief:0",
+                                                 .starves = true});
+    mu_cluster *spec = spec_of_many(cluster);
+    struct cluster_task *chief = cluster->chief;
+    size_t told = 0;
+    int kept = 0;
+
+    cluster_start_all(cluster);
+    run_until(cluster, 1000);
+    open_at(chief);
+    chief->member.news = count_news;
+    chief->member.news_owner = &told;
+    assert_int_equal(cluster_learn(chief, spec, NULL), 0);
+    assert_int_equal(told, 0);
+
+    happened = false;
+    countdown = n;
+    run_for(cluster, 100);
+    countdown = -1;
+    run_for(cluster, 4000);
+    assert_int_equal(told, MANY);
+    mu__links_each(chief->member.links, count_kept, &kept);
+    assert_int_equal(kept, 1 + MANY);
+    cluster_free(cluster);
+    mu_cluster_free(spec);
+    return happened;
+}
+
+/* Nobody finds the cluster again: what could not be taken is taken later. */
+static void test_each_allocation_fails_later(void **state)
+{
+    long n = 0;
+
+    (void)state;
+    while (n < FAILURES_MAX && play_many(n))
+        n++;
+    assert_int_equal(n, FAILURES_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_allocation_fails_once),
+        cmocka_unit_test(test_each_allocation_fails_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

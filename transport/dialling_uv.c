@@ -1,14 +1,25 @@
-/* Memory. A dialling goes when its timer, its look-up and its connections have ended; one
- * that is over has no owner any more, and its events are told last, so that an owner may
- * do in them what it likes. */
+/* Memory. A dialling goes when its timer and its connections have ended; one that is over
+ * has no owner any more, and its events are told last, so that an owner may do in them
+ * what it likes. A look-up that hangs belongs to its thread then. */
 #include "transport/dialling_uv.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* On its way to a thread and back. */
+struct look_up {
+    struct mu__errand errand;   /* first: errands cast */
+    struct mu__dialling *dialling;  /* of the loop, until it is dropped */
+    struct mu__url url;
+    int status;                 /* of getaddrinfo */
+    struct addrinfo *found;
+};
+
 struct mu__dialling {
     struct mu__url url;
+    struct mu__errands *errands;
     const struct mu__dialling_events *events;
     void *owner;                /* NULL: it is over */
     void *place;
@@ -17,9 +28,8 @@ struct mu__dialling {
     struct mu__dial_plan plan;
     struct mu__dial_try tries[MU__DIAL_ADDRESSES_MAX];
     const char *no_name;
-    uv_timer_t timer;           /* until the plan's next move */
-    uv_getaddrinfo_t look_up;
-    bool is_looking_up;
+    uv_timer_t timer;           /* until the plan's next move, or the look-up's limit */
+    struct look_up *look_up;    /* NULL: not begun, or over */
     unsigned holds;
 };
 
@@ -87,8 +97,9 @@ static void end(struct mu__dialling *dialling)
     dialling->owner = NULL;
     for (unsigned i = 0; i < dialling->plan.count; i++)
         close_connection(&dialling->tries[i]);
-    if (dialling->is_looking_up)
-        (void)uv_cancel((uv_req_t *)&dialling->look_up);
+    if (dialling->look_up != NULL)
+        mu__errand_drop(&dialling->look_up->errand);
+    dialling->look_up = NULL;
     uv_close((uv_handle_t *)&dialling->timer, on_timer_closed);
 }
 
@@ -345,42 +356,79 @@ static void take_addresses(struct mu__dialling *dialling, const struct addrinfo 
     mu__dial_plan_init(&dialling->plan, count, dialling->limit_ms);
 }
 
-static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+/* On a thread. */
+static void run_look_up(struct mu__errand *errand)
 {
-    struct mu__dialling *dialling = request->data;
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct look_up *look_up = (struct look_up *)errand;
+    char port[8];
 
-    dialling->is_looking_up = false;
-    if (dialling->owner != NULL) {
-        if (status == 0)
-            take_addresses(dialling, found);
-        else
-            dialling->no_name = uv_strerror(status);
-        go_on(dialling);
-    }
-    uv_freeaddrinfo(found);
-    drop(dialling);
+    (void)snprintf(port, sizeof port, "%u", look_up->url.port);
+    look_up->status = getaddrinfo(look_up->url.host, port, &hints, &look_up->found);
+}
+
+static void free_look_up(struct mu__errand *errand)
+{
+    struct look_up *look_up = (struct look_up *)errand;
+
+    if (look_up->found != NULL)
+        freeaddrinfo(look_up->found);
+    free(look_up);
+}
+
+static void on_looked_up(struct mu__errand *errand)
+{
+    struct look_up *look_up = (struct look_up *)errand;
+    struct mu__dialling *dialling = look_up->dialling;
+
+    dialling->look_up = NULL;
+    dialling->no_name = "it has no address";
+    if (look_up->status == 0)
+        take_addresses(dialling, look_up->found);
+    else
+        dialling->no_name = gai_strerror(look_up->status);
+    free_look_up(errand);
+    go_on(dialling);
+}
+
+static void on_look_up_limit(uv_timer_t *timer)
+{
+    struct mu__dialling *dialling = timer->data;
+
+    dialling->no_name = "the name server does not answer";
+    lose(dialling);
+}
+
+static struct look_up *look_up_new(struct mu__dialling *dialling)
+{
+    struct look_up *look_up = calloc(1, sizeof *look_up);
+
+    if (look_up == NULL)
+        return NULL;
+    look_up->errand.lane = MU__LANE_NAMES;
+    look_up->errand.run = run_look_up;
+    look_up->errand.done = on_looked_up;
+    look_up->errand.dropped = free_look_up;
+    look_up->dialling = dialling;
+    look_up->url = dialling->url;
+    return look_up;
 }
 
 static void look_up(struct mu__dialling *dialling)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    char port[8];
-    int rv;
+    struct look_up *begun = look_up_new(dialling);
 
-    (void)snprintf(port, sizeof port, "%u", dialling->url.port);
-    dialling->look_up.data = dialling;
-    rv = uv_getaddrinfo(dialling->timer.loop, &dialling->look_up, on_looked_up,
-                        dialling->url.host, port, &hints);
-    if (rv != 0) {
-        dialling->no_name = "out of memory";
+    if (begun == NULL || mu__errands_start(dialling->errands, &begun->errand) != 0) {
+        dialling->no_name = begun == NULL ? "out of memory" : "no thread for a look-up";
+        free(begun);
         lose(dialling);
         return;
     }
-    dialling->is_looking_up = true;
-    dialling->holds++;
+    dialling->look_up = begun;
+    (void)uv_timer_start(&dialling->timer, on_look_up_limit, dialling->limit_ms, 0);
 }
 
-/* Numbers need no look-up, which would start libuv's threads. */
+/* Numbers need no look-up, which would start a thread. */
 static void on_start(uv_timer_t *timer)
 {
     struct mu__dialling *dialling = timer->data;
@@ -410,6 +458,7 @@ int mu__dialling_start(const struct mu__dial_request *request,
     if (dialling == NULL)
         return -MU_ENOMEM;
     dialling->url = *request->url;
+    dialling->errands = request->errands;
     dialling->events = request->events;
     dialling->owner = request->owner;
     dialling->place = request->place;

@@ -59,16 +59,16 @@ struct mu__dialling_events {
                 struct mu__connection *connection);
     void (*lost)(void *owner, const struct mu__dialling *dialling);
 
-    /* Its memory has gone, which may be long after the end: a look-up that the system has
-     * begun cannot be ended. */
+    /* Its memory has gone: some turns of the loop after the end. */
     void (*gone)(void *place);
 };
 
 struct mu__dial_request {
     uv_loop_t *loop;
+    struct mu__errands *errands;    /* of the loop: look-ups are theirs */
     const struct mu__url *url;  /* copied */
     unsigned first;             /* as of mu__dial_order */
-    uint32_t limit_ms;          /* of one address */
+    uint32_t limit_ms;          /* of the look-up, and of one address */
     const struct mu__dialling_events *events;   /* outlives it */
     void *owner;
     void *place;                /* of `gone` */

@@ -6,6 +6,7 @@
 #include "transport/url.h"
 #include "transport/wire_uv.h"
 
+#include "runtime/errands_uv.h"
 #include "runtime/map.h"
 
 /* The SP protocol: who greets as what, and how long a message is. */
@@ -33,6 +34,7 @@ struct mu__out;
 struct mu__wire_uv {
     struct mu__wire door;           /* first: the door casts */
     uv_loop_t *loop;
+    struct mu__errands *errands;    /* look-ups of names */
     struct mu__wire_events events;
     void *owner;
     struct mu__url url;             /* that it listens at */

@@ -269,13 +269,22 @@ static void link_free_memory(struct link *link)
     free(link);
 }
 
+/* Beyond a bound: of links, or of words. */
+static bool is_too_much(struct mu__links *links, const char *type, const char *url,
+                        enum state state)
+{
+    const struct link *link;
+
+    return *counter_of(links, state) >= MU__LINKS_MAX || strlen(url) >= URL_BYTES_MAX ||
+           strlen(type) >= sizeof link->type;
+}
+
 static struct link *link_new(struct mu__links *links, const char *type, uint32_t index,
                              const char *url, enum state state)
 {
     struct link *link;
 
-    if (*counter_of(links, state) >= MU__LINKS_MAX || strlen(url) >= URL_BYTES_MAX ||
-        strlen(type) >= sizeof link->type)
+    if (is_too_much(links, type, url, state))
         return NULL;
     link = calloc(1, sizeof *link);
     if (link == NULL)
@@ -1216,7 +1225,7 @@ static int keep_link(struct mu__links *links, const char *type, uint32_t index,
     int rv;
 
     if (link == NULL)
-        return -MU_EEXHAUSTED;
+        return is_too_much(links, type, url, RESTING) ? -MU_EEXHAUSTED : -MU_ENOMEM;
     link->keep = true;
     link->any = any;
     rv = dial(links, link);

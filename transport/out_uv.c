@@ -9,6 +9,7 @@
 #include "transport/dialling_uv.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,7 +170,10 @@ static void on_lost(void *owner, const struct mu__dialling *dialling)
     out->dialling = NULL;
     if (count > 1)
         words_of(dialling, words);
-    fail(out, count > 1 ? words : count == 1 ? tries[0].why : "no such host");
+    else if (count == 0)
+        (void)snprintf(words, sizeof words, "no such host (%s)",
+                       mu__dialling_no_name(dialling));
+    fail(out, count == 1 ? tries[0].why : words);
 }
 
 static void on_gone(void *place)
@@ -182,6 +186,7 @@ static void attempt(struct mu__out *out)
     static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
     const struct mu__dial_request request = {
         .loop = out->wire->loop,
+        .errands = out->wire->errands,
         .url = &out->url,
         .first = out->first,
         .limit_ms = MU__DIAL_LIMIT_MS,

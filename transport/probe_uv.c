@@ -11,6 +11,7 @@
 /* All of one call. */
 struct run {
     uv_loop_t loop;
+    struct mu__errands *errands;
     struct mu__probe *probes;
     size_t count;
     size_t next;            /* the first that has not begun */
@@ -195,6 +196,7 @@ static void dial(struct attempt *attempt)
     static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
     const struct mu__dial_request request = {
         .loop = &attempt->run->loop,
+        .errands = attempt->run->errands,
         .url = &attempt->url,
         .limit_ms = attempt->run->limit_ms,
         .events = &events,
@@ -245,15 +247,26 @@ static void clear(struct mu__probe *probe)
     (void)snprintf(probe->why, sizeof probe->why, "out of memory");
 }
 
+static void on_errands_closed(void *arg)
+{
+    (void)arg;
+}
+
 int mu__probe_all(struct mu__probe *probes, size_t count, unsigned limit_ms)
 {
     struct run run = {.probes = probes, .count = count, .limit_ms = limit_ms};
 
     if (uv_loop_init(&run.loop) != 0)
         return -MU_ENOMEM;
+    if (mu__errands_open(&run.loop, &run.errands) != 0) {
+        (void)uv_loop_close(&run.loop);
+        return -MU_ENOMEM;
+    }
     for (size_t i = 0; i < count; i++)
         clear(&probes[i]);
     fill(&run);
+    (void)uv_run(&run.loop, UV_RUN_DEFAULT);
+    mu__errands_close(run.errands, on_errands_closed, NULL);
     (void)uv_run(&run.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&run.loop);
     return 0;

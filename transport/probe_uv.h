@@ -34,9 +34,8 @@ struct mu__probe {
 
 enum { MU__PROBES_AT_ONCE = 64 };   /* more wait for their turn */
 
-/* Try all, each within `limit_ms` of its begin; a look-up that the system has begun and
- * not given up is waited for, as nothing can end it. -MU_ENOMEM: the loop could not be
- * made. */
+/* Try all, each within `limit_ms` of its begin. A look-up that hangs is left to its
+ * thread. -MU_ENOMEM: the loop could not be made. */
 int mu__probe_all(struct mu__probe *probes, size_t count, unsigned limit_ms);
 
 #endif
