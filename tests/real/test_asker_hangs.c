@@ -1,9 +1,10 @@
-/* Look-ups of names that hang: nobody else waits for them, and nothing does that closes.
- * This program's getaddrinfo takes the place of the system's. */
+/* Look-ups of names that hang: nobody else waits for them, and nothing does that
+ * closes. */
 #define _GNU_SOURCE     /* pthread_setattr_default_np */
 
 #include "resolver/asker_uv.h"
 #include "runtime/errands_uv.h"
+#include "tests/real/hanging_dns.h"
 
 #include <muster/error.h>
 
@@ -21,63 +22,9 @@
 
 #include <cmocka.h>
 
-
 enum { SHORT_MS = 300, SOON_MS = 20000, HANGING = MU__LANE_THREADS_MAX };
 
 /* ---- The system ---- */
-
-static struct {
-    pthread_mutex_t lock;       /* guards all */
-    pthread_cond_t changed;
-    bool answers;
-    unsigned entered;
-    unsigned left;
-} dns = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-MU_EXPORT int getaddrinfo(const char *restrict node, const char *restrict service,
-                          const struct addrinfo *restrict hints,
-                          struct addrinfo **restrict res)
-{
-    (void)node;
-    (void)service;
-    (void)hints;
-    (void)res;
-    (void)pthread_mutex_lock(&dns.lock);
-    dns.entered++;
-    (void)pthread_cond_broadcast(&dns.changed);
-    while (!dns.answers)
-        (void)pthread_cond_wait(&dns.changed, &dns.lock);
-    dns.left++;
-    (void)pthread_cond_broadcast(&dns.changed);
-    (void)pthread_mutex_unlock(&dns.lock);
-    return EAI_AGAIN;
-}
-
-static unsigned count_of(const unsigned *counter)
-{
-    unsigned count;
-
-    (void)pthread_mutex_lock(&dns.lock);
-    count = *counter;
-    (void)pthread_mutex_unlock(&dns.lock);
-    return count;
-}
-
-static void wait_for(const unsigned *counter, unsigned count)
-{
-    (void)pthread_mutex_lock(&dns.lock);
-    while (*counter < count)
-        (void)pthread_cond_wait(&dns.changed, &dns.lock);
-    (void)pthread_mutex_unlock(&dns.lock);
-}
-
-static void answer(bool answers)
-{
-    (void)pthread_mutex_lock(&dns.lock);
-    dns.answers = answers;
-    (void)pthread_cond_broadcast(&dns.changed);
-    (void)pthread_mutex_unlock(&dns.lock);
-}
 
 /* Nobody has room for such a stack. */
 static void refuse_threads(bool are_refused)
@@ -164,14 +111,14 @@ static void hang(struct desk *desk)
 
         assert_null(mu__ask(desk->notes, &question));
     }
-    wait_for(&dns.entered, HANGING);
+    dns_wait(&dns.entered, HANGING);
 }
 
 static void end_hanging(void)
 {
-    answer(true);
-    wait_for(&dns.left, count_of(&dns.entered));
-    answer(false);
+    dns_answer(true);
+    dns_wait(&dns.left, dns_count(&dns.entered));
+    dns_answer(false);
     dns.entered = dns.left = 0;
 }
 
@@ -214,16 +161,16 @@ static void test_one_thread(void **state)
     (void)state;
     desk_open(&desk);
     assert_null(mu__ask(desk.notes, &first));
-    wait_for(&dns.entered, 1);
+    dns_wait(&dns.entered, 1);
     refuse_threads(true);
     assert_string_equal(ask(&desk, &late)->error.message,
                         "addresses of host-1.test: no answer within 300 ms: it has not "
                         "begun, since 1 others have not ended");
     assert_null(mu__ask(desk.notes, &second));
     refuse_threads(false);
-    answer(true);
+    dns_answer(true);
     assert_int_equal(ask(&desk, &second)->code, -MU_EUNAVAILABLE);
-    assert_int_equal(count_of(&dns.entered), 2);
+    assert_int_equal(dns_count(&dns.entered), 2);
     desk_close(&desk);
     end_hanging();
 }
@@ -253,9 +200,9 @@ static void test_others_are_answered(void **state)
     assert_string_equal(answer->error.message,
                         "addresses of host-1000.test: no answer within 300 ms: it has "
                         "not begun, since 8 others have not ended");
-    assert_int_equal(count_of(&dns.entered), HANGING);
+    assert_int_equal(dns_count(&dns.entered), HANGING);
     desk_close(&desk);
-    assert_int_equal(count_of(&dns.left), 0);
+    assert_int_equal(dns_count(&dns.left), 0);
     end_hanging();
 }
 
@@ -271,9 +218,9 @@ static void test_closing_waits_for_none(void **state)
     hang(&desks[1]);
     desk_close(&desks[0]);
     desk_close(&desks[1]);
-    assert_int_equal(count_of(&dns.left), 0);
+    assert_int_equal(dns_count(&dns.left), 0);
     end_hanging();
-    assert_int_equal(count_of(&dns.entered), 0);
+    assert_int_equal(dns_count(&dns.entered), 0);
 }
 
 /* The threads of who forks stay behind, and what they do: the child has all to itself. */
@@ -318,7 +265,7 @@ static int end_while_it_hangs(void)
     desk_open(&desk);
     hang(&desk);
     desk_close(&desk);
-    return count_of(&dns.left) == 0 ? 0 : 1;
+    return dns_count(&dns.left) == 0 ? 0 : 1;
 }
 
 static void test_program_ends(void **state)
@@ -343,8 +290,8 @@ static void test_it_goes_on(void **state)
     (void)state;
     desk_open(&desk);
     assert_null(mu__ask(desk.notes, &question));
-    wait_for(&dns.entered, 1);
-    answer(true);
+    dns_wait(&dns.entered, 1);
+    dns_answer(true);
     assert_int_equal(ask(&desk, &question)->code, -MU_EUNAVAILABLE);
     desk_close(&desk);
     end_hanging();

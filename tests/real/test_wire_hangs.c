@@ -1,5 +1,5 @@
-/* Names whose look-up hangs: nothing that closes waits for it. This program's getaddrinfo
- * takes the place of the system's. */
+/* Names whose look-up hangs: nothing that closes waits for it. */
+#include "tests/real/hanging_dns.h"
 #include "transport/dialling_uv.h"
 #include "transport/probe_uv.h"
 #include "transport/wire_uv.h"
@@ -17,43 +17,6 @@ enum { SHORT_MS = 200, SOON_MS = 20000, OUT = 1 };
 
 /* ---- The system ---- */
 
-static struct {
-    pthread_mutex_t lock;       /* guards all */
-    pthread_cond_t changed;
-    bool answers;
-    unsigned entered;
-    unsigned left;
-} dns = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-MU_EXPORT int getaddrinfo(const char *restrict node, const char *restrict service,
-                          const struct addrinfo *restrict hints,
-                          struct addrinfo **restrict res)
-{
-    (void)node;
-    (void)service;
-    (void)hints;
-    (void)res;
-    (void)pthread_mutex_lock(&dns.lock);
-    dns.entered++;
-    (void)pthread_cond_broadcast(&dns.changed);
-    while (!dns.answers)
-        (void)pthread_cond_wait(&dns.changed, &dns.lock);
-    dns.left++;
-    (void)pthread_cond_broadcast(&dns.changed);
-    (void)pthread_mutex_unlock(&dns.lock);
-    return EAI_AGAIN;
-}
-
-static unsigned entered(void)
-{
-    unsigned count;
-
-    (void)pthread_mutex_lock(&dns.lock);
-    count = dns.entered;
-    (void)pthread_mutex_unlock(&dns.lock);
-    return count;
-}
-
 static int hang(void **state)
 {
     (void)state;
@@ -67,12 +30,8 @@ static int hang(void **state)
 static int answer(void **state)
 {
     (void)state;
-    (void)pthread_mutex_lock(&dns.lock);
-    dns.answers = true;
-    (void)pthread_cond_broadcast(&dns.changed);
-    while (dns.left < dns.entered)
-        (void)pthread_cond_wait(&dns.changed, &dns.lock);
-    (void)pthread_mutex_unlock(&dns.lock);
+    dns_answer(true);
+    dns_wait(&dns.left, dns_count(&dns.entered));
     return 0;
 }
 
@@ -137,9 +96,9 @@ static struct mu__wire_uv *dial(uv_loop_t *loop, uv_timer_t *tick)
         mu__wire_uv_open(loop, "tcp://127.0.0.1:0", &events, NULL, NULL, &wire), 0);
     door = mu__wire_uv_wire(wire);
     assert_int_equal(door->ops->dial(door, OUT, "tcp://hangs.test:1"), 0);
-    while (entered() == 0 && uv_hrtime() / 1000000 < until_ms)
+    while (dns_count(&dns.entered) == 0 && uv_hrtime() / 1000000 < until_ms)
         (void)uv_run(loop, UV_RUN_ONCE);
-    assert_int_equal(entered(), 1);
+    assert_int_equal(dns_count(&dns.entered), 1);
     return wire;
 }
 
