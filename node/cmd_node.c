@@ -15,6 +15,7 @@
 #include "node/node.h"
 #include "node/server.h"
 #include "resolver/cluster.h"
+#include "runtime/thread_uv.h"
 
 #include "muster/coordination.h"
 #include "muster/node.h"
@@ -194,7 +195,7 @@ static int preempt(struct task *task)
     cmd_log_say(&task->log, MU_LOG_INFO, task->name,
                 "SIGTERM: all tasks agree on a step to stop at, within %d ms",
                 task->grace_ms);
-    task->notifies = pthread_create(&task->notifier, NULL, give_notice, task) == 0;
+    task->notifies = mu__thread_start(give_notice, task, &task->notifier) == 0;
     if (!task->notifies)
         return SIGTERM;
     number = next_signal(task->grace_ms);
@@ -218,7 +219,7 @@ static void *watch(void *arg)
                 task->grace_ms);
     if (atomic_load(&task->finds))
         _exit(CMD_SIGNAL + number);
-    if (pthread_create(&ender, NULL, end_task, task) != 0) {
+    if (mu__thread_start(end_task, task, &ender) != 0) {
         (void)end_task(task);
         watch_end(task);
         return NULL;
@@ -232,12 +233,17 @@ static int watch_signals(struct task *task, mu_error *error)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
+    int rv;
+
     (void)sigemptyset(&action.sa_mask);
     if (pipe(signal_pipe) != 0 || fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0 ||
-        fcntl(signal_pipe[1], F_SETFD, FD_CLOEXEC) != 0 ||
-        pthread_create(&task->watcher, NULL, watch, task) != 0)
+        fcntl(signal_pipe[1], F_SETFD, FD_CLOEXEC) != 0)
         return mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
                             strerror(errno));
+    rv = mu__thread_start(watch, task, &task->watcher);
+    if (rv != 0)
+        return mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
+                            strerror(rv));
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGINT, &action, NULL);
     return 0;

@@ -14,6 +14,7 @@
 #include "node/coordinator.h"
 #include "node/environment.h"
 #include "resolver/cluster.h"
+#include "runtime/thread_uv.h"
 
 #include "muster.h"
 
@@ -515,13 +516,13 @@ static void block_sigpipe(void)
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-static void run_loop(void *arg)
+static void *run_loop(void *arg)
 {
     mu_node *node = arg;
 
-    block_sigpipe();
     mu__loop_thread_begin();
     (void)uv_run(node->loop, UV_RUN_DEFAULT);
+    return NULL;
 }
 
 static mu_node *node_new(const mu_node_options *o)
@@ -588,7 +589,7 @@ static int open_on_thread(mu_node *node, const mu_node_options *o,
     node->loop = &node->own_loop;
     node->owns_loop = true;
     rv = open_parts(node, o, extra, found, ret_error);
-    if (rv == 0 && uv_thread_create(&node->thread, run_loop, node) == 0)
+    if (rv == 0 && mu__thread_start(run_loop, node, &node->thread) == 0)
         return 0;
     if (rv == 0) {
         rv = mu_error_set(ret_error, -MU_EEXHAUSTED, "no thread can be started");

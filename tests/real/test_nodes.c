@@ -1,6 +1,8 @@
 /* The library as a program uses it: real nodes, sockets and threads in one process. */
 #include "nodes.h"
 
+#include <dirent.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <uv.h>
@@ -526,6 +528,58 @@ static void test_node_on_the_programs_loop(void **state)
     nodes_done(&nodes);
 }
 
+/* ---- signals ---- */
+
+static bool takes_sigterm(const char *thread)
+{
+    unsigned long long blocked = 0;
+    char path[300];
+    char line[128];
+    bool seen = false;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/self/task/%s/status", thread);
+    file = fopen(path, "r");
+    while (file != NULL && !seen && fgets(line, sizeof line, file) != NULL)
+        seen = sscanf(line, "SigBlk: %llx", &blocked) == 1;
+    if (file != NULL)
+        (void)fclose(file);
+    return seen && (blocked >> (SIGTERM - 1) & 1) == 0;
+}
+
+static int count_who_take_sigterm(int *ret_threads)
+{
+    DIR *threads = opendir("/proc/self/task");
+    struct dirent *thread;
+    int count = 0;
+
+    *ret_threads = 0;
+    assert_non_null(threads);
+    while ((thread = readdir(threads)) != NULL)
+        if (thread->d_name[0] != '.') {
+            *ret_threads += 1;
+            count += takes_sigterm(thread->d_name);
+        }
+    (void)closedir(threads);
+    return count;
+}
+
+/* A program handles its signals on a thread that it knows. */
+static void test_signals_are_for_the_program(void **state)
+{
+    int threads_before;
+    int threads;
+    int before = count_who_take_sigterm(&threads_before);
+    struct fixture *f;
+
+    assert_int_equal(setup(state), 0);
+    f = *state;
+    check_int(schedule(f, "square", mu_value_int(3)), 9);
+    assert_int_equal(count_who_take_sigterm(&threads), before);
+    assert_true(threads >= threads_before + f->nodes.open_count);
+    assert_int_equal(teardown(state), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,6 +598,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_job_done_reaches_everybody, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_threads_schedule, setup, teardown),
         cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_signals_are_for_the_program),
         cmocka_unit_test(test_node_on_the_programs_loop),
     };
 
