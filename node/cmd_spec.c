@@ -27,10 +27,12 @@ static int read_file(const char *path, const char *origin, mu_error *error,
     if (text != NULL)
         *ret_size = fread(text, 1, most, file);
     if (text == NULL || ferror(file) != 0) {
+        int number = text == NULL ? ENOMEM : errno;
+
         free(text);
         (void)fclose(file);
-        return mu_error_set(error, -MU_EINVALID, "%s: \"%.200s\" cannot be read", origin,
-                            path);
+        return mu_error_set(error, -MU_EINVALID, "%s: \"%.200s\" cannot be read: %s",
+                            origin, path, strerror(number));
     }
     (void)fclose(file);
     *ret_text = text;

@@ -3,6 +3,8 @@
 #include "node/cmd_options.h"
 #include "resolver/text.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +56,32 @@ static void say_signals(const char *verb)
             (void)sigaction(numbers[i], &action, NULL);
 }
 
+/* Whoever has closed one of the three wants nothing of it, and reads nothing. What is
+ * opened later must not take its number: it would get what is meant for it. */
+static void open_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR);
+}
+
+/* What was to be printed may not have come out: a full disk. */
+static int printed(int code)
+{
+    errno = EIO;
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return code;
+    (void)fprintf(stderr, "muster: standard output cannot be written: %s\n",
+                  strerror(errno));
+    return code == CMD_FINE ? CMD_FAILED : code;
+}
+
+/* What plugins of a node print is theirs, and no failure of the node. */
+static bool has_own_output(const struct cmd_verb *verb)
+{
+    return (verb->bit & (CMD_NODE | CMD_RUN)) == 0;
+}
+
 static int run_verb(const struct cmd_verb *verb, char **arguments)
 {
     struct cmd_options options;
@@ -66,6 +94,8 @@ static int run_verb(const struct cmd_verb *verb, char **arguments)
     }
     say_signals(verb->name);
     code = options.help ? cmd_help(verb->name) : verb->main(&options);
+    if (options.help || has_own_output(verb))
+        code = printed(code);
     cmd_options_done(&options);
     return code;
 }
@@ -93,7 +123,7 @@ static int help(char **topics)
     int words = 0;
     const struct cmd_verb *verb = cmd_verb_find(topics, &words);
 
-    return cmd_help(verb == NULL ? topics[0] : verb->name);
+    return printed(cmd_help(verb == NULL ? topics[0] : verb->name));
 }
 
 int main(int count, char **arguments)
@@ -103,6 +133,7 @@ int main(int count, char **arguments)
     const struct cmd_verb *verb;
     int words = 0;
 
+    open_standard_files();
     if (count < 2) {
         (void)cmd_help(NULL);
         return CMD_USAGE;

@@ -105,6 +105,8 @@ static const char *ipv6_url(const char *rest, char *url)
 
     if (close == NULL)
         return "the bracket is not closed";
+    if (memchr(rest, '%', (size_t)(close - rest)) != NULL)
+        return "an IPv6 address with a zone says nothing to other machines";
     if ((size_t)(close - rest) >= sizeof host)
         return "there is no IPv6 address in the brackets";
 
@@ -206,6 +208,15 @@ int mu__address_url(const char *address, mu_error *ret_error, char *ret_url)
                         "address %s: %s; expected \"host:port\", \"tcp://host:port\" or "
                         "\"ipc:///path\"",
                         shown, why);
+}
+
+bool mu__address_is_host(const char *host)
+{
+    char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
+    char url[MU__URL_BYTES];
+    int length = snprintf(address, sizeof address, "%s:1", host);
+
+    return length < (int)sizeof address && tcp_url(address, url) == NULL;
 }
 
 bool mu__url_has_any_port(const char *url)

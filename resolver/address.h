@@ -16,6 +16,9 @@ enum {
  * Returns -MU_EINVALID with the address and what was expected. */
 int mu__address_url(const char *address, mu_error *ret_error, char *ret_url);
 
+/* Whether it is a host of an address: a name, or a number (of IPv6 in brackets). */
+bool mu__address_is_host(const char *host);
+
 /* True for a url with port 0: the port is chosen at start, so that several tasks may
  * have the same one. */
 bool mu__url_has_any_port(const char *url);

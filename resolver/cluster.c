@@ -333,18 +333,17 @@ int mu_cluster_add(mu_cluster *cluster, const char *type, int index, const char 
 
 int mu__cluster_check(const mu_cluster *cluster, mu_error *ret_error)
 {
-    static const int single[] = {MU__TYPE_CHIEF, MU__TYPE_EVALUATOR};
     const struct job *chief;
 
     if (cluster == NULL)
         return 0;
-    for (size_t i = 0; i < sizeof single / sizeof single[0]; i++) {
-        size_t count = cluster->jobs[single[i]].count;
+    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+        const char *name = mu__task_type_name(type);
 
-        if (count > 1)
+        if (cluster->jobs[type].count > 1 && mu__task_type_is_single(name))
             return mu_error_set(ret_error, -MU_EINVALID,
-                                "the job \"%s\" has %zu tasks; expected at most 1",
-                                mu__task_type_name(single[i]), count);
+                                "the job \"%s\" has %zu tasks; expected at most 1", name,
+                                cluster->jobs[type].count);
     }
     chief = &cluster->jobs[MU__TYPE_CHIEF];
     if (chief->count == 1 && chief->tasks[0]->index != 0)

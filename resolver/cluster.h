@@ -22,6 +22,9 @@ enum {
 
 bool mu__task_type_is_known(const char *type);
 
+/* Whether a cluster has one task of a type at most: the chief, the evaluator. */
+bool mu__task_type_is_single(const char *type);
+
 /* The type that was probably meant by a name that is none: "worker" for "Workers",
  * "ps" for "ps_hosts", "chief" for "master"; NULL when nothing is near. The string is
  * static. */

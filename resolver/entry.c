@@ -124,11 +124,14 @@ int mu__entry_task(const char *name, size_t size, char between, const char *sour
 
     mu__quote(shown, sizeof shown, name, size);
     (void)snprintf(text, sizeof text, "%.*s", (int)(before < 63 ? before : 63), name);
-    if (mu__task_type_find(text, &inner, &type) != 0 || strlen(text) != before)
+    if (strlen(text) != before)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: %s: expected TYPE%cINDEX, as in \"worker%c0\"", source,
+                            shown, between, between);
+    if (mu__task_type_find(text, &inner, &type) != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: %s: expected TYPE%cINDEX, as in \"worker%c0\": %s",
-                            source, shown, between, between,
-                            strlen(text) == before ? inner.message : "a zero byte");
+                            source, shown, between, between, inner.message);
     size = gap == NULL ? 0 : size - before - 1;
     (void)snprintf(text, sizeof text, "%.*s", (int)(size < 63 ? size : 63),
                    gap == NULL ? "" : gap + 1);

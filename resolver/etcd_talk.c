@@ -5,6 +5,7 @@
  * numbers and not by their headers. */
 #include "resolver/etcd_talk.h"
 
+#include "resolver/address.h"
 #include "resolver/text.h"
 
 #include <stdio.h>
@@ -149,6 +150,9 @@ static int read_tls(struct mu__etcd_talk *talk)
     for (size_t i = 0; i < sizeof rvs / sizeof rvs[0]; i++)
         if (rvs[i] != 0)
             return rvs[i];
+    if (tls->server_name != NULL && !mu__address_is_host(tls->server_name))
+        return mu_error_set(talk->error, -MU_EINVALID,
+                            "etcd: server_name: expected the name of a host");
     if ((tls->certificate == NULL) != (tls->key == NULL))
         return mu_error_set(talk->error, -MU_EINVALID,
                             "etcd: %s is set alone, expected %s with it",

@@ -7,13 +7,31 @@
 
 enum { NAMED_MAX = 5, RUN_MIN = 3, WORDS_BYTES = 320 };
 
+/* What no cluster can have is not to be waited for. */
+static int check_single(const struct mu__jobs *shape, const char *source,
+                        mu_error *ret_error)
+{
+    for (unsigned i = 0; i < shape->rows_count; i++)
+        if (shape->rows[i].count > 1 && mu__task_type_is_single(shape->rows[i].type))
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s: the job \"%s\" has %u tasks; expected at most 1",
+                                source, shape->rows[i].type, shape->rows[i].count);
+    return 0;
+}
+
 int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
                     struct mu__jobs *ret_shape)
 {
-    *ret_shape = (struct mu__jobs){0};
-    if (text == NULL || strcmp(text, "any") == 0)
-        return 0;
-    return mu__jobs_parse(text, source, MU__JOBS_ANY, ret_error, ret_shape);
+    struct mu__jobs shape = {0};
+    int rv = 0;
+
+    if (text != NULL && strcmp(text, "any") != 0)
+        rv = mu__jobs_parse(text, source, MU__JOBS_ANY, ret_error, &shape);
+    if (rv == 0)
+        rv = check_single(&shape, source, ret_error);
+    if (rv == 0)
+        *ret_shape = shape;
+    return rv;
 }
 
 unsigned mu__expected_count(const struct mu__jobs *shape, const char *type)

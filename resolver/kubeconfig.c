@@ -1,5 +1,6 @@
 #include "resolver/kubeconfig.h"
 
+#include "resolver/address.h"
 #include "resolver/json.h"
 #include "resolver/kubeconfig_inner.h"
 #include "resolver/text.h"
@@ -275,6 +276,10 @@ static int read_cluster(const struct part *part, mu_error *ret_error,
         rv = check_server(part, ret_error, access->server);
     if (rv == 0)
         rv = copy_text(part, "tls-server-name", ret_error, &access->server_name);
+    if (rv == 0 && access->server_name != NULL &&
+        !mu__address_is_host(access->server_name))
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "%s: tls-server-name: expected the name of a host", part->where);
     if (rv == 0)
         rv = get_content(part, "certificate-authority", ret_error, &access->ca);
     if (rv != 0)

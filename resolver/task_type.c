@@ -52,6 +52,12 @@ bool mu__task_type_is_known(const char *type)
     return find_name(type) >= 0;
 }
 
+bool mu__task_type_is_single(const char *type)
+{
+    return strcmp(type, names[MU__TYPE_CHIEF]) == 0 ||
+           strcmp(type, names[MU__TYPE_EVALUATOR]) == 0;
+}
+
 /* "ps_hosts", "worker-0", "worker0": a type and something that is no letter. */
 static bool begins_with_type(const char *name, const char *type)
 {

@@ -103,6 +103,7 @@ static const struct {
     {"[::1]", "the port is missing"},
     {"[::1]80", "the port is missing"},
     {"[::1]:x", "the port is not a number"},
+    {"[fe80::1%eth0]:80", "with a zone says nothing to other machines"},
     {"[host]:80", "no IPv6 address in the brackets"},
     {"[" LABEL_64 "]:80", "no IPv6 address in the brackets"},
     {"1.2.3:80", "the host is not an IPv4 address"},

@@ -231,6 +231,8 @@ static void test_refused(void **state)
         {CLUSTER("server: 'https://k', proxy-url: x"), NULL, -MU_EUNIMPLEMENTED,
          "cluster \"k\": proxy-url: muster takes no proxy from here; take it out, and "
          "set the variable https_proxy"},
+        {CLUSTER("server: 'https://k', tls-server-name: 'https://me:secret@k'"), NULL,
+         -MU_EINVALID, "cluster \"k\": tls-server-name: expected the name of a host"},
         {CLUSTER("server: 'https://k', insecure-skip-tls-verify: 1"), NULL, -MU_EINVALID,
          "insecure-skip-tls-verify: expected true or false"},
         {CLUSTER("server: 'https://k', insecure-skip-tls-verify: true, "

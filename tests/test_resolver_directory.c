@@ -37,6 +37,8 @@ static void test_shape(void **state)
 {
     static const char *const settings[] = {"tasks=chief=1,worker=2", NULL};
     static const char *const bad[] = {"tasks=chief=1,worker=*", NULL};
+    static const char *const chiefs[] = {"tasks=worker=2,chief=2", NULL};
+    static const char *const evaluators[] = {"tasks=evaluator=2", NULL};
     static const struct script_row rows[] = {
         HERE, NAMES("worker-0\nworker-7\n"), SCRIPT_FILE("/d/worker-0", "a:1"),
         SCRIPT_FILE("/d/worker-7", "b:1"), SCRIPT_END,
@@ -47,6 +49,10 @@ static void test_shape(void **state)
                         "directory /d: 2 of 3 tasks are not there yet: "
                         "/job:chief/task:0, /job:worker/task:1");
     script_expect_error(kind, rows, bad, -MU_EINVALID, "setting tasks");
+    script_expect_error(kind, rows, chiefs, -MU_EINVALID,
+                        "setting tasks of resolver directory: the job \"chief\" has 2 "
+                        "tasks; expected at most 1");
+    script_expect_error(kind, rows, evaluators, -MU_EINVALID, "the job \"evaluator\"");
 }
 
 /* Who was there is told from who has not come yet. */
@@ -99,6 +105,10 @@ static const struct {
     {"worker-01", "/d/worker-01", "a:1", "expected worker- and an index"},
     {"worker-1000000", "/d/worker-1000000", "a:1", "expected worker- and an index"},
     {"worker-0-a-name-that-is-very-long-indeed", "", "", "expected worker- and an index"},
+    {"a-1-name-that-is-longer-than-any-that-a-task-has-and-goes-on-and-on-without-any-end",
+     "", "", "end\": expected TYPE-INDEX, as in \"worker-0\": \"a\" is not a task type"},
+    {"a_name_that_is_longer_than_any_that_a_task_has_and_goes_on_and_on_without_any_end",
+     "", "", "end\": expected TYPE-INDEX, as in \"worker-0\""},
     {"worker-0", "/d/worker-0", "\na:1\n", "/d/worker-0: line 1: expected the task's"},
     {"worker-0", "/d/worker-0", "a\x01", "/d/worker-0: line 1: expected the task's"},
     {"worker-0", "/d/worker-0", "a", "/d/worker-0: "},

@@ -33,6 +33,79 @@ static void test_version(void **state)
     cJSON_Delete(root);
 }
 
+#define ALONE "{\"worker\": [\"127.0.0.1:1\"]}"
+
+/* What a shell prints that runs "muster ARGUMENTS", and then its exit code. */
+static void run_in_shell(const char *arguments, char *out, size_t size)
+{
+    char command[256];
+    size_t used;
+    FILE *shell;
+
+    (void)snprintf(command, sizeof command, "\"$MUSTER_BIN\" %s; echo $?", arguments);
+    shell = popen(command, "r");
+    assert_non_null(shell);
+    used = fread(out, 1, size - 1, shell);
+    out[used] = '\0';
+    assert_int_equal(pclose(shell), 0);
+}
+
+/* Not printed is not done, and said; the code of a failure stays. */
+static void test_output_that_cannot_be_written(void **state)
+{
+    static const struct {
+        const char *arguments;
+        int code;
+    } rows[] = {
+        {"version", 1},
+        {"help", 1},
+        {"check --help", 1},
+        {"resolve --list", 1},
+        {"resolve --cluster '" ALONE "'", 1},
+        {"check --cluster '" ALONE "'", 4},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char arguments[128];
+        char expected[128];
+        char text[512];
+
+        (void)snprintf(arguments, sizeof arguments, "%s 2>&1 >/dev/full",
+                       rows[i].arguments);
+        (void)snprintf(expected, sizeof expected,
+                       "muster: standard output cannot be written: No space left on "
+                       "device\n%d\n",
+                       rows[i].code);
+        run_in_shell(arguments, text, sizeof text);
+        assert_string_equal(text, expected);
+    }
+}
+
+/* Whoever has closed them gets nothing, and nothing else gets it. */
+static void test_closed_standard_files(void **state)
+{
+    static const struct {
+        const char *arguments;
+        const char *text;
+    } rows[] = {
+        {"resolve --cluster '" ALONE "' >&-", "0\n"},
+        {"resolve --resolver file --resolver-set path=/dev/null --resolve-ms 0 <&- >&- 2>&-", "1\n"},
+        {"resolve --resolver file --resolver-set path=/dev/null --resolve-ms 0 2>&1 >&-",
+         "muster resolve: /dev/null: the file is empty, expected a cluster as JSON\n1\n"},
+        {"check --cluster '" ALONE "' <&- >&- 2>&-", "4\n"},
+        {"node <&- >&- 2>&-", "2\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+
+        run_in_shell(rows[i].arguments, text, sizeof text);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
 static void test_help_lists_the_verbs(void **state)
 {
     (void)state;
@@ -323,6 +396,8 @@ static const struct refusal {
      {"service_hosts names worker:2, and the cluster has no such task"}},
     {{"tasks", "--cluster", "{\"evaluator\": [\"a:1\"]}"}, NULL,
      {"no task that hosts the coordination service"}},
+    {{"check", "--cluster", "@/"}, NULL,
+     {"--cluster: \"/\" cannot be read: Is a directory"}},
     {{"tasks", "worker:1"}, NULL, {"\"worker:1\": expected a flag"}},
     {{"barrier", "b"}, NULL, {"expected --tasks", "client:0-1"}},
     {{"barrier", "b", "--tasks", "worker:0"}, NULL, {"--tasks have no client"}},
@@ -509,6 +584,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version),
+        cmocka_unit_test(test_output_that_cannot_be_written),
+        cmocka_unit_test(test_closed_standard_files),
         cmocka_unit_test(test_help_lists_the_verbs),
         cmocka_unit_test(test_help_of_verbs_has_their_flags),
         cmocka_unit_test(test_manual_is_up_to_date),

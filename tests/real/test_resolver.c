@@ -191,6 +191,31 @@ static void test_files_and_folders(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* A name may have newlines: it is as several lines then, some of them empty. */
+static void test_names_with_newlines(void **state)
+{
+    static char folder[] = "/tmp/muster-resolver-XXXXXX";
+    const struct mu__answer *answer;
+    struct asking a;
+    char paths[3][96];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(paths[0], sizeof paths[0], "%s/\n\n\n\n\n\n\n\n\n\n\n\n\n\n", folder);
+    (void)snprintf(paths[1], sizeof paths[1], "%s/b\n\na", folder);
+    (void)snprintf(paths[2], sizeof paths[2], "%s/c", folder);
+    for (int i = 0; i < 3; i++)
+        write_file(paths[i], "");
+    asking_begin(&a);
+    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FOLDER, .name = folder});
+    assert_int_equal(answer->code, 0);
+    assert_string_equal(answer->data, "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\na\nb\nc\n");
+    asking_end(&a);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(unlink(paths[i]), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* A limit begins with its question, however long the loop was kept from its rounds. */
 static void test_limit_begins_with_question(void **state)
 {
@@ -598,6 +623,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_and_folders),
+        cmocka_unit_test(test_names_with_newlines),
         cmocka_unit_test(test_limit_begins_with_question),
         cmocka_unit_test(test_what_is_known_at_once),
         cmocka_unit_test(test_http),
