@@ -109,8 +109,8 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Where each line begins; they are ended by zero bytes meanwhile. A name of newlines alone
- * has empty ones: there may be as many lines as bytes. */
+/* Where each line begins; they are ended by zero bytes meanwhile. A name of newlines
+ * alone has empty ones: there may be as many lines as bytes. */
 static char **lines_of(struct mu__ask_task *task, size_t *ret_count)
 {
     char **lines = calloc(task->size + 1, sizeof *lines);

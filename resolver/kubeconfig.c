@@ -279,7 +279,8 @@ static int read_cluster(const struct part *part, mu_error *ret_error,
     if (rv == 0 && access->server_name != NULL &&
         !mu__address_is_host(access->server_name))
         rv = mu_error_set(ret_error, -MU_EINVALID,
-                          "%s: tls-server-name: expected the name of a host", part->where);
+                          "%s: tls-server-name: expected the name of a host",
+                          part->where);
     if (rv == 0)
         rv = get_content(part, "certificate-authority", ret_error, &access->ca);
     if (rv != 0)

@@ -117,6 +117,35 @@ static void test_added_before_it_starts(void **state)
     end(cluster);
 }
 
+#define LABEL "part-of-a-name-that-is-nearly-as-long-as-names-of-hosts-can-be"
+
+/* One that cannot be linked to keeps nobody else from it: its name is too long for a
+ * link, while the one behind it is as any other. */
+static void test_one_that_cannot_be_linked(void **state)
+{
+    static const char far[] = "tcp://" LABEL "." LABEL "." LABEL "." LABEL ":1";
+    struct cluster *cluster = BEGIN(.workers = 1);
+    struct cluster_task *late = cluster_add(cluster, "worker", 6, "late");
+    struct cluster_closure *mine;
+    mu_cluster *both;
+
+    (void)state;
+    open_at(cluster->chief);
+    both = spec_with(cluster->chief, "worker", 5, far);
+    assert_int_equal(mu_cluster_add(both, "worker", 6, late->address, NULL), 0);
+    late->spec = both;
+    cluster_start(late);
+    sim_trace_level(cluster->sim, MU__LOG_WARN);
+    (void)sim_trace(cluster->sim);
+    assert_int_equal(cluster_learn(cluster->chief, both, NULL), 0);
+    assert_non_null(strstr(sim_trace(cluster->sim),
+                           ":1 cannot be dialled: resource exhausted\n"));
+    mine = pinned(cluster->chief, 6);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&mine, 1);
+    end(cluster);
+}
+
 /* A worker that nobody had listed is there already when it is: nothing happens to it. */
 static void test_stranger_is_listed(void **state)
 {
@@ -1064,6 +1093,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_added),
         TEST(test_added_before_it_starts),
+        TEST(test_one_that_cannot_be_linked),
         TEST(test_stranger_is_listed),
         TEST(test_removed),
         TEST(test_removed_with_pinned),

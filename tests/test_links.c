@@ -438,6 +438,38 @@ static void test_refused(void **state)
     }
 }
 
+/* A node of another version, which we dial: it is told why in our words, and what it says
+ * of us, in a frame of its version, is in our log. */
+static void test_another_version(void **state)
+{
+    const struct mu__refuse refuse = {
+        mu__view_str("chief"), 0,
+        mu__view_str("protocol version 1, but /job:chief/task:0 speaks version 2")};
+    const struct hello_words words = {2, "test", "chief", 0, "tcp://peer:1", PEER,
+                                      NULL, 0};
+    struct mu__buf *frame = frame_of(2, MU__FRAME_REFUSE, PEER, 0, 1);
+    struct fixture *f = *state;
+
+    put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    dial_us(f);
+    say(f, frame);
+    say_hello_words(f, &words);
+    run_for(f, 100);
+    expect_trace(f,
+        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+        "[   30] us links: /job:chief/task:0: it refused us: protocol version 1, but "
+          "/job:chief/task:0 speaks version 2\n"
+        "[   30] sim note: trouble: chief 0: it refused us: protocol version 1, but "
+          "/job:chief/task:0 speaks version 2\n"
+        "[   30] us links: refused /job:chief/task:0 at tcp://peer:1: protocol version "
+          "2, but /job:worker/task:0 speaks version 1\n"
+        "[   40] sim note: hears the end: closed by the peer\n"
+        "[   60] sim note: hears REFUSE: protocol version 2, but /job:worker/task:0 "
+          "speaks version 1\n");
+    assert_int_equal(mu__links_count_up(f->us.links), 0);
+}
+
 /* Who is dialled hears that it is meant, and whoever is there when anybody is. */
 static void test_who_is_wanted(void **state)
 {
@@ -1164,6 +1196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_up),
         TEST(test_refused),
+        TEST(test_another_version),
         TEST(test_who_is_wanted),
         TEST(test_bad_hello),
         TEST_UP(test_said_twice),

@@ -33,6 +33,7 @@ static void test_version(void **state)
     cJSON_Delete(root);
 }
 
+#define EMPTY_FILE "--resolver file --resolver-set path=/dev/null --resolve-ms 0"
 #define ALONE "{\"worker\": [\"127.0.0.1:1\"]}"
 
 /* What a shell prints that runs "muster ARGUMENTS", and then its exit code. */
@@ -90,8 +91,8 @@ static void test_closed_standard_files(void **state)
         const char *text;
     } rows[] = {
         {"resolve --cluster '" ALONE "' >&-", "0\n"},
-        {"resolve --resolver file --resolver-set path=/dev/null --resolve-ms 0 <&- >&- 2>&-", "1\n"},
-        {"resolve --resolver file --resolver-set path=/dev/null --resolve-ms 0 2>&1 >&-",
+        {"resolve " EMPTY_FILE " <&- >&- 2>&-", "1\n"},
+        {"resolve " EMPTY_FILE " 2>&1 >&-",
          "muster resolve: /dev/null: the file is empty, expected a cluster as JSON\n1\n"},
         {"check --cluster '" ALONE "' <&- >&- 2>&-", "4\n"},
         {"node <&- >&- 2>&-", "2\n"},

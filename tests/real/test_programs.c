@@ -1,5 +1,6 @@
 /* Programs that resolvers have run: what they get, what they print, and their end. */
 #include "resolver/asker_uv.h"
+#include "runtime/errands_uv.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -230,6 +231,38 @@ static void test_killed_with_its_children(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* One that waits for its turn, and is not wanted any more before that, is never started:
+ * not when those before it have ended, and not by who comes later. */
+static void test_taken_back(void **state)
+{
+    char folder[] = "/tmp/muster-program-XXXXXX";
+    char path[64];
+    char script[160];
+    const struct mu__answer *answer;
+    struct mu__question question;
+    struct asking a;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    begin(&a);
+    for (int i = 0; i < MU__LANE_THREADS_MAX; i++) {
+        (void)snprintf(script, sizeof script, "exec sleep 30%d", i);
+        question = shell(script);
+        assert_null(mu__ask(a.notes, &question));
+    }
+    (void)snprintf(path, sizeof path, "%s/it-was-started", folder);
+    (void)snprintf(script, sizeof script, "echo x > %s", path);
+    question = shell(script);
+    question.limit_ms = 200;
+    answer = ask(&a, &question);
+    assert_int_equal(answer->code, -MU_EDEADLINE);
+    assert_non_null(strstr(answer->error.message,
+                           "it has not begun, since 8 others have not ended"));
+    end(&a);
+    expect("echo next", "next\n");
+    assert_int_equal(rmdir(folder), 0);     /* nothing is in it */
+}
+
 /* What is kept is given again, until another one is wanted. */
 static void test_kept(void **state)
 {
@@ -277,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_child_that_stays),
         cmocka_unit_test(test_killed_with_its_children),
+        cmocka_unit_test(test_taken_back),
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_host_that_reaps),
     };
