@@ -393,10 +393,12 @@ static void drive(struct mu__http_curl *http, curl_socket_t socket, int events)
     end_if_all_ended(http);
 }
 
+/* A socket that has failed is read: so libcurl knows why, and sends anew what has met a
+ * connection that the server was closing. Told of an error alone, it only gives up. */
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct watch *watch = poll->data;
-    int flags = status < 0 ? CURL_CSELECT_ERR : 0;
+    int flags = status < 0 ? CURL_CSELECT_IN : 0;
 
     if (events & UV_READABLE)
         flags |= CURL_CSELECT_IN;

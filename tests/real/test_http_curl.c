@@ -49,6 +49,8 @@ struct connection {
     char *text;             /* one request: head, then body, then a zero */
     size_t size;
     size_t head_size;
+    unsigned requests;
+    bool is_over;
 };
 
 static bool say(const struct connection *c, const char *text)
@@ -175,6 +177,20 @@ static void do_close(struct connection *c)
     hang_up(c);
 }
 
+/* The first request of a connection. The second one meets its end, as that of a server
+ * which closes it in the same moment. */
+static void do_once(struct connection *c)
+{
+    const struct linger none = {.l_onoff = 1};
+
+    if (c->requests == 1) {
+        do_hello(c);
+        return;
+    }
+    (void)setsockopt(c->socket, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    c->is_over = true;
+}
+
 static void do_typed(struct connection *c)
 {
     (void)say(c, "HTTP/1.1 200 OK\r\nContent-Type: Application/JSON; charset=utf-8\r\n"
@@ -208,7 +224,7 @@ static const struct {
     {"/broken", do_broken},     {"/torn", do_torn_chunk},
     {"/garbage", do_garbage},   {"/slow", do_slow},     {"/half", do_half},
     {"/large", do_large},       {"/endless", do_endless},
-    {"/close", do_close},       {"/typed", do_typed},   {"/busy", do_busy},
+    {"/close", do_close},       {"/once", do_once},     {"/typed", do_typed},   {"/busy", do_busy},
     {"/headers", do_many_headers},
 };
 
@@ -217,6 +233,7 @@ static void answer(struct connection *c)
     const char *path = strchr(c->text, ' ');
 
     atomic_fetch_add(&c->server->requests, 1);
+    c->requests++;
     for (size_t i = 0; path != NULL && i < sizeof pages / sizeof pages[0]; i++) {
         size_t size = strlen(pages[i].path);
 
@@ -260,7 +277,7 @@ static void *serve(void *arg)
 {
     struct connection *c = arg;
 
-    while (!atomic_load(&c->server->ends) && read_request(c))
+    while (!atomic_load(&c->server->ends) && !c->is_over && read_request(c))
         answer(c);
     (void)close(c->socket);
     free(c->text);
@@ -730,6 +747,17 @@ static void test_connections_are_used_again(void **state)
     assert_int_equal(atomic_load(&f->server.accepted), 2);
 }
 
+/* A request that meets a connection which was just closed is sent once more. */
+static void test_connection_that_was_just_closed(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned i = 0; i < 5; i++)
+        expect_answer(ask(f, prepare(f, 0, "/once")), 200, "hello");
+    assert_int_equal(atomic_load(&f->server.accepted), 5);
+    assert_int_equal(atomic_load(&f->server.requests), 9);
+}
+
 /* What is told arrives although everything of it is gone, and the door closes. */
 static void test_what_the_head_says(void **state)
 {
@@ -952,6 +980,7 @@ int main(void)
         TEST(test_cancel),
         TEST(test_many_at_once),
         TEST(test_connections_are_used_again),
+        TEST(test_connection_that_was_just_closed),
         TEST_CLOSES(test_tell_then_close),
         TEST_CLOSES(test_tell_nobody),
         TEST(test_close_with_requests),
