@@ -224,7 +224,8 @@ static const struct {
     {"/broken", do_broken},     {"/torn", do_torn_chunk},
     {"/garbage", do_garbage},   {"/slow", do_slow},     {"/half", do_half},
     {"/large", do_large},       {"/endless", do_endless},
-    {"/close", do_close},       {"/once", do_once},     {"/typed", do_typed},   {"/busy", do_busy},
+    {"/close", do_close},       {"/once", do_once},
+    {"/typed", do_typed},       {"/busy", do_busy},
     {"/headers", do_many_headers},
 };
 
