@@ -438,6 +438,32 @@ static void test_refused(void **state)
     }
 }
 
+/* Who comes again while he is told why, by another address or for another task, hears it
+ * over the same connection. */
+static void test_refused_again(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words words = good;
+
+    words.wanted_type = "ps";
+    for (words.wanted_index = 3; words.wanted_index < 5; words.wanted_index++) {
+        dial_us(f);
+        say_hello_words(f, &words);
+        run_for(f, 80);
+    }
+    expect_trace(f,
+        "[   30] us links: refused /job:chief/task:0 at tcp://peer:1: task "
+          "/job:ps/task:3 is not here, but /job:worker/task:0\n"
+        "[   60] sim note: hears REFUSE: task /job:ps/task:3 is not here, but "
+          "/job:worker/task:0\n"
+        "[  130] us links: refused /job:chief/task:0 at tcp://peer:1: task "
+          "/job:ps/task:4 is not here, but /job:worker/task:0\n"
+        "[  140] sim note: hears REFUSE: task /job:ps/task:4 is not here, but "
+          "/job:worker/task:0\n");
+    run_for(f, 2000);
+    expect_trace(f, "[ 1140] sim note: hears the end: closed by the peer\n");
+}
+
 /* Who is dialled hears that it is meant, and whoever is there when anybody is. */
 static void test_who_is_wanted(void **state)
 {
@@ -1164,6 +1190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_up),
         TEST(test_refused),
+        TEST(test_refused_again),
         TEST(test_who_is_wanted),
         TEST(test_bad_hello),
         TEST_UP(test_said_twice),

@@ -13,7 +13,8 @@
  *
  * Who is reached may be somebody else: another task, at an address that was the peer's,
  * or a name that leads to several machines. HELLO says whom it is for, and is refused
- * then; after a refusal or no answer the link begins with the next address of the name.
+ * then. After a refusal or no answer the link goes on with the next address of the name,
+ * and it rests when all of them were tried.
  *
  * Going down always starts over with a fresh outgoing connection, because nobody can tell
  * whether the old one leads to the peer's old life or its new one. */
@@ -83,7 +84,10 @@ struct link {
     uint64_t since_ms;          /* of the present state */
     uint64_t retry_ms;
     uint32_t backoff_ms;
-    uint32_t turn;              /* with which address of a name to begin */
+    uint32_t place;             /* that this life has reached; as of the wire */
+    unsigned places_count;
+    struct mu__dial_tried *tried;   /* addresses of its name where it was not found, since
+                                       it was up or rested for all; NULL: none */
     uint64_t missing_since_ms;
     uint64_t waiting_note_ms;   /* when the log says next that it is missing */
     uint32_t waiting_step_ms;
@@ -266,6 +270,7 @@ static void link_free_memory(struct link *link)
     free(link->says);
     free(link->why);
     free(link->told);
+    free(link->tried);
     free(link);
 }
 
@@ -360,6 +365,7 @@ static int dial(struct mu__links *links, struct link *link)
     uint32_t out = ++links->out_next;
     int rv = begin_life(links, link);
 
+    link->place = 0;
     if (rv == 0)
         rv = mu__map_set(&links->by_out, out, link);
     if (rv != 0)
@@ -372,8 +378,8 @@ static int dial(struct mu__links *links, struct link *link)
         link->out = 0;
         return rv;
     }
-    if (links->wire->ops->begin_with != NULL)
-        links->wire->ops->begin_with(links->wire, out, link->turn);
+    if (link->tried != NULL)
+        links->wire->ops->avoid(links->wire, out, link->tried);
     return 0;
 }
 
@@ -416,6 +422,32 @@ static void go_down(struct mu__links *links, struct link *link, const char *reas
     }
     if (was_up)
         links->upcalls.down(links->upcalls.owner, node, reason);
+}
+
+/* Whether the name of a link has an address that was not tried in this round; who was
+ * reached last is not the peer. Out of memory there is none. */
+static bool has_further(const struct mu__links *links, struct link *link)
+{
+    if (!link->keep || links->leaving || link->place == 0)
+        return false;
+    if (link->tried == NULL && link->places_count > 1)
+        link->tried = calloc(1, sizeof *link->tried);
+    return link->tried != NULL &&
+           mu__dial_tried_add(link->tried, link->place, link->places_count);
+}
+
+/* Whoever was reached is not the peer: at once to the next address of the name, or, when
+ * that was the last one, after a pause of `pause_ms` at least. */
+static void try_elsewhere(struct mu__links *links, struct link *link, const char *reason,
+                          uint32_t pause_ms)
+{
+    bool further = has_further(links, link);
+
+    if (!further && link->backoff_ms < pause_ms)
+        link->backoff_ms = pause_ms;
+    go_down(links, link, reason);
+    if (further && dial(links, link) != 0)
+        rest(links, link);
 }
 
 /* ---- frames of the protocol ---- */
@@ -493,6 +525,8 @@ static void come_up(struct mu__links *links, struct link *link)
     link->backoff_ms = 0;
     drop_words(&link->why);
     drop_words(&link->told);
+    if (link->tried != NULL)
+        link->tried->count = 0;
     links->counters.links_up++;
     set_state(links, link, UP);
     say(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
@@ -513,6 +547,8 @@ void mu__links_out_up(struct mu__links *links, uint32_t out)
     }
     if (link->state != DIALLING)
         return;
+    if (links->wire->ops->place != NULL)
+        link->place = links->wire->ops->place(links->wire, out, &link->places_count);
     set_state(links, link, GREETING);
     say_hello(links, link);
     if (link->heard)
@@ -578,15 +614,29 @@ static struct link *link_of(struct mu__links *links, const struct mu__hello *hel
     return NULL;
 }
 
-/* Whether somebody is told already why he is refused. */
-static bool is_refusing(const struct mu__links *links, const char *url)
+/* The link by which somebody is told already why he is refused; NULL: none. */
+static struct link *refusing_link(const struct mu__links *links, const char *url)
 {
     uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
-    const struct link *link = (struct link *)mu__chains_first(&links->chains, key);
+    struct link *link = (struct link *)mu__chains_first(&links->chains, key);
 
     while (link != NULL && strcmp(link->url, url) != 0)
         link = next_in_chain(link);
-    return link != NULL;
+    return link;
+}
+
+/* He has come to us by another address of this node, or looks for another task. */
+static void refuse_again(struct mu__links *links, struct link *link, uint32_t life,
+                         const char *reason)
+{
+    bool is_connected = link->said_ms != 0;
+
+    keep_words(&link->why, reason);
+    link->peer_life = life;
+    if (!is_connected)
+        return;
+    link->since_ms = now(links);
+    say_refuse(links, link);
 }
 
 /* Dial back once, to say why. Bounded by the number of links. */
@@ -604,8 +654,11 @@ static void refuse(struct mu__links *links, const struct mu__hello *hello, uint3
         is_client(hello->type) ? " (`muster check` or another client, no task)" : "", url,
         reason);
     links->wire->ops->drop(links->wire, in);
-    if (is_refusing(links, url))
+    link = refusing_link(links, url);
+    if (link != NULL) {
+        refuse_again(links, link, hello->life, reason);
         return;
+    }
     link = link_new(links, type, hello->index, url, REFUSING);
     if (link == NULL)
         return;
@@ -850,10 +903,7 @@ static void on_refuse(struct mu__links *links, const struct mu__frame_header *he
     say(links, MU__LOG_WARN, "/job:%s/task:%" PRIu32 ": %s", link->type, link->index,
         why);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
-    if (link->backoff_ms < RETRY_MAX_MS)
-        link->backoff_ms = RETRY_MAX_MS;
-    link->turn++;
-    go_down(links, link, why);
+    try_elsewhere(links, link, why, RETRY_MAX_MS);
 }
 
 /* ---- frames ---- */
@@ -1158,8 +1208,7 @@ static uint64_t tick_link(struct mu__links *links, struct link *link, uint64_t n
         return now_ms + config->heartbeat_ms;
     case GREETING:
         if (now_ms >= link->since_ms + config->silence_ms) {
-            link->turn++;
-            go_down(links, link, "it does not answer the handshake");
+            try_elsewhere(links, link, "it does not answer the handshake", 0);
             return now_ms;
         }
         return link->since_ms + config->silence_ms;
