@@ -363,9 +363,21 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
 
 /* ---- REFUSE ---- */
 
+/* Whether a link is to who refuses, and said the HELLO that is refused in its life before.
+ * A refusal without a life, of earlier versions, may be of any HELLO. */
+static bool is_of_refuser(const struct mu__link *link,
+                          const struct mu__frame_header *header,
+                          const struct mu__refuse *refusal)
+{
+    return link->state != MU__LINK_UP && link->index == refusal->index &&
+           mu__view_is(refusal->type, link->type) &&
+           (header->life == 0 || header->life == link->former_life);
+}
+
 /* Who refuses may be another task than the one that was dialled. A link may be up by the
  * peer's own HELLO when ours, of the same life, is refused: then it leads to somebody
- * else. */
+ * else. What refuses our HELLO of the life before came late, and counts when the refuser
+ * is whom we dialled; else it was for a link that has gone on. */
 static struct mu__link *refused_link(struct mu__links *links,
                                      const struct mu__frame_header *header,
                                      const struct mu__refuse *refusal)
@@ -375,8 +387,7 @@ static struct mu__link *refused_link(struct mu__links *links,
     if (link != NULL && link->state != MU__LINK_REFUSING)
         return link;
     link = mu__link_first(links, refusal->type, refusal->index);
-    while (link != NULL && (link->state == MU__LINK_UP || link->index != refusal->index ||
-                            !mu__view_is(refusal->type, link->type)))
+    while (link != NULL && !is_of_refuser(link, header, refusal))
         link = mu__link_next(link);
     return link;
 }

@@ -51,6 +51,7 @@ struct mu__link {
     uint32_t node;              /* while up */
     uint64_t peer;              /* incarnation, once heard */
     uint32_t life;              /* of our side: one for each dial */
+    uint32_t former_life;       /* 0: none */
     uint32_t peer_life;         /* of the peer's side, once heard */
     uint64_t heard_ms;
     uint64_t said_ms;

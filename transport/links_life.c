@@ -158,6 +158,7 @@ static int begin_life(struct mu__links *links, struct mu__link *link)
 
     if (rv != 0)
         return rv;
+    link->former_life = link->life;
     end_life(links, link);
     link->life = life;
     return 0;
