@@ -363,8 +363,8 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
 
 /* ---- REFUSE ---- */
 
-/* Whether a link is to who refuses, and said the HELLO that is refused in its life before.
- * A refusal without a life, of earlier versions, may be of any HELLO. */
+/* Whether a link is to who refuses, and has said the HELLO that is refused, in its life
+ * before. A refusal without a life, of earlier versions, may be of any HELLO. */
 static bool is_of_refuser(const struct mu__link *link,
                           const struct mu__frame_header *header,
                           const struct mu__refuse *refusal)
