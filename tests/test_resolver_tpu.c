@@ -972,7 +972,8 @@ static void test_one_refusal_is_enough(void **state)
         TOKENS,
         SCRIPT(HTTP, .name = QUEUES "/q", .status = 401, .text = "{}",
                .has_header = "Authorization: Bearer stale"),
-        SCRIPT(HTTP, .name = QUEUES "/q", .text = QUEUE("q", "ACTIVE", SPEC("n")), NEW_TOKEN),
+        SCRIPT(HTTP, .name = QUEUES "/q", .text = QUEUE("q", "ACTIVE", SPEC("n")),
+               NEW_TOKEN),
         SCRIPT(HTTP, .name = NODES "/n", .text = TWO_ENDPOINTS, NEW_TOKEN),
         SCRIPT_END,
     };
@@ -990,7 +991,8 @@ static void test_one_refusal_is_enough(void **state)
         TOKENS,
         SCRIPT(HTTP, .name = QUEUES "/q", .status = 401, .text = "{}",
                .has_header = "Authorization: Bearer stale"),
-        SCRIPT(HTTP, .name = QUEUES "/q", .text = QUEUE("q", "ACTIVE", SPEC("n")), NEW_TOKEN),
+        SCRIPT(HTTP, .name = QUEUES "/q", .text = QUEUE("q", "ACTIVE", SPEC("n")),
+               NEW_TOKEN),
         SCRIPT(HTTP, .name = NODES "/n", .status = 401, .text = "{}", NEW_TOKEN),
         SCRIPT_END,
     };
