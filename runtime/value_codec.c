@@ -148,10 +148,10 @@ struct packing {
     uint64_t tail_room;
 };
 
+/* As it is in memory: see above. */
 static void store_little64(uint8_t *out, uint64_t number)
 {
-    for (unsigned i = 0; i < sizeof number; i++)
-        out[i] = (uint8_t)(number >> (8 * i));
+    memcpy(out, &number, sizeof number);
 }
 
 static int pack(const mu_value *value, struct packing *packing);
