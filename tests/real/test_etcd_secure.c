@@ -333,8 +333,8 @@ static void make_nameless(struct fixture *f)
         fail_msg("no certificate: see %s/nameless.log", f->folder);
 }
 
-/* Tokens that end are replaced while a node is open, and the node says nothing of it. They
- * live long enough for an answer on a loaded machine. */
+/* Tokens that end are replaced while a node is open, and the node says nothing of it.
+ * They live long enough for an answer on a loaded machine. */
 static void test_tokens_end(void **state)
 {
     struct fixture *f = *state;
