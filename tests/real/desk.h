@@ -41,22 +41,21 @@ static inline void desk_on_closed(void *arg)
     ((struct desk *)arg)->is_closed = true;
 }
 
-/* A chief is told of, and looks for the cluster, as long as the limit; negative: none. */
-static inline void desk_open(struct desk *desk, const struct mu__resolver_kind *kind,
-                             int64_t limit_ms)
+/* A chief is told of, and looks for the cluster, as long as the limit; negative: none.
+ * Takes `resolver`. */
+static inline void desk_open(struct desk *desk, mu_resolver *resolver, int64_t limit_ms)
 {
     const mu_announcement announcement = {"muster", "chief", 0, "127.0.0.1:1", "0abc"};
-    struct mu__finder_config config = {
-        .loop = &desk->loop, .announcement = &announcement, .limit_ms = limit_ms,
-        .found = desk_on_found, .failed = desk_on_failed, .log = desk_on_log,
-        .owner = desk};
+    const struct mu__finder_config config = {
+        .loop = &desk->loop, .resolver = resolver, .announcement = &announcement,
+        .limit_ms = limit_ms, .found = desk_on_found, .failed = desk_on_failed,
+        .log = desk_on_log, .owner = desk};
     mu_error error;
 
     memset(desk, 0, sizeof *desk);
     assert_int_equal(pthread_mutex_init(&desk->log.lock, NULL), 0);
     assert_int_equal(uv_loop_init(&desk->loop), 0);
-    assert_int_equal(mu__resolver_new_kind(kind, &error, &desk->resolver), 0);
-    config.resolver = desk->resolver;
+    desk->resolver = resolver;
     assert_int_equal(mu__finder_open(&config, &error, &desk->finder), 0);
 }
 

@@ -74,7 +74,11 @@ static struct desk desk;
 
 static void open_desk(void)
 {
-    desk_open(&desk, &silent, SOON_MS);
+    mu_resolver *resolver;
+    mu_error error;
+
+    assert_int_equal(mu__resolver_new_kind(&silent, &error, &resolver), 0);
+    desk_open(&desk, resolver, SOON_MS);
     while (!desk.is_found || told.announced < 2)
         (void)uv_run(&desk.loop, UV_RUN_ONCE);
 }

@@ -90,15 +90,19 @@ static struct desk desk;
 
 static int set_up(void **state)
 {
+    mu_resolver *resolver;
+    mu_error error;
+
     (void)state;
     memset(&source, 0, sizeof source);
     (void)snprintf(source.folder, sizeof source.folder, "/tmp/muster-change-XXXXXX");
     assert_non_null(mkdtemp(source.folder));
     (void)snprintf(source.watched, sizeof source.watched, "%s", source.folder);
     (void)snprintf(source.file, sizeof source.file, "%s/all", source.folder);
+    assert_int_equal(mu__resolver_new_kind(&folder_kind, &error, &resolver), 0);
     (void)uv_hrtime();
     stands_still = true;
-    desk_open(&desk, &folder_kind, -1);
+    desk_open(&desk, resolver, -1);
     return 0;
 }
 
