@@ -19,7 +19,8 @@ enum {
     INDEX_COUNT = 900000,
     CLOSE_MS = 500,
     LOOK_MS = 5,            /* between looks at the links */
-    ROUTES_MAX = 32         /* that are looked up for where to listen */
+    ROUTES_MAX = 32,        /* that are looked up for where to listen */
+    ROUTES_MS = 2000        /* after which no other is */
 };
 
 /* ---- opening ---- */
@@ -28,8 +29,12 @@ enum {
  * elsewhere. */
 static void find_route(const struct check *check, char *ret_route)
 {
+    uint64_t until_ms = uv_hrtime() / 1000000 + ROUTES_MS;
+
     ret_route[0] = '\0';
-    for (size_t i = 0; i < check->links_count && i < ROUTES_MAX; i++) {
+    for (size_t i = 0; i < check->links_count && i < ROUTES_MAX &&
+                       uv_hrtime() / 1000000 < until_ms;
+         i++) {
         char route[MU__ROUTE_BYTES];
 
         mu__route(check->links[i].url, route);

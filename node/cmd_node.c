@@ -51,7 +51,7 @@ struct task {
     char names[2][64];          /* "/job:worker/task:1"; of a server that waits, too */
     _Atomic(const char *) name; /* one of them */
     atomic_bool drains;         /* it is a worker */
-    atomic_bool finds;          /* a resolver is asked: there is nothing to end yet */
+    atomic_bool opens;          /* a node is opened: there is nothing to end yet */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
     pthread_t notifier;         /* the watcher's, which gives a preemption notice */
@@ -217,7 +217,7 @@ static void *watch(void *arg)
     cmd_log_say(&task->log, MU_LOG_INFO, task->name,
                 "signal %d (%s): ends within %d ms", number, strsignal(number),
                 task->grace_ms);
-    if (atomic_load(&task->finds))
+    if (atomic_load(&task->opens))
         _exit(CMD_SIGNAL + number);
     if (mu__thread_start(end_task, task, &ender) != 0) {
         (void)end_task(task);
@@ -362,9 +362,9 @@ static int open_node(struct task *task, mu_error *error)
     mu_node *node;
     int rv;
 
-    atomic_store(&task->finds, task->spec.resolver != NULL);
+    atomic_store(&task->opens, true);
     rv = mu_node_open(&options, error, &node);
-    atomic_store(&task->finds, false);
+    atomic_store(&task->opens, false);
     if (rv == -MU_ENOTFOUND && task->spec.resolver != NULL &&
         !cmd_resolver_is_asked(task->options))
         rv = cmd_spec_none(error);
@@ -570,8 +570,11 @@ static int wait_for_cluster(struct task *task, mu_error *error)
 {
     const mu_node_options options = options_of(task);
     mu_node *node;
-    int rv = mu__server_wait_open(&options, error, &node);
+    int rv;
 
+    atomic_store(&task->opens, true);
+    rv = mu__server_wait_open(&options, error, &node);
+    atomic_store(&task->opens, false);
     if (rv != 0)
         return open_code(rv);
     show_node(task, node);

@@ -88,6 +88,12 @@ static void on_failed(void *owner, const mu_error *error)
     search->found->address[0] = '\0';
 }
 
+static void say(struct search *search, const char *line)
+{
+    if (line != NULL)
+        on_log(search, MU_LOG_WARN, line);
+}
+
 /* Where nothing is said, at this machine's address alone, and not at all of them. */
 static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
 {
@@ -99,7 +105,7 @@ static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
     int rv;
 
     if (o->bind_address == NULL) {
-        mu__own_host(host);
+        say(search, mu__own_host(host));
         (void)snprintf(url, sizeof url,
                        strchr(host, ':') == NULL ? "tcp://%s:0" : "tcp://[%s]:0", host);
     }
@@ -107,7 +113,8 @@ static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
                     &found->listening);
     if (rv != 0)
         return rv;
-    mu__advertised(found->listening.text, o->advertise_address, found->address);
+    say(search,
+        mu__advertised(found->listening.text, o->advertise_address, found->address));
     (void)snprintf(ret_address, MU__OWN_ADDRESS_BYTES, "%s",
                    mu__found_announcement(found, o).address);
     return 0;

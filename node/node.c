@@ -332,11 +332,15 @@ static bool has_free_port(const char *url)
 static void set_address(mu_node *node, const mu_node_options *o)
 {
     const char *url = own_url(o);
+    const char *words = NULL;
 
     if (o->advertise_address != NULL || url == NULL || has_free_port(url))
-        mu__advertised(mu__wire_uv_url(node->wire), o->advertise_address, node->address);
+        words = mu__advertised(mu__wire_uv_url(node->wire), o->advertise_address,
+                               node->address);
     else
         (void)snprintf(node->address, sizeof node->address, "%s", url);
+    if (words != NULL)
+        on_log(node, MU__LOG_WARN, "node", words);
     node->offer_place = (struct mu__offer_place){mu__wire_uv_url(node->wire),
                                                  node->address};
 }

@@ -1,8 +1,14 @@
 #include "node/own_address.h"
 
+#include "runtime/look_up_uv.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <uv.h>
+
+static const char late[] =
+    "this machine's own name is not looked up, since the name servers do not answer: "
+    "others are told the address of its first interface";
 
 /* How good an address is for others; 0: none. */
 static unsigned rank_of(const uv_interface_address_t *interface)
@@ -31,44 +37,37 @@ static bool is_same(const uv_interface_address_t *interface, const struct sockad
                   sizeof v6->sin6_addr) == 0;
 }
 
-/* A libuv call needs a loop, also where it waits. */
-static bool look_up_own_name(uv_loop_t *loop, uv_getaddrinfo_t *request)
+/* Those that the host's name stands for come first among equals. NULL, or what is to be
+ * said. */
+static const char *prefer_named(const uv_interface_address_t *all, int count,
+                                unsigned *ranks)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct mu__addresses named;
     char name[UV_MAXHOSTNAMESIZE];
     size_t size = sizeof name;
+    int rv = uv_os_gethostname(name, &size);
 
-    return uv_os_gethostname(name, &size) == 0 &&
-           uv_getaddrinfo(loop, request, NULL, name, NULL, &hints) == 0;
+    if (rv == 0)
+        rv = mu__look_up(name, 0, MU__OWN_LOOK_UP_MS, NULL, &named);
+    if (rv != 0)
+        return rv == -MU_EDEADLINE ? late : NULL;
+    for (unsigned at = 0; at < named.count; at++)
+        for (int i = 0; i < count; i++)
+            if (ranks[i] >= 3 && ranks[i] < 8 && is_same(&all[i], &named.items[at].any))
+                ranks[i] += 8;
+    return NULL;
 }
 
-/* Those that the host's name stands for come first among equals. */
-static void prefer_named(const uv_interface_address_t *all, int count, unsigned *ranks)
+static const char *write_best(const uv_interface_address_t *all, int count, char *out)
 {
-    uv_getaddrinfo_t request;
-    uv_loop_t loop;
-
-    if (uv_loop_init(&loop) != 0)
-        return;
-    if (look_up_own_name(&loop, &request)) {
-        for (struct addrinfo *at = request.addrinfo; at != NULL; at = at->ai_next)
-            for (int i = 0; i < count; i++)
-                if (ranks[i] >= 3 && ranks[i] < 8 && is_same(&all[i], at->ai_addr))
-                    ranks[i] += 8;
-        uv_freeaddrinfo(request.addrinfo);
-    }
-    (void)uv_loop_close(&loop);
-}
-
-static void write_best(const uv_interface_address_t *all, int count, char *out)
-{
+    const char *words;
     unsigned ranks[64];
     int best = -1;
 
     count = count > 64 ? 64 : count;
     for (int i = 0; i < count; i++)
         ranks[i] = rank_of(&all[i]);
-    prefer_named(all, count, ranks);
+    words = prefer_named(all, count, ranks);
     for (int i = 0; i < count; i++)
         if (ranks[i] > 0 && (best < 0 || ranks[i] > ranks[best]))
             best = i;
@@ -76,18 +75,21 @@ static void write_best(const uv_interface_address_t *all, int count, char *out)
         (void)uv_ip4_name(&all[best].address.address4, out, MU__OWN_HOST_BYTES);
     else if (best >= 0)
         (void)uv_ip6_name(&all[best].address.address6, out, MU__OWN_HOST_BYTES);
+    return words;
 }
 
-void mu__own_host(char ret_host[MU__OWN_HOST_BYTES])
+const char *mu__own_host(char ret_host[MU__OWN_HOST_BYTES])
 {
     uv_interface_address_t *all;
+    const char *words;
     int count;
 
     (void)snprintf(ret_host, MU__OWN_HOST_BYTES, "127.0.0.1");
     if (uv_interface_addresses(&all, &count) != 0)
-        return;
-    write_best(all, count, ret_host);
+        return NULL;
+    words = write_best(all, count, ret_host);
     uv_free_interface_addresses(all, count);
+    return words;
 }
 
 static const char *without_scheme(const char *url)
@@ -119,20 +121,21 @@ static void write_host(const char *host, size_t size, const char *port, char *ou
     (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "tcp://%.*s:%s", (int)size, host, port);
 }
 
-void mu__advertised(const char *url, const char *advertise, char *out)
+const char *mu__advertised(const char *url, const char *advertise, char *out)
 {
     const char *address = without_scheme(url);
     const char *port = port_of(address);
     const char *said = advertise == NULL ? address : without_scheme(advertise);
     const char *said_port = port_of(said);
     size_t size = said_port == NULL ? strlen(said) : (size_t)(said_port - said) - 1;
+    const char *words = NULL;
     char host[MU__OWN_HOST_BYTES + 2];
 
     (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "%s", advertise == NULL ? url : advertise);
     if (strncmp(url, "ipc://", 6) == 0 || strncmp(said, "ipc://", 6) == 0 || port == NULL)
-        return;
+        return NULL;
     if (advertise == NULL && is_any(said, size)) {
-        mu__own_host(host);
+        words = mu__own_host(host);
         size = strlen(host);
         if (strchr(host, ':') != NULL) {
             memmove(host + 1, host, size);
@@ -145,4 +148,5 @@ void mu__advertised(const char *url, const char *advertise, char *out)
                (said_port == NULL || strcmp(said_port, "0") == 0)) {
         write_host(said, size, port, out);
     }
+    return words;
 }

@@ -5,17 +5,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MU__OWN_HOST_BYTES = 64, MU__OWN_ADDRESS_BYTES = 288 };
+enum {
+    MU__OWN_HOST_BYTES = 64,
+    MU__OWN_ADDRESS_BYTES = 288,
+    MU__OWN_LOOK_UP_MS = 2000   /* of the host's own name */
+};
 
 /* A numeric address: what the host's own name stands for, if it is one of an interface's;
  * else that of the first interface that is up; IPv4 before IPv6, and never loopback
- * (unless there is nothing else) nor link-local. Blocks while the name is looked up. */
-void mu__own_host(char ret_host[MU__OWN_HOST_BYTES]);
+ * (unless there is nothing else) nor link-local. Blocks while the name is looked up.
+ * NULL, or a sentence for the log: that took too long, and it is as without a name. */
+const char *mu__own_host(char ret_host[MU__OWN_HOST_BYTES]);
 
 /* Where peers reach a socket that listens at `url` ("tcp://0.0.0.0:40123"), if
  * `advertise` (may be NULL) says so: "host" and "host:0" are that host with the socket's
  * port, another text stands as it is; without one it is the url, with this machine's
- * address in place of "any". `out` has MU__OWN_ADDRESS_BYTES. */
-void mu__advertised(const char *url, const char *advertise, char *out);
+ * address in place of "any". `out` has MU__OWN_ADDRESS_BYTES. Returns what
+ * mu__own_host does. */
+const char *mu__advertised(const char *url, const char *advertise, char *out);
 
 #endif

@@ -1,5 +1,8 @@
 #include "transport/listen_uv.h"
 
+#include "runtime/look_up_uv.h"
+#include "transport/dial_plan.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,80 +13,66 @@
 
 enum { BACKLOG = 512 };
 
-/* What the system says, and what it means where that is not plain. */
-static const struct {
+/* What the system says, and what it means where that is not plain. Of several addresses
+ * of a name, what stands first here tells most. */
+static const struct refusal {
     int status;
     int code;
     const char *words;
 } refusals[] = {
     {UV_EADDRINUSE, -MU_EEXISTS, "another process (or node) listens there"},
-    {UV_EADDRNOTAVAIL, -MU_EINVALID,
-     "expected an address of this machine, whose interface is up"},
     {UV_EACCES, -MU_EPERMISSION,
      "expected a port of 1024 or more, or a folder that may be written"},
     {UV_EPERM, -MU_EPERMISSION, NULL},
+    {UV_EADDRNOTAVAIL, -MU_EINVALID,
+     "expected an address of this machine, whose interface is up"},
     {UV_ENOMEM, -MU_ENOMEM, NULL},
     {UV_ENOENT, -MU_EINVALID, NULL},
-    {UV_EAI_NONAME, -MU_EINVALID, NULL},
-    {UV_EAI_NODATA, -MU_EINVALID, NULL},
     {UV_ENOTDIR, -MU_EINVALID, NULL},
 };
 
+enum { REFUSALS = sizeof refusals / sizeof refusals[0] };
+
+/* Its row; REFUSALS: it has none. */
+static size_t row_of(int status)
+{
+    size_t row = 0;
+
+    while (row < REFUSALS && refusals[row].status != status)
+        row++;
+    return row;
+}
+
+/* `reason` stands for the status, whose row is the rest. */
+static int refuse(const char *url, const char *reason, int status, mu_error *ret_error)
+{
+    static const struct refusal other = {0, -MU_EUNAVAILABLE, NULL};
+    size_t row = row_of(status);
+    const struct refusal *refusal = row < REFUSALS ? &refusals[row] : &other;
+    bool is_plain = refusal->words == NULL;
+
+    return mu_error_set(ret_error, refusal->code, "cannot listen at %s: %s%s%s", url,
+                        reason, is_plain ? "" : "; ", is_plain ? "" : refusal->words);
+}
+
 int mu__listen_refused(const char *url, int status, mu_error *ret_error)
 {
-    int code = -MU_EUNAVAILABLE;
-    const char *words = NULL;
-
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
-        if (refusals[i].status == status) {
-            code = refusals[i].code;
-            words = refusals[i].words;
-        }
-    return mu_error_set(ret_error, code, "cannot listen at %s: %s%s%s", url,
-                        uv_strerror(status), words == NULL ? "" : "; ",
-                        words == NULL ? "" : words);
+    return refuse(url, uv_strerror(status), status, ret_error);
 }
 
 /* ---- tcp ---- */
 
-/* Looked up at once: a node that does not know where it is cannot start. A libuv call
- * needs a loop, also where it waits. */
-static int look_up_name(const char *host, struct sockaddr_storage *ret_address)
+static int refuse_name(const char *url, const mu_error *why, mu_error *ret_error)
 {
-    const struct addrinfo hints = {
-        .ai_family = AF_UNSPEC,
-        .ai_socktype = SOCK_STREAM,
-        .ai_flags = AI_PASSIVE,
-    };
-    uv_getaddrinfo_t request;
-    uv_loop_t loop;
-    int rv = uv_loop_init(&loop);
+    int code = why->code == -MU_ENOTFOUND ? -MU_EINVALID
+               : why->code == -MU_ENOMEM  ? -MU_ENOMEM
+                                          : -MU_EUNAVAILABLE;
 
-    if (rv != 0)
-        return rv;
-    rv = uv_getaddrinfo(&loop, &request, NULL, host, NULL, &hints);
-    if (rv == 0) {
-        memcpy(ret_address, request.addrinfo->ai_addr, request.addrinfo->ai_addrlen);
-        uv_freeaddrinfo(request.addrinfo);
-    }
-    (void)uv_loop_close(&loop);
-    return rv;
-}
-
-static int look_up(const struct mu__url *url, struct sockaddr_storage *ret_address)
-{
-    const char *host = strcmp(url->host, "*") == 0 ? "0.0.0.0" : url->host;
-    uint8_t *bytes = (uint8_t *)ret_address;
-    int rv = 0;
-
-    memset(ret_address, 0, sizeof *ret_address);
-    if (uv_ip4_addr(host, 0, (struct sockaddr_in *)ret_address) != 0 &&
-        uv_ip6_addr(host, 0, (struct sockaddr_in6 *)ret_address) != 0)
-        rv = look_up_name(host, ret_address);
-    /* The port stands in the same place in both families. */
-    bytes[2] = (uint8_t)(url->port >> 8);
-    bytes[3] = (uint8_t)url->port;
-    return rv;
+    return mu_error_set(ret_error, code,
+                        "cannot listen at %s: its host is not found: %s; expected one "
+                        "that this machine can look up, or a number, as in --bind "
+                        "tcp://0.0.0.0:7000",
+                        url, why->message);
 }
 
 static void write_tcp_url(int fd, struct mu__listening *listening)
@@ -133,19 +122,72 @@ static int open_socket(const struct sockaddr *address, size_t size, int *ret_fd)
     return 0;
 }
 
-static int listen_tcp(struct mu__listening *listening)
-{
-    struct sockaddr_storage address;
-    int rv = look_up(&listening->url, &address);
+/* What became of the addresses of a name. */
+struct attempts {
+    unsigned count;
+    int status;                 /* the one that tells most */
+    struct mu__dial_failure rows[MU__ADDRESSES_MAX];
+    char names[MU__ADDRESSES_MAX][INET6_ADDRSTRLEN];
+};
 
-    if (rv == 0)
-        rv = open_socket((const struct sockaddr *)&address,
-                         address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                                       : sizeof(struct sockaddr_in),
-                         &listening->fd);
-    if (rv == 0)
-        write_tcp_url(listening->fd, listening);
+static void note(struct attempts *attempts, const struct sockaddr *address, int status)
+{
+    char *name = attempts->names[attempts->count];
+
+    (void)uv_ip_name(address, name, sizeof attempts->names[0]);
+    if (attempts->count == 0 || row_of(status) < row_of(attempts->status))
+        attempts->status = status;
+    attempts->rows[attempts->count++] =
+        (struct mu__dial_failure){name, uv_strerror(status)};
+}
+
+static int refuse_all(const char *url, const struct attempts *attempts,
+                      mu_error *ret_error)
+{
+    char words[1024];
+
+    mu__dial_words(attempts->rows, attempts->count, words, sizeof words);
+    return refuse(url, words, attempts->status, ret_error);
+}
+
+/* Those of other machines are passed over. One that is taken ends it: whoever dials the
+ * name may come to the other node there, and would do so by chance from then on. */
+static int listen_at_any(const struct mu__addresses *addresses, int *ret_fd,
+                         struct attempts *attempts)
+{
+    int rv = UV_EADDRNOTAVAIL;
+
+    for (unsigned i = 0; i < addresses->count && rv != 0 && rv != UV_EADDRINUSE; i++) {
+        const struct sockaddr *address = &addresses->items[i].any;
+
+        rv = open_socket(address,
+                         address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                        : sizeof(struct sockaddr_in),
+                         ret_fd);
+        if (rv != 0)
+            note(attempts, address, rv);
+    }
     return rv;
+}
+
+static int listen_tcp(const char *url, unsigned limit_ms, mu_error *ret_error,
+                      struct mu__listening *listening)
+{
+    const char *said = listening->url.host;
+    const char *host = strcmp(said, "*") == 0 ? "0.0.0.0" : said;
+    struct attempts attempts = {.count = 0};
+    struct mu__addresses addresses;
+    mu_error why;
+
+    if (mu__look_up(host, listening->url.port, limit_ms, &why, &addresses) != 0)
+        return refuse_name(url, &why, ret_error);
+    if (listen_at_any(&addresses, &listening->fd, &attempts) == 0) {
+        write_tcp_url(listening->fd, listening);
+        return 0;
+    }
+    if (strcmp(attempts.names[0], host) == 0)
+        return mu__listen_refused(url, attempts.status, ret_error);
+    return refuse_all(url, &attempts, ret_error);
 }
 
 /* ---- ipc ---- */
@@ -173,7 +215,8 @@ static bool is_stale(const char *path)
     return stale;
 }
 
-static int listen_ipc(struct mu__listening *listening)
+static int listen_ipc(const char *url, mu_error *ret_error,
+                      struct mu__listening *listening)
 {
     const char *path = listening->url.path;
     const struct sockaddr_un address = address_of(path);
@@ -183,13 +226,13 @@ static int listen_ipc(struct mu__listening *listening)
     if (rv == UV_EADDRINUSE && is_stale(path) && unlink(path) == 0)
         rv = open_socket(any, sizeof address, &listening->fd);
     (void)snprintf(listening->text, sizeof listening->text, "ipc://%s", path);
-    return rv;
+    return rv == 0 ? 0 : mu__listen_refused(url, rv, ret_error);
 }
 
 /* ---- both ---- */
 
-int mu__listen(const char *bind_url, mu_error *ret_error,
-               struct mu__listening *ret_listening)
+int mu__listen_within(const char *bind_url, unsigned limit_ms, mu_error *ret_error,
+                      struct mu__listening *ret_listening)
 {
     struct mu__listening listening = {.fd = -1};
     const char *fault = mu__url_parse(bind_url, true, &listening.url);
@@ -198,11 +241,17 @@ int mu__listen(const char *bind_url, mu_error *ret_error,
     if (fault != NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "cannot listen at \"%s\": %s",
                             bind_url, fault);
-    rv = listening.url.ipc ? listen_ipc(&listening) : listen_tcp(&listening);
-    if (rv != 0)
-        return mu__listen_refused(bind_url, rv, ret_error);
-    *ret_listening = listening;
-    return 0;
+    rv = listening.url.ipc ? listen_ipc(bind_url, ret_error, &listening)
+                           : listen_tcp(bind_url, limit_ms, ret_error, &listening);
+    if (rv == 0)
+        *ret_listening = listening;
+    return rv;
+}
+
+int mu__listen(const char *bind_url, mu_error *ret_error,
+               struct mu__listening *ret_listening)
+{
+    return mu__listen_within(bind_url, MU__LISTEN_LOOK_UP_MS, ret_error, ret_listening);
 }
 
 void mu__listening_close(struct mu__listening *listening)

@@ -333,7 +333,8 @@ static void make_nameless(struct fixture *f)
         fail_msg("no certificate: see %s/nameless.log", f->folder);
 }
 
-/* Tokens that end are replaced while a node is open, and the node says nothing of it. */
+/* Tokens that end are replaced while a node is open, and the node says nothing of it.
+ * They live long enough for an answer on a loaded machine. */
 static void test_tokens_end(void **state)
 {
     struct fixture *f = *state;
@@ -343,7 +344,7 @@ static void test_tokens_end(void **state)
     assert_non_null(f);
     if (!can_run(f))
         return;
-    f->etcd.token_ttl_s = "1";
+    f->etcd.token_ttl_s = "3";
     begin(f, "server", true);
     make_resolver(f);
     set_file(f, "ca_file", "ca.pem");
@@ -359,10 +360,11 @@ static void test_tokens_end(void **state)
     node = open_chief(f, SOON_MS, &error);
     if (error.code != 0)
         fail_msg("%s", error.message);
-    for (int i = 0; i < 5000; i++)
+    for (int i = 0; i < 8000; i++)
         nodes_pause();
-    assert_false(nodes_has_logged(&nodes, "resolver"));
     assert_int_equal(mu_node_close(node, SOON_MS, &error), 0);
+    if (nodes_has_logged(&nodes, "resolver"))
+        fail_msg("it was said:\n%s", nodes.log.text);
     expect_nothing_secret(f);
 }
 
