@@ -20,7 +20,7 @@ enum {
 struct pause {
     uv_loop_t loop;
     uv_timer_t timer;
-    struct mu__path_watch watch;
+    struct mu__path_watch watches[MU__WATCHED_PATHS_MAX];
     uint64_t looked_ms;
 };
 
@@ -47,24 +47,27 @@ static int open_pause(struct pause *pause)
     if (uv_loop_init(&pause->loop) != 0)
         return -MU_ENOMEM;
     (void)uv_timer_init(&pause->loop, &pause->timer);
-    mu__path_watch_init(&pause->watch, &pause->loop, on_change, pause);
+    for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
+        mu__path_watch_init(&pause->watches[i], &pause->loop, on_change, pause);
     return 0;
 }
 
 static void close_pause(struct pause *pause)
 {
     uv_close((uv_handle_t *)&pause->timer, NULL);
-    uv_close((uv_handle_t *)&pause->watch.event, NULL);
+    for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
+        uv_close((uv_handle_t *)&pause->watches[i].event, NULL);
     (void)uv_run(&pause->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&pause->loop);
 }
 
 static void watch(struct pause *pause, const struct resolve *resolve)
 {
-    const char *path = mu__resolver_watched_path(resolve->resolver);
+    const char *path;
 
-    if (path != NULL)
-        mu__path_watch_start(&pause->watch, path);
+    for (size_t i = 0; (path = mu__resolver_watched_path(resolve->resolver, i)) != NULL;
+         i++)
+        mu__path_watch_start(&pause->watches[i], path);
 }
 
 static void wait(struct pause *pause, const struct resolve *resolve)

@@ -30,7 +30,7 @@ struct mu__finder {
     struct mu__resolving *looking;      /* under way; NULL: none */
     struct mu__resolving *telling;      /* or taking back what was told */
     uv_timer_t timer;
-    struct mu__path_watch watch;
+    struct mu__path_watch watches[MU__WATCHED_PATHS_MAX];
     mu_announcement announcement;
     char type[16];
     char address[288];
@@ -255,10 +255,11 @@ static void on_change(void *owner)
 /* Before each look: what changes from now on is looked at again. */
 static void watch(struct mu__finder *finder)
 {
-    const char *path = mu__resolver_watched_path(finder->config.resolver);
+    const char *path;
 
-    if (path != NULL)
-        mu__path_watch_start(&finder->watch, path);
+    for (size_t i = 0;
+         (path = mu__resolver_watched_path(finder->config.resolver, i)) != NULL; i++)
+        mu__path_watch_start(&finder->watches[i], path);
 }
 
 static void hurry(struct mu__finder *finder)
@@ -411,9 +412,10 @@ static void on_asker_closed(void *arg)
 
 static void close_all(struct mu__finder *finder)
 {
-    finder->handles = 3;
+    finder->handles = 2 + MU__WATCHED_PATHS_MAX;
     uv_close((uv_handle_t *)&finder->timer, on_handle_closed);
-    uv_close((uv_handle_t *)&finder->watch.event, on_handle_closed);
+    for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
+        uv_close((uv_handle_t *)&finder->watches[i].event, on_handle_closed);
     mu__asker_uv_close(finder->asker, on_asker_closed, finder);
 }
 
@@ -532,8 +534,8 @@ static void begin(uv_timer_t *timer)
         (void)without_memory(finder);
 }
 
-/* It was told before, so others wait for the next time; and the watched path is found out
- * by looking. */
+/* It was told before, so others wait for the next time; and the watched paths are found
+ * out by looking. */
 static void begin_known(uv_timer_t *timer)
 {
     struct mu__finder *finder = timer->data;
@@ -588,7 +590,8 @@ int mu__finder_open(const struct mu__finder_config *config, mu_error *ret_error,
     uv_update_time(config->loop);
     finder->began_ms = now_ms(finder);
     (void)uv_timer_init(config->loop, &finder->timer);
-    mu__path_watch_init(&finder->watch, config->loop, on_change, finder);
+    for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
+        mu__path_watch_init(&finder->watches[i], config->loop, on_change, finder);
     finder->timer.data = finder;
     (void)uv_timer_start(&finder->timer, config->is_known ? begin_known : begin, 0, 0);
     *ret_finder = finder;

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PATH_BYTES = 512 };
-
 void mu__path_watch_init(struct mu__path_watch *watch, uv_loop_t *loop,
                          void (*changed)(void *owner), void *owner)
 {
@@ -17,7 +15,7 @@ void mu__path_watch_init(struct mu__path_watch *watch, uv_loop_t *loop,
 /* Of the folder itself libuv says the name, which is "" where the path ends with '/'. */
 static bool is_of_folder(uv_fs_event_t *event, const char *name)
 {
-    char path[PATH_BYTES];
+    char path[sizeof((struct mu__path_watch *)0)->path];
     size_t size = sizeof path;
     const char *slash;
 
@@ -46,15 +44,18 @@ static void on_change(uv_fs_event_t *event, const char *name, int events, int st
  * it is is watched. */
 void mu__path_watch_start(struct mu__path_watch *watch, const char *path)
 {
-    char folder[PATH_BYTES];
+    char folder[sizeof watch->path];
     const char *slash = strrchr(path, '/');
+    bool is_same = strcmp(path, watch->path) == 0;
     struct stat about;
 
-    if ((watch->is_on && !watch->is_stale) || strlen(path) >= sizeof folder)
+    if ((watch->is_on && !watch->is_stale && is_same) || strlen(path) >= sizeof folder)
         return;
     (void)uv_fs_event_stop(&watch->event);
     watch->is_stale = false;
     watch->name[0] = '\0';
+    if (!is_same)
+        (void)snprintf(watch->path, sizeof watch->path, "%s", path);
     (void)snprintf(folder, sizeof folder, "%s", path);
     if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
         (void)snprintf(watch->name, sizeof watch->name, "%s",

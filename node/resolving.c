@@ -117,7 +117,7 @@ static void finish(struct mu__resolving *r, int rv)
          r->config.what == MU__RESOLVING_DETECT)) {
         mu__resolver_keep_explained(
             r->config.resolver, mu__resolver_explained(r->config.resolver, notes));
-        mu__resolver_keep_watched_path(r->config.resolver, notes);
+        mu__resolver_keep_watched_paths(r->config.resolver, notes);
     }
     let_go(r);
     r->config.done(r->config.owner, &resolved);

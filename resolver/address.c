@@ -72,6 +72,8 @@ static const char *check_labels(const char *host)
     for (; *host != '\0'; host++) {
         if (*host == '.' && label == 0)
             return "the host has an empty part between dots";
+        if ((*host & 0x80) != 0)
+            return "the host has a letter beyond ASCII: write it as DNS has it, xn--...";
         if (*host != '.' && !is_host_character(*host))
             return "the host has a character that no host name has";
         label = *host == '.' ? 0 : label + 1;

@@ -6,6 +6,7 @@
 #include "resolver/dns_exchange_uv.h"
 #include "resolver/question.h"
 
+#include <locale.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <resolv.h>
@@ -73,11 +74,59 @@ static int add_found(struct look_up *look_up, const struct addrinfo *found)
     return rv == 0 ? 0 : out_of_memory(look_up);
 }
 
+static int get_addresses(const char *name, int flags, struct addrinfo **ret_found)
+{
+    const struct addrinfo hints = {
+        .ai_flags = flags, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+
+    return getaddrinfo(name, NULL, &hints, ret_found);
+}
+
+#ifdef AI_IDN
+static bool is_ascii(const char *name)
+{
+    while (*name != '\0' && (*name & 0x80) == 0)
+        name++;
+    return *name == '\0';
+}
+
+/* As DNS has them ("xn--..."). The system takes names for the locale's, which a program
+ * that has set none does not have: ours are UTF-8, on this thread alone. */
+static int get_addresses_of_letters(const char *name, struct addrinfo **ret_found)
+{
+    locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    locale_t before;
+    int rv;
+
+    if (letters == (locale_t)0)
+        return EAI_IDN_ENCODE;
+    before = uselocale(letters);
+    rv = get_addresses(name, AI_IDN, ret_found);
+    (void)uselocale(before);
+    freelocale(letters);
+    return rv;
+}
+
+/* Where they cannot be written so, or nobody knows them so, the name is asked for as it
+ * stands. */
+static int get_addresses_of_name(const char *name, struct addrinfo **ret_found)
+{
+    int rv = is_ascii(name) ? EAI_IDN_ENCODE : get_addresses_of_letters(name, ret_found);
+
+    return rv == EAI_IDN_ENCODE || rv == EAI_NONAME ? get_addresses(name, 0, ret_found)
+                                                    : rv;
+}
+#else
+static int get_addresses_of_name(const char *name, struct addrinfo **ret_found)
+{
+    return get_addresses(name, 0, ret_found);
+}
+#endif
+
 static int ask_system(struct look_up *look_up)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    int rv = getaddrinfo(look_up->name, NULL, &hints, &found);
+    int rv = get_addresses_of_name(look_up->name, &found);
 
     if (rv != 0)
         return fail_system(look_up, rv);

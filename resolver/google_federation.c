@@ -1,9 +1,9 @@
-/* Tokens for those who are known to somebody else (workload identity federation), and
- * for those who act as a service account.
+/* Tokens for those who are known to somebody else (workload identity federation), and for
+ * those who act as a service account.
  *
- * An external account's own token comes from a file or url, is given to Google's security
- * token service for one of Google's, and that, where the file says so, to the service
- * account's credentials service for one of the service account. */
+ * An external account's own token comes from a file, url or program, is given to Google's
+ * security token service for one of Google's, and that, where the file says so, to the
+ * service account's credentials service for one of the service account. */
 #include "resolver/google_token.h"
 
 #include "resolver/json.h"
@@ -236,10 +236,13 @@ static int ask_url(const struct mu__google_file *file, const char *url,
     return rv;
 }
 
-/* {"file": PATH} or {"url": URL, "headers": {...}}, each with a format. */
-static int find_subject(const struct mu__google_file *source, mu_error *ret_error,
+/* {"file": PATH} or {"url": URL, "headers": {...}}, each with a format; or {"executable":
+ * {...}}. */
+static int find_subject(const struct mu__google_file *account,
+                        const struct mu__google_file *source, mu_error *ret_error,
                         char **ret_subject)
 {
+    bool runs = cJSON_GetObjectItemCaseSensitive(source->root, "executable") != NULL;
     const struct mu__answer *answer = NULL;
     const char *path = NULL;
     const char *url = NULL;
@@ -249,9 +252,12 @@ static int find_subject(const struct mu__google_file *source, mu_error *ret_erro
         rv = mu__google_text(source->root, "url", source->what, ret_error, &url);
     if (rv != 0)
         return rv;
-    if ((path == NULL) == (url == NULL))
+    if ((path != NULL) + (url != NULL) + runs != 1)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: expected either \"file\" or \"url\"", source->what);
+                            "%s: expected one of \"file\", \"url\" and \"executable\"",
+                            source->what);
+    if (runs)
+        return mu__google_executable(account, source, ret_error, ret_subject);
     if (url != NULL) {
         rv = ask_url(source, url, ret_error, &answer);
     } else {
@@ -271,7 +277,7 @@ static int find_subject(const struct mu__google_file *source, mu_error *ret_erro
                               answer, ret_error, ret_subject);
 }
 
-/* Sources that would need more than a file or a request. */
+/* Sources that would need more than a file, a request or a program. */
 static int check_source(const struct mu__google_file *file,
                         const struct mu__google_file *source, mu_error *ret_error)
 {
@@ -279,7 +285,6 @@ static int check_source(const struct mu__google_file *file,
         const char *key;
         const char *words;
     } refused[] = {{"environment_id", "sources of AWS"},
-                   {"executable", "executables"},
                    {"certificate", "certificates"}};
 
     if (!cJSON_IsObject(source->root))
@@ -288,8 +293,8 @@ static int check_source(const struct mu__google_file *file,
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         if (cJSON_GetObjectItemCaseSensitive(source->root, refused[i].key) != NULL)
             return mu_error_set(ret_error, -MU_EUNIMPLEMENTED,
-                                "%s: %s: %s are not supported: expected \"file\" or "
-                                "\"url\"",
+                                "%s: %s: %s are not supported: expected \"file\", "
+                                "\"url\" or \"executable\"",
                                 source->what, refused[i].key, refused[i].words);
     if (cJSON_GetObjectItemCaseSensitive(file->root, "client_id") != NULL)
         return mu_error_set(ret_error, -MU_EUNIMPLEMENTED,
@@ -368,7 +373,7 @@ static int exchange(const struct mu__google_file *file, mu_error *ret_error,
     if (rv == 0)
         rv = check_source(file, &source, ret_error);
     if (rv == 0)
-        rv = find_subject(&source, ret_error, &subject);
+        rv = find_subject(file, &source, ret_error, &subject);
     if (rv == 0)
         rv = build_form(file, subject, ret_error, &form);
     if (rv == 0)

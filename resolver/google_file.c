@@ -50,7 +50,7 @@ int mu__google_member_url(const struct mu__google_file *file, const char *key,
 
 /* {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}: shown unless
  * it has words that could be what we have sent. */
-static const char *described(const cJSON *root, const char *key)
+const char *mu__google_described(const cJSON *root, const char *key)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
     const char *text = cJSON_IsString(item) ? item->valuestring : "";
@@ -75,8 +75,8 @@ static int refused(const struct mu__answer *answer, const char *what, mu_error *
     return mu_error_set(ret_error, rv,
                         "%s: the token server answers with status %d: %s "
                         "%s",
-                        what, answer->status, described(root, "error"),
-                        described(root, "error_description"));
+                        what, answer->status, mu__google_described(root, "error"),
+                        mu__google_described(root, "error_description"));
 }
 
 int mu__google_exchange(const struct mu__google_file *file, const char *url,

@@ -34,6 +34,16 @@ int mu__google_external(const struct mu__google_file *file, mu_error *ret_error,
 int mu__google_impersonated(const struct mu__google_file *file, mu_error *ret_error,
                             char **ret_token);
 
+/* The token that a program of an external account prints; `source` is the account's
+ * credential_source: google_executable.c. */
+int mu__google_executable(const struct mu__google_file *account,
+                          const struct mu__google_file *source, mu_error *ret_error,
+                          char **ret_subject);
+
+/* A text that somebody else has written about an error; "" when there is none, or when it
+ * has words that could be a secret. */
+const char *mu__google_described(const cJSON *root, const char *key);
+
 /* A member that must be a text, and not an empty one. */
 int mu__google_member(const struct mu__google_file *file, const char *key,
                       mu_error *ret_error, const char **ret_text);

@@ -55,7 +55,7 @@ void mu_resolver_free(mu_resolver *resolver)
         mu_resolver_free(resolver->members[i]);
     free(resolver->members);
     mu_value_free(resolver->explained);
-    free(resolver->watched_path);
+    mu__resolver_forget_watched_paths(resolver);
     free(resolver);
 }
 

@@ -57,11 +57,14 @@ bool mu__resolver_announces(const mu_resolver *resolver);
 /* How often to look for changes, ms; 0: nothing changes. */
 uint32_t mu__resolver_watch_ms(const mu_resolver *resolver);
 
-/* After a run, of any kind: find out which path's change means to look at once. */
-void mu__resolver_keep_watched_path(mu_resolver *resolver, struct mu__notes *notes);
+/* After a run, of any kind: find out which paths' change means to look at once: each
+ * once, in the order of a union's members. Of more than these the rest is seen when it is
+ * looked again, as everything is (mu__resolver_watch_ms). */
+enum { MU__WATCHED_PATHS_MAX = 16 };
+void mu__resolver_keep_watched_paths(mu_resolver *resolver, struct mu__notes *notes);
 
-/* The one that was kept last; NULL: none. The resolver's, until the next one is. */
-const char *mu__resolver_watched_path(const mu_resolver *resolver);
+/* The i-th that was kept last; NULL past the end. The resolver's, until the next are. */
+const char *mu__resolver_watched_path(const mu_resolver *resolver, size_t i);
 
 /* "slurm", "auto", "union", "static". The resolver's. */
 const char *mu__resolver_name(const mu_resolver *resolver);

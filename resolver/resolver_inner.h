@@ -63,7 +63,8 @@ struct mu_resolver {
     mu_resolver_progress_fn progress;
     void *progress_user;
     mu_value *explained;
-    char *watched_path;
+    char *watched[MU__WATCHED_PATHS_MAX];
+    size_t watched_count;
 };
 
 const char *mu__entry_name(const struct mu__entry *entry);
@@ -81,6 +82,9 @@ int mu__resolver_need_taken(mu_resolver *resolver, struct mu__notes *notes,
 
 /* In the words of what was tried, this one has failed. */
 void mu__entry_fails(struct mu__entry *entry, const mu_error *error);
+
+/* As before the first mu__resolver_keep_watched_paths. */
+void mu__resolver_forget_watched_paths(mu_resolver *resolver);
 
 /* There was no memory for a question: what came of the run counts for nothing. */
 int mu__resolver_starved(mu_error *ret_error);

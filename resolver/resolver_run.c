@@ -390,27 +390,53 @@ uint32_t mu__resolver_watch_ms(const mu_resolver *resolver)
     return least;
 }
 
-static const char *watched_path(mu_resolver *resolver, struct mu__notes *notes)
+static bool is_watched(const mu_resolver *resolver, const char *path)
+{
+    for (size_t i = 0; i < resolver->watched_count; i++)
+        if (strcmp(resolver->watched[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* Without memory it is not watched, and seen when it is looked again. */
+static void keep_watched_path(mu_resolver *whole, const char *path)
+{
+    char *copy;
+
+    if (whole->watched_count == MU__WATCHED_PATHS_MAX || is_watched(whole, path))
+        return;
+    copy = strdup(path);
+    if (copy != NULL)
+        whole->watched[whole->watched_count++] = copy;
+}
+
+static void keep_watched_of(mu_resolver *whole, const mu_resolver *resolver,
+                            struct mu__notes *notes)
 {
     const struct mu__entry *entry = resolver->taken;
     const char *path = NULL;
 
     if (entry != NULL && entry->kind != NULL && entry->kind->watched_path != NULL)
         path = entry->kind->watched_path(notes, &entry->settings);
-    for (size_t i = 0; path == NULL && i < resolver->members_count; i++)
-        path = watched_path(resolver->members[i], notes);
-    return path;
+    if (path != NULL)
+        keep_watched_path(whole, path);
+    for (size_t i = 0; i < resolver->members_count; i++)
+        keep_watched_of(whole, resolver->members[i], notes);
 }
 
-void mu__resolver_keep_watched_path(mu_resolver *resolver, struct mu__notes *notes)
+void mu__resolver_forget_watched_paths(mu_resolver *resolver)
 {
-    const char *path = watched_path(resolver, notes);
-
-    free(resolver->watched_path);
-    resolver->watched_path = path == NULL ? NULL : strdup(path);
+    while (resolver->watched_count > 0)
+        free(resolver->watched[--resolver->watched_count]);
 }
 
-const char *mu__resolver_watched_path(const mu_resolver *resolver)
+void mu__resolver_keep_watched_paths(mu_resolver *resolver, struct mu__notes *notes)
 {
-    return resolver->watched_path;
+    mu__resolver_forget_watched_paths(resolver);
+    keep_watched_of(resolver, resolver, notes);
+}
+
+const char *mu__resolver_watched_path(const mu_resolver *resolver, size_t i)
+{
+    return i < resolver->watched_count ? resolver->watched[i] : NULL;
 }

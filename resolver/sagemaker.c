@@ -1,5 +1,7 @@
 /* The resolver sagemaker: SM_HOSTS and SM_CURRENT_HOST, or the file that they are
  * from. */
+#include "resolver/sagemaker.h"
+
 #include "resolver/json.h"
 #include "resolver/ranks.h"
 #include "resolver/text.h"
@@ -10,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORT, JOBS, RPC_LAYER };
+enum { PORT, JOBS, GROUPS, RPC_LAYER };
 
 static const struct mu__setting_spec settings_of[] = {
     [PORT] = {.name = "port", .variable = "MUSTER_SAGEMAKER_PORT", .initial = "2223",
@@ -18,12 +20,13 @@ static const struct mu__setting_spec settings_of[] = {
     [JOBS] = {.name = "jobs", .variable = "MUSTER_SAGEMAKER_JOBS",
               .help = "what the hosts are, in the order of their names: "
                       "\"chief=1,worker=*\"; without it all are workers"},
+    [GROUPS] = {.name = "groups", .variable = "MUSTER_SAGEMAKER_GROUPS",
+                .help = "of a heterogeneous cluster: what each instance group is, or so "
+                        "many hosts of it: \"chief=gpu:1,worker=gpu,ps=cpu\""},
     [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_SAGEMAKER_RPC_LAYER",
                    .initial = "grpc", .help = "in front of the master"},
     {.name = NULL},
 };
-
-static const char config_path[] = "/opt/ml/input/config/resourceconfig.json";
 
 /* Who is there, and where that is from. */
 struct found {
@@ -41,14 +44,14 @@ static int detect(struct mu__notes *notes, const struct mu__settings *settings,
     if (mu__ask_variable(notes, "SM_HOSTS") != NULL ||
         mu__ask_variable(notes, "SM_RESOURCE_CONFIG") != NULL)
         return 1;
-    answer = mu__ask_file(notes, config_path);
+    answer = mu__ask_file(notes, MU__SAGEMAKER_CONFIG);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == 0)
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                        "SM_HOSTS and SM_RESOURCE_CONFIG are not set, and there is no %s",
-                       config_path);
+                       MU__SAGEMAKER_CONFIG);
     return 0;
 }
 
@@ -62,31 +65,6 @@ static int not_a_list(const char *source, const char *text, mu_error *ret_error)
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected a JSON list of hosts, as in [\"algo-1\"], got %s",
                         source, shown);
-}
-
-static int read_hosts(const cJSON *list, const char *source, mu_error *ret_error,
-                      struct mu__host_list *hosts)
-{
-    char got[MU__QUOTE_BYTES];
-    const cJSON *item;
-    size_t i = 0;
-    int rv;
-
-    cJSON_ArrayForEach(item, list) {
-        mu__json_describe(item, got, sizeof got);
-        if (!cJSON_IsString(item) || strlen(item->valuestring) > MU__HOST_BYTES_MAX)
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s[%zu]: expected a host's name of at most %d bytes, "
-                                "got %s",
-                                source, i, (int)MU__HOST_BYTES_MAX, got);
-        rv = mu__host_list_add(hosts, item->valuestring);
-        if (rv != 0)
-            return mu_error_set(ret_error, rv, "%s[%zu]: more hosts than memory or the "
-                                               "limit of %d",
-                                source, i, (int)MU_CLUSTER_TASKS_MAX);
-        i++;
-    }
-    return 0;
 }
 
 /* The list stands alone; as the value of an object it is one for the strict reader. */
@@ -110,7 +88,7 @@ static int read_list(const char *text, const char *source, mu_error *ret_error,
         return rv;
     list = cJSON_GetObjectItemCaseSensitive(root, "hosts");
     rv = cJSON_IsArray(list) && list->next == NULL
-             ? read_hosts(list, source, ret_error, hosts)
+             ? mu__sagemaker_hosts(list, source, ret_error, hosts)
              : not_a_list(source, text, ret_error);
     cJSON_Delete(root);
     return rv;
@@ -133,7 +111,7 @@ static int read_config(const char *text, size_t size, const char *source,
                           "%s: expected \"hosts\", a list, and \"current_host\", a text",
                           source);
     else
-        rv = read_hosts(hosts, source, ret_error, &found->hosts);
+        rv = mu__sagemaker_hosts(hosts, source, ret_error, &found->hosts);
     if (rv == 0)
         (void)snprintf(found->current, sizeof found->current, "%s", current->valuestring);
     cJSON_Delete(root);
@@ -155,8 +133,8 @@ static int find(struct mu__notes *notes, mu_error *ret_error, struct found *foun
     found->source = "SM_RESOURCE_CONFIG";
     if (config != NULL)
         return read_config(config, strlen(config), found->source, ret_error, found);
-    found->source = config_path;
-    answer = mu__ask_file(notes, config_path);
+    found->source = MU__SAGEMAKER_CONFIG;
+    answer = mu__ask_file(notes, MU__SAGEMAKER_CONFIG);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == 0)
@@ -164,59 +142,129 @@ static int find(struct mu__notes *notes, mu_error *ret_error, struct found *foun
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "%s is not set, and there is neither SM_RESOURCE_CONFIG nor %s: "
                         "is this SageMaker?",
-                        hosts == NULL ? "SM_HOSTS" : "SM_CURRENT_HOST", config_path);
+                        hosts == NULL ? "SM_HOSTS" : "SM_CURRENT_HOST",
+                        MU__SAGEMAKER_CONFIG);
 }
 
 /* ---- The cluster ---- */
 
-static int by_name(const void *a, const void *b)
+/* The tasks in their order, and which job each is of. */
+struct plan {
+    const char *source;
+    const struct mu__host_list *hosts;
+    struct mu__jobs jobs;
+};
+
+/* Of a process that is on none of the hosts: ranks know none such. */
+static void no_task(mu_resolution *resolution)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    resolution->task_type[0] = '\0';
+    resolution->task_index = -1;
 }
 
-/* They are sorted. */
-static int check_once(const struct found *found, mu_error *ret_error)
-{
-    for (size_t i = 1; i < found->hosts.count; i++)
-        if (strcmp(found->hosts.names[i - 1], found->hosts.names[i]) == 0)
-            return mu_error_set(ret_error, -MU_EEXISTS,
-                                "%s: \"%.80s\" stands there twice", found->source,
-                                found->hosts.names[i]);
-    return 0;
-}
-
-static int conclude(struct mu__notes *notes, const struct mu__settings *settings,
-                    struct found *found, mu_error *ret_error, mu_resolution *resolution)
+static int add_tasks(struct mu__notes *notes, const struct mu__settings *settings,
+                     const struct plan *plan, size_t own, mu_error *ret_error,
+                     mu_resolution *resolution)
 {
     struct mu__layout layout = {0};
-    struct mu__jobs jobs;
-    struct mu__ranks ranks = {.source = found->source, .hosts = &found->hosts,
-                              .layout = &layout, .jobs = &jobs};
-    size_t count = found->hosts.count;
-    int rv;
+    struct mu__ranks ranks = {.source = plan->source, .hosts = plan->hosts,
+                              .layout = &layout, .jobs = &plan->jobs,
+                              .rank = (unsigned)own};
+    int rv = mu__rank_port(notes, settings, PORT, 0, 1, ret_error, &ranks.port);
 
-    if (count > 0)
-        qsort(found->hosts.names, count, sizeof *found->hosts.names, by_name);
-    rv = check_once(found, ret_error);
+    if (rv == 0)
+        rv = mu__layout_listed(plan->hosts, plan->hosts, plan->source, ret_error,
+                               &layout);
+    if (rv == 0)
+        rv = mu__ranks_add(&ranks, ret_error, resolution);
+    if (rv == 0 && own == plan->hosts->count)
+        no_task(resolution);
+    mu__layout_done(&layout);
+    return rv;
+}
+
+static size_t own_place(const struct mu__host_list *hosts, const struct found *found)
+{
+    return mu__host_list_find(hosts, found->current, strlen(found->current));
+}
+
+/* What is known anyway: who has several groups probably wants them to be different. */
+static void say_groups(struct mu__notes *notes)
+{
+    struct mu__sagemaker_groups groups = {0};
+
+    if ((mu__ask_variable(notes, "SM_INSTANCE_GROUPS_DICT") != NULL ||
+         mu__ask_variable(notes, "SM_RESOURCE_CONFIG") != NULL) &&
+        mu__sagemaker_groups_find(notes, "setting groups", NULL, &groups) == 0 &&
+        groups.count > 1)
+        mu__notes_say(notes, "%s: the hosts are in %zu instance groups; the setting "
+                             "groups says what each of them is",
+                      groups.source, groups.count);
+    mu__sagemaker_groups_done(&groups);
+}
+
+/* All hosts are one list. */
+static int add_list(struct mu__notes *notes, const struct mu__settings *settings,
+                    struct found *found, mu_error *ret_error, mu_resolution *resolution)
+{
+    struct plan plan = {.source = found->source, .hosts = &found->hosts};
+    size_t count = found->hosts.count;
+    size_t own;
+    int rv = mu__sagemaker_sort(&found->hosts, found->source, ret_error);
+
     if (rv != 0)
         return rv;
-    ranks.rank = (unsigned)mu__host_list_find(&found->hosts, found->current,
-                                              strlen(found->current));
-    if (count == 0 || ranks.rank == count) {
+    own = own_place(&found->hosts, found);
+    if (own == count) {
         mu__notes_say(notes, "%s: the current host \"%.80s\" is none of the %zu hosts: "
                              "there is no cluster",
                       found->source, found->current, count);
         return 0;
     }
-    rv = mu__rank_jobs(notes, settings, JOBS, (unsigned)count, ret_error, &jobs);
+    say_groups(notes);
+    rv = mu__rank_jobs(notes, settings, JOBS, (unsigned)count, ret_error, &plan.jobs);
+    return rv != 0 ? rv : add_tasks(notes, settings, &plan, own, ret_error, resolution);
+}
+
+static int check_alone(struct mu__notes *notes, const struct mu__settings *settings,
+                       mu_error *ret_error)
+{
+    char origin[MU__ORIGIN_BYTES];
+
+    if (mu__setting(notes, settings, JOBS) == NULL)
+        return 0;
+    mu__setting_origin(notes, settings, JOBS, origin);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: expected nothing beside the setting groups", origin);
+}
+
+/* Those of the groups that are said to be something; others may do something else. */
+static int add_groups(struct mu__notes *notes, const struct mu__settings *settings,
+                      const struct found *found, mu_error *ret_error,
+                      mu_resolution *resolution)
+{
+    struct mu__sagemaker_groups groups = {0};
+    struct mu__host_list hosts = {0};
+    struct plan plan = {.hosts = &hosts};
+    char origin[MU__ORIGIN_BYTES];
+    int rv = check_alone(notes, settings, ret_error);
+
+    mu__setting_origin(notes, settings, GROUPS, origin);
     if (rv == 0)
-        rv = mu__rank_port(notes, settings, PORT, 0, 1, ret_error, &ranks.port);
+        rv = mu__sagemaker_groups_find(notes, origin, ret_error, &groups);
+    plan.source = groups.source;
     if (rv == 0)
-        rv = mu__layout_listed(&found->hosts, &found->hosts, found->source, ret_error,
-                               &layout);
+        rv = mu__sagemaker_groups_plan(&groups, mu__setting(notes, settings, GROUPS),
+                                       origin, ret_error, &hosts, &plan.jobs);
+    if (rv == 0 && own_place(&hosts, found) == hosts.count)
+        mu__notes_say(notes, "%s: the current host \"%.80s\" is in no job of the %s: "
+                             "this process is no task",
+                      groups.source, found->current, origin);
     if (rv == 0)
-        rv = mu__ranks_add(&ranks, ret_error, resolution);
-    mu__layout_done(&layout);
+        rv = add_tasks(notes, settings, &plan, own_place(&hosts, found), ret_error,
+                       resolution);
+    mu__host_list_done(&hosts);
+    mu__sagemaker_groups_done(&groups);
     return rv;
 }
 
@@ -228,7 +276,9 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
 
     ret_resolution->alone_has_no_master = 1;
     if (rv == 0)
-        rv = conclude(notes, settings, &found, ret_error, ret_resolution);
+        rv = mu__setting(notes, settings, GROUPS) == NULL
+                 ? add_list(notes, settings, &found, ret_error, ret_resolution)
+                 : add_groups(notes, settings, &found, ret_error, ret_resolution);
     if (rv == 0)
         rv = mu__rank_text(notes, settings, RPC_LAYER, ret_resolution->rpc_layer,
                            sizeof ret_resolution->rpc_layer, ret_error);

@@ -95,6 +95,7 @@ struct mu__tpu_choice {
     char project[MU__GOOGLE_NAME_BYTES];    /* "": not said beside it */
     char zone[MU__GOOGLE_NAME_BYTES];
     char *expanded;         /* see mu__tpu_expand */
+    unsigned refused;       /* tokens, by requests before in the same run */
 };
 
 /* -MU_EPRECONDITION: nothing says which; MU__LATER. `probes`: the metadata server is
@@ -129,6 +130,7 @@ bool mu__tpu_next(const char **at, struct mu__tpu_entry *entry);
 
 struct mu__tpu_place {
     struct mu__google google;
+    unsigned *refused;      /* the choice's */
     char name[MU__GOOGLE_NAME_BYTES];
     char project[MU__GOOGLE_NAME_BYTES];
     char zone[MU__GOOGLE_NAME_BYTES];
@@ -138,7 +140,7 @@ struct mu__tpu_place {
 /* The node of an entry that is a name, or full name ("projects/p/locations/z/nodes/n").
  * `ret_place` is written when the node's own name is known. MU__LATER. */
 int mu__tpu_ask(struct mu__notes *notes, const struct mu__settings *settings,
-                const struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
                 mu_error *ret_error, struct mu__tpu_place *ret_place,
                 struct mu__tpu_node *ret_node);
 
@@ -148,8 +150,9 @@ int mu__tpu_full_name(const struct mu__tpu_choice *choice,
                       const struct mu__tpu_entry *entry, const char *kind,
                       mu_error *ret_error, struct mu__tpu_place *place);
 
+/* `choice` is borrowed. */
 void mu__tpu_place_init(struct mu__notes *notes, const struct mu__settings *settings,
-                        struct mu__tpu_place *ret_place);
+                        struct mu__tpu_choice *choice, struct mu__tpu_place *ret_place);
 
 /* GET what stands behind ".../projects/P/locations/Z/". `tries` as of a question.
  * MU__LATER. */

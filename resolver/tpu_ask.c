@@ -243,9 +243,9 @@ static const struct mu__google_settings google_settings = {
 };
 
 void mu__tpu_place_init(struct mu__notes *notes, const struct mu__settings *settings,
-                        struct mu__tpu_place *ret_place)
+                        struct mu__tpu_choice *choice, struct mu__tpu_place *ret_place)
 {
-    *ret_place = (struct mu__tpu_place){0};
+    *ret_place = (struct mu__tpu_place){.refused = &choice->refused};
     mu__google_init(notes, settings, &google_settings, &ret_place->google);
 }
 
@@ -334,14 +334,13 @@ static int take_name(const struct mu__settings *settings,
 }
 
 static int find_place(struct mu__notes *notes, const struct mu__settings *settings,
-                      const struct mu__tpu_choice *choice,
-                      const struct mu__tpu_entry *entry, mu_error *ret_error,
-                      struct mu__tpu_place *place)
+                      struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                      mu_error *ret_error, struct mu__tpu_place *place)
 {
     mu_error inner;
     int rv;
 
-    mu__tpu_place_init(notes, settings, place);
+    mu__tpu_place_init(notes, settings, choice, place);
     if (memchr(entry->text, '/', entry->size) != NULL)
         rv = mu__tpu_full_name(choice, entry, "nodes/", &inner, place);
     else
@@ -499,10 +498,12 @@ int mu__tpu_get(const struct mu__tpu_place *place, const struct mu__settings *se
         return mu_error_set(ret_error, rv, "%s: %s", place->what, inner.message);
     (void)snprintf(url, sizeof url, "%s/projects/%s/locations/%s/%s", base,
                    place->project, place->zone, rest);
-    return mu__google_ask(
-        &place->google,
-        &(struct mu__google_request){.url = url, .what = place->what, .tries = tries},
-        ret_error, ret_root);
+    return mu__google_ask(&place->google,
+                          &(struct mu__google_request){.url = url,
+                                                       .what = place->what,
+                                                       .tries = tries,
+                                                       .refused = place->refused},
+                          ret_error, ret_root);
 }
 
 /* There is no such node: it may be queued for; else one more request finds out what was
@@ -540,7 +541,7 @@ static int no_such_node(const struct mu__tpu_place *place,
 }
 
 int mu__tpu_ask(struct mu__notes *notes, const struct mu__settings *settings,
-                const struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
                 mu_error *ret_error, struct mu__tpu_place *ret_place,
                 struct mu__tpu_node *ret_node)
 {

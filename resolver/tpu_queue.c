@@ -133,9 +133,8 @@ static int add_nodes(struct names *names, const cJSON *queue, const char *queue_
 /* ---- In place of its name ---- */
 
 static int ask_queue(struct mu__notes *notes, const struct mu__settings *settings,
-                     const struct mu__tpu_choice *choice,
-                     const struct mu__tpu_entry *entry, mu_error *ret_error,
-                     struct mu__build *text)
+                     struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                     mu_error *ret_error, struct mu__build *text)
 {
     struct mu__tpu_place place;
     struct names names = {.place = &place, .what = place.what, .text = text};
@@ -143,7 +142,7 @@ static int ask_queue(struct mu__notes *notes, const struct mu__settings *setting
     char rest[MU__GOOGLE_NAME_BYTES + sizeof KIND];
     int rv;
 
-    mu__tpu_place_init(notes, settings, &place);
+    mu__tpu_place_init(notes, settings, choice, &place);
     rv = mu__tpu_full_name(choice, entry, KIND, ret_error, &place);
     if (rv != 0)
         return rv;

@@ -26,7 +26,7 @@ static void copy(char *out, size_t size, const char *text)
 /* ---- Describing ---- */
 
 static int describe_node(struct mu__notes *notes, const struct mu__settings *settings,
-                         const struct mu__tpu_choice *choice,
+                         struct mu__tpu_choice *choice,
                          const struct mu__tpu_entry *entry, mu_error *ret_error,
                          mu_tpu_state *ret_state)
 {

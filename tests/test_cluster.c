@@ -110,7 +110,7 @@ static const struct {
     {"a..b:80", "an empty part between dots"},
     {".a:80", "an empty part between dots"},
     {"ho st:80", "a character that no host name has"},
-    {"h\xC3\xA9:80", "a character that no host name has"},
+    {"h\xC3\xA9:80", "a letter beyond ASCII: write it as DNS has it, xn--..."},
     {"h\xFF:80", "\"h\\xff:80\""},
     {LABEL_64 ":80", "a part of more than 63 bytes"},
     {HOST_254 ":80", "longer than 253 bytes"},

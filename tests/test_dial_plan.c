@@ -15,47 +15,105 @@ enum { TEXT_BYTES = 512, FAILURES_MAX = 16 };
 
 /* ---- the order ---- */
 
-/* '4' and '6' are the families as the system gives them; the order is told as letters, a
- * for the first of them. */
+/* '4' and '6' are the families as the system gives them, '!' stands behind those that
+ * were tried; the order is told as letters, a for the first of them. */
 static const struct order_row {
     const char *what;
-    const char *families;
-    unsigned first;
+    const char *addresses;
     const char *order;
 } order_rows[] = {
-    {"none",                      "",         0, ""},
-    {"one",                       "6",        0, "a"},
-    {"one family stays",          "4444",     0, "abcd"},
-    {"by turns already",          "6464",     0, "abcd"},
-    {"two of each",               "6644",     0, "acbd"},
-    {"the first one's family",    "4466",     0, "acbd"},
-    {"one of the other",          "66664",    0, "aebcd"},
-    {"the other at the end",      "464466",   0, "abcedf"},
-    {"the second begins",         "6644",     1, "cbda"},
-    {"the last begins",           "6644",     3, "dacb"},
-    {"once round",                "6644",     4, "acbd"},
-    {"far round",                 "444",      5, "cab"},
-    {"one, whichever begins",     "4",        7, "a"},
-    {"as many as there may be",   "6666666644444444", 0, "aibjckdlemfngohp"},
+    {"none",                        "",           ""},
+    {"one",                         "6",          "a"},
+    {"one family stays",            "4444",       "abcd"},
+    {"by turns already",            "6464",       "abcd"},
+    {"two of each",                 "6644",       "acbd"},
+    {"the first one's family",      "4466",       "acbd"},
+    {"one of the other",            "66664",      "aebcd"},
+    {"the other at the end",        "464466",     "abcedf"},
+    {"as many as there may be",     "6666666644444444", "aibjckdlemfngohp"},
+    {"one that was tried",          "4!",         "a"},
+    {"the first was tried",         "4!44",       "bca"},
+    {"one in the middle",           "44!4",       "acb"},
+    {"all but the last",            "4!4!4!4",    "dabc"},
+    {"all of them",                 "6!6!4!4!",   "acbd"},
+    {"the family of what is left",  "6!644",      "bcda"},
+    {"the only one of its family",  "6!44",       "bca"},
+    {"those that were, by turns",   "6!6!64!4!",  "cadbe"},
 };
+static unsigned read_addresses(const char *text, bool *ret_v6, bool *ret_tried)
+{
+    unsigned count = 0;
+
+    for (; *text != '\0'; text++) {
+        if (*text == '!') {
+            ret_tried[count - 1] = true;
+            continue;
+        }
+        ret_v6[count] = *text == '6';
+        ret_tried[count++] = false;
+    }
+    return count;
+}
 
 static void test_order(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof order_rows / sizeof order_rows[0]; i++) {
         const struct order_row *row = &order_rows[i];
-        unsigned count = (unsigned)strlen(row->families);
-        unsigned order[MU__DIAL_ADDRESSES_MAX];
         bool is_v6[MU__DIAL_ADDRESSES_MAX];
+        bool is_tried[MU__DIAL_ADDRESSES_MAX];
+        unsigned count = read_addresses(row->addresses, is_v6, is_tried);
+        unsigned order[MU__DIAL_ADDRESSES_MAX];
         char text[MU__DIAL_ADDRESSES_MAX + 1] = "";
 
-        for (unsigned j = 0; j < count; j++)
-            is_v6[j] = row->families[j] == '6';
-        mu__dial_order(is_v6, count, row->first, order);
+        mu__dial_order(is_v6, is_tried, count, order);
         for (unsigned j = 0; j < count; j++)
             text[j] = (char)('a' + order[j]);
         if (strcmp(text, row->order) != 0)
             fail_msg("%s: %s, not %s", row->what, text, row->order);
+    }
+}
+
+/* ---- rounds ---- */
+
+/* What is reached, one after the other, each with how many addresses the name has then;
+ * told as '>' (go on at once) and '.' (the round is over). */
+static const struct round_row {
+    const char *what;
+    const char *reached;
+    const char *story;
+} round_rows[] = {
+    {"one address",                     "a1 a1 a1",          "..."},
+    {"two",                             "a2 b2",             ">."},
+    {"each round is as the first",      "a2 b2 a2 b2",       ">.>."},
+    {"three, in any order",             "c3 a3 b3 c3",       ">>.>"},
+    {"the others do not answer",        "a3 a3 a3 a3",       ">.>."},
+    {"one of the others does",          "a3 b3 b3 a3",       ">>.>"},
+    {"the name has one more",           "a2 b3 c3",          ">>."},
+    {"the name has one left",           "a2 b1 a2",          ">.>"},
+    {"the name has others",             "a2 c2 d2",          ">.>"},
+    {"as many as there may be",
+     "aG bG cG dG eG fG gG hG iG jG kG lG mG nG oG pG aG",   ">>>>>>>>>>>>>>>.>"},
+};
+
+static void test_rounds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof round_rows / sizeof round_rows[0]; i++) {
+        const struct round_row *row = &round_rows[i];
+        struct mu__dial_tried tried = {0};
+        char story[TEXT_BYTES] = "";
+
+        for (const char *at = row->reached; *at != '\0'; at += at[2] == '\0' ? 2 : 3) {
+            unsigned count = at[1] == 'G' ? MU__DIAL_ADDRESSES_MAX
+                                          : (unsigned)(at[1] - '0');
+            bool more = mu__dial_tried_add(&tried, (uint32_t)at[0], count);
+
+            story[strlen(story)] = more ? '>' : '.';
+            assert_int_equal(mu__dial_tried_has(&tried, (uint32_t)at[0]), more);
+        }
+        if (strcmp(story, row->story) != 0)
+            fail_msg("%s: %s, not %s", row->what, story, row->story);
     }
 }
 
@@ -215,9 +273,9 @@ static void test_words_are_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),         cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_late_look),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_words_are_cut),
+        cmocka_unit_test(test_order),         cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_plan),          cmocka_unit_test(test_late_look),
+        cmocka_unit_test(test_words),         cmocka_unit_test(test_words_are_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

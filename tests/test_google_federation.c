@@ -148,6 +148,172 @@ static void test_impersonated(void **state)
     expect(first_token, federated, file_c, "SECRET4");
 }
 
+/* ---- Programs ---- */
+
+#define ALLOWED SCRIPT_VARIABLE("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES", "1")
+#define EXECUTABLE(more) "{\"executable\": {\"command\": \"/bin/who  -a b\"" more "}}"
+#define PROGRAM_TOLD                                                    \
+    "a-a\nab\nvGOOGLE_EXTERNAL_ACCOUNT_AUDIENCE=" AUDIENCE              \
+    "\nvGOOGLE_EXTERNAL_ACCOUNT_TOKEN_TYPE=urn:ietf:params:oauth:token-" \
+    "type:jwt\nvGOOGLE_EXTERNAL_ACCOUNT_INTERACTIVE=0\n"
+#define RESPONSE(type, member, more)                                              \
+    "{\"version\": 1, \"success\": true, \"token_type\": \"urn:ietf:params:oauth:" \
+    "token-type:" type "\", \"" member "\": \"SECRET1\"" more "}"
+#define ID_TOKEN(more) RESPONSE("id_token", "id_token", more)
+#define ROW_STS                                                                \
+    SCRIPT(HTTP, .name = STS, .method = "POST", .body = FORM("SECRET1"), \
+           .text = STS_TOKEN("SECRET2"))
+
+static void test_program(void **state)
+{
+    static const char *const printed[] = {
+        ID_TOKEN(""), RESPONSE("jwt", "id_token", ", \"expiration_time\": 1700000001"),
+        RESPONSE("saml2", "saml_response", "")};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof printed / sizeof printed[0]; i++) {
+        const struct script_row rows[] = {
+            ALLOWED, SCRIPT_FILE("/c", EXTERNAL(EXECUTABLE(""), "")),
+            SCRIPT(PROGRAM, .name = "/bin/who", .body = PROGRAM_TOLD,
+                   .text = printed[i]),
+            ROW_STS, SCRIPT_END};
+
+        expect(first_token, rows, file_c, "SECRET2");
+    }
+}
+
+/* It is told more, and run anew when Google has refused what came of it. */
+static void test_program_is_told(void **state)
+{
+    static const struct script_row rows[] = {
+        ALLOWED,
+        SCRIPT_FILE("/c", EXTERNAL(EXECUTABLE(", \"output_file\": \"/o\""), ACTING)),
+        SCRIPT_FILE("/o", ID_TOKEN(", \"expiration_time\": 1700000100")),
+        SCRIPT(PROGRAM, .name = "/bin/who", .again = 1, .text = ID_TOKEN(""),
+               .body = PROGRAM_TOLD "vGOOGLE_EXTERNAL_ACCOUNT_IMPERSONATED_EMAIL="
+                                    "a@p.iam.gserviceaccount.com\n"
+                                    "vGOOGLE_EXTERNAL_ACCOUNT_OUTPUT_FILE=/o\n"),
+        SCRIPT(HTTP, .name = STS, .method = "POST", .body = FORM("SECRET1"),
+               .text = STS_TOKEN("SECRET2"), .again = 1),
+        SCRIPT(HTTP, .name = ACT, .method = "POST", .again = 1,
+               .text = "{\"accessToken\": \"SECRET3\"}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    expect(second_token, rows, file_c, "SECRET3");
+}
+
+/* What it has left is taken without running it, as long as that is good. */
+static void test_program_has_left_a_token(void **state)
+{
+    static const struct {
+        const char *left;
+        bool is_taken;
+    } cases[] = {
+        {ID_TOKEN(", \"expiration_time\": 1700000001"), true},
+        {ID_TOKEN(", \"expiration_time\": 1700000000"), false},
+        {ID_TOKEN(""), false},
+        {"{\"version\": 1, \"success\": false, \"code\": \"1\", \"message\": \"no\"}",
+         false},
+        {"{\"version\": ", false},
+        {"", false},
+        {NULL, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct script_row rows[] = {
+            ALLOWED,
+            SCRIPT_FILE("/c",
+                        EXTERNAL(EXECUTABLE(", \"output_file\": \"/o\""), "")),
+            SCRIPT_FILE(cases[i].left == NULL ? "/other" : "/o", cases[i].left),
+            SCRIPT(PROGRAM, .name = cases[i].is_taken ? "never" : "/bin/who",
+                   .text = ID_TOKEN("")),
+            ROW_STS, SCRIPT_END};
+
+        expect(first_token, rows, file_c, "SECRET2");
+    }
+}
+
+static void test_bad_programs(void **state)
+{
+    static const struct {
+        const char *executable;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"7", -MU_EINVALID, "credential_source: executable: expected an object"},
+        {"{}", -MU_EINVALID, "executable: command is missing"},
+        {"{\"command\": \" \"}", -MU_EINVALID, "executable: command is missing"},
+        {"{\"command\": \"/x\", \"timeout_millis\": 4999}", -MU_EINVALID,
+         "executable: timeout_millis: expected a number of 5000 to 120000"},
+        {"{\"command\": \"/x\", \"timeout_millis\": 120001}", -MU_EINVALID,
+         "executable: timeout_millis: expected a number"},
+        {"{\"command\": \"/x\", \"output_file\": 7}", -MU_EINVALID,
+         "executable: output_file: expected a text"},
+        {"{\"command\": \"/none\"}", -MU_ENOTFOUND,
+         "credentials /c: credential_source: executable: \"/none\" is not there"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[1024];
+        const struct script_row script[] = {ALLOWED, SCRIPT_FILE("/c", text), SCRIPT_END};
+        const struct script_row forbidden[] = {SCRIPT_FILE("/c", text), SCRIPT_END};
+
+        (void)snprintf(text, sizeof text,
+                       EXTERNAL("{\"executable\": %s}", ""), rows[i].executable);
+        expect_error(first_token, script, file_c, rows[i].code, rows[i].words);
+        expect_error(first_token, forbidden, file_c, -MU_EPERMISSION,
+                     "executable: no program is run unless the variable "
+                     "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES is 1");
+    }
+}
+
+static void test_bad_responses(void **state)
+{
+    static const struct {
+        const char *text;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"SECRET", -MU_EINVALID, "executable: JSON: line 1, column 1"},
+        {"", -MU_EINVALID, "executable: JSON: "},
+        {"{}", -MU_EINVALID, "executable: what the program prints: version: expected 1"},
+        {"{\"version\": 2, \"success\": true}", -MU_EINVALID, "version: expected 1"},
+        {"{\"version\": 1, \"success\": \"SECRET\"}", -MU_EINVALID,
+         "success: expected true or false"},
+        {"{\"version\": 1, \"success\": false}", -MU_EUNAUTHENTICATED,
+         "executable: the program has no token"},
+        {"{\"version\": 1, \"success\": false, \"code\": \"401\", \"message\": "
+         "\"Caller not authorized.\"}", -MU_EUNAUTHENTICATED,
+         "executable: the program has no token: 401 Caller not authorized."},
+        {"{\"version\": 1, \"success\": false, \"code\": 7, \"message\": "
+         "\"SECRET-" LONG "\"}", -MU_EUNAUTHENTICATED, "the program has no token"},
+        {"{\"version\": 1, \"success\": true}", -MU_EINVALID,
+         "token_type is missing"},
+        {"{\"version\": 1, \"success\": true, \"token_type\": \"SECRET\"}", -MU_EINVALID,
+         "token_type: expected urn:ietf:params:oauth:token-type: and jwt, id_token or "
+         "saml2"},
+        {RESPONSE("id_token", "saml_response", ""), -MU_EINVALID, "id_token is missing"},
+        {RESPONSE("saml2", "id_token", ""), -MU_EINVALID, "saml_response is missing"},
+        {ID_TOKEN(", \"expiration_time\": \"x\""), -MU_EINVALID,
+         "expiration_time: expected a number"},
+        {ID_TOKEN(", \"expiration_time\": 1700000000"), -MU_EUNAUTHENTICATED,
+         "executable: the program's token has expired"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {
+            ALLOWED, SCRIPT_FILE("/c", EXTERNAL(EXECUTABLE(""), "")),
+            SCRIPT(PROGRAM, .name = "/bin/who", .text = rows[i].text), SCRIPT_END};
+
+        expect_error(first_token, script, file_c, rows[i].code, rows[i].words);
+    }
+}
+
 /* ---- What goes wrong ---- */
 
 struct bad_file {
@@ -175,15 +341,16 @@ static void test_bad_sources(void **state)
          "credentials /c: token_url is missing"},
         {EXTERNAL("7", ""), -MU_EINVALID,
          "credentials /c: credential_source: expected an object"},
-        {EXTERNAL("{}", ""), -MU_EINVALID, "expected either \"file\" or \"url\""},
+        {EXTERNAL("{}", ""), -MU_EINVALID,
+         "expected one of \"file\", \"url\" and \"executable\""},
         {EXTERNAL("{\"file\": \"/a\", \"url\": \"http://b\"}", ""), -MU_EINVALID,
-         "expected either \"file\" or \"url\""},
+         "expected one of \"file\", \"url\" and \"executable\""},
+        {EXTERNAL("{\"file\": \"/a\", \"executable\": {}}", ""), -MU_EINVALID,
+         "expected one of \"file\", \"url\" and \"executable\""},
         {EXTERNAL("{\"file\": 7}", ""), -MU_EINVALID,
          "credential_source: file: expected a text"},
         {EXTERNAL("{\"environment_id\": \"aws1\", \"url\": \"http://b\"}", ""),
          -MU_EUNIMPLEMENTED, "environment_id: sources of AWS are not supported"},
-        {EXTERNAL("{\"executable\": {\"command\": \"SECRET\"}}", ""), -MU_EUNIMPLEMENTED,
-         "executable: executables are not supported"},
         {EXTERNAL("{\"certificate\": {}}", ""), -MU_EUNIMPLEMENTED,
          "certificate: certificates are not supported"},
         {EXTERNAL(FROM_FILE, ", \"client_id\": \"SECRET\""), -MU_EUNIMPLEMENTED,
@@ -357,6 +524,11 @@ int main(void)
         cmocka_unit_test(test_acting_as_a_service_account),
         cmocka_unit_test(test_workforce),
         cmocka_unit_test(test_impersonated),
+        cmocka_unit_test(test_program),
+        cmocka_unit_test(test_program_is_told),
+        cmocka_unit_test(test_program_has_left_a_token),
+        cmocka_unit_test(test_bad_programs),
+        cmocka_unit_test(test_bad_responses),
         cmocka_unit_test(test_bad_sources),
         cmocka_unit_test(test_bad_urls),
         cmocka_unit_test(test_bad_impersonations),

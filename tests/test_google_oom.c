@@ -50,6 +50,15 @@ static const struct {
      "\"service_account_impersonation_url\": \"https://act\", \"credential_source\": "
      "{\"url\": \"http://subject\", \"headers\": {\"a\": \"b\", \"c\": \"d\"}, "
      "\"format\": {\"type\": \"json\", \"subject_token_field_name\": \"t\"}}}"},
+    {MU__ASK_FILE, "/program",
+     "{\"type\": \"external_account\", \"audience\": \"a\", \"token_url\": "
+     "\"https://sts/t\", \"subject_token_type\": \"b\", \"credential_source\": "
+     "{\"executable\": {\"command\": \"/who a\", \"output_file\": \"/left\"}}}"},
+    {MU__ASK_FILE, "/left", "{\"version\": 1, \"success\": false}"},
+    {MU__ASK_VARIABLE, "ALLOW_EXECUTABLES", "1"},
+    {MU__ASK_PROGRAM, "/who",
+     "{\"version\": 1, \"success\": true, \"token_type\": "
+     "\"urn:ietf:params:oauth:token-type:jwt\", \"id_token\": \"s\"}"},
     {MU__ASK_FILE, "/impersonated",
      "{\"type\": \"impersonated_service_account\", "
      "\"service_account_impersonation_url\": \"https://act\", \"delegates\": [\"d\"], "
@@ -168,6 +177,7 @@ static void test_gce(void **state)
     static const char *const account[] = {"credentials", "/account", NULL};
     static const char *const user[] = {"credentials", "/user", NULL};
     static const char *const external[] = {"credentials", "/external", NULL};
+    static const char *const program[] = {"credentials", "/program", NULL};
     static const char *const impersonated[] = {"credentials", "/impersonated", NULL};
 
     (void)state;
@@ -175,6 +185,7 @@ static void test_gce(void **state)
     walk_and_check(&mu__resolver_gce, account);
     walk_and_check(&mu__resolver_gce, user);
     walk_and_check(&mu__resolver_gce, external);
+    walk_and_check(&mu__resolver_gce, program);
     walk_and_check(&mu__resolver_gce, impersonated);
 }
 

@@ -438,6 +438,32 @@ static void test_refused(void **state)
     }
 }
 
+/* Who comes again while he is told why, by another address or for another task, hears it
+ * over the same connection. */
+static void test_refused_again(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words words = good;
+
+    words.wanted_type = "ps";
+    for (words.wanted_index = 3; words.wanted_index < 5; words.wanted_index++) {
+        dial_us(f);
+        say_hello_words(f, &words);
+        run_for(f, 80);
+    }
+    expect_trace(f,
+        "[   30] us links: refused /job:chief/task:0 at tcp://peer:1: task "
+          "/job:ps/task:3 is not here, but /job:worker/task:0\n"
+        "[   60] sim note: hears REFUSE: task /job:ps/task:3 is not here, but "
+          "/job:worker/task:0\n"
+        "[  130] us links: refused /job:chief/task:0 at tcp://peer:1: task "
+          "/job:ps/task:4 is not here, but /job:worker/task:0\n"
+        "[  140] sim note: hears REFUSE: task /job:ps/task:4 is not here, but "
+          "/job:worker/task:0\n");
+    run_for(f, 2000);
+    expect_trace(f, "[ 1140] sim note: hears the end: closed by the peer\n");
+}
+
 /* Who is dialled hears that it is meant, and whoever is there when anybody is. */
 static void test_who_is_wanted(void **state)
 {
@@ -600,6 +626,44 @@ static void test_we_are_refused(void **state)
         "[ 2050] us links: refused by somebody who plays chief 1: we are full\n"
         "[ 3100] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
           "(resting; it refused us: we are full)\n");
+}
+
+static void say_refuse_for(struct fixture *f, uint32_t life, const char *reason)
+{
+    const struct mu__refuse refuse = {mu__view_str("chief"), 0, mu__view_str(reason)};
+    const struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER, US, 1, life};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER, US, 1);
+
+    mu__frame_write(frame, &header);
+    put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
+    dial_us(f);
+    say(f, frame);
+    run_for(f, 20);
+}
+
+/* What comes late is of the dial before, or of another link: who refused that one is not
+ * whom it was for, and the link to himself goes on. */
+static void test_refused_late(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t former_life;
+
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    run_for(f, 40);
+    former_life = f->peer.life;
+    f->peer.wire->ops->drop(f->peer.wire, f->peer.in);
+    run_for(f, 160);
+    assert_int_not_equal(f->peer.life, former_life);
+    (void)sim_trace(f->sim);
+
+    say_refuse_for(f, 77, "ps 3 is not here");
+    expect_trace(f,
+        "[  230] us links: refused by somebody who plays chief 0: ps 3 is not here\n");
+    say_refuse_for(f, former_life, "we are full");
+    expect_trace(f,
+        "[  270] us links: /job:chief/task:0: it refused us: we are full\n"
+        "[  270] sim note: trouble: chief 0: it refused us: we are full\n"
+        "[  280] sim note: hears the end: closed by the peer\n");
 }
 
 /* The peer has found us, but at its address somebody else is, who refuses our HELLO. */
@@ -1164,6 +1228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_up),
         TEST(test_refused),
+        TEST(test_refused_again),
         TEST(test_who_is_wanted),
         TEST(test_bad_hello),
         TEST_UP(test_said_twice),
@@ -1173,6 +1238,7 @@ int main(void)
         TEST(test_cannot_be_dialled),
         TEST(test_no_answer),
         TEST(test_we_are_refused),
+        TEST(test_refused_late),
         TEST(test_refused_while_up),
         TEST(test_dial_errors),
         TEST_UP(test_data),

@@ -130,10 +130,18 @@ static void test_lists(void **state)
         V("MUSTER_HOSTS", "a,b,a"), V("MUSTER_RANK", "1"), SCRIPT_END};
     static const struct script_row machines[] = {
         V("SM_HOSTS", "[\"b\", \"a\"]"), V("SM_CURRENT_HOST", "a"), SCRIPT_END};
+    static const struct script_row groups[] = {
+        V("SM_HOSTS", "[\"b\", \"a\"]"), V("SM_CURRENT_HOST", "a"),
+        V("MUSTER_SAGEMAKER_GROUPS", "worker=g,ps=h"),
+        V("SM_RESOURCE_CONFIG",
+          "{\"instance_groups\": [{\"instance_group_name\": \"g\", \"hosts\": [\"a\"]}, "
+          "{\"instance_group_name\": \"h\", \"hosts\": [\"b\"]}]}"),
+        SCRIPT_END};
 
     (void)state;
     expect_failures(&mu__resolver_environment, hosts);
     expect_failures(&mu__resolver_sagemaker, machines);
+    expect_failures(&mu__resolver_sagemaker, groups);
 }
 
 int main(void)

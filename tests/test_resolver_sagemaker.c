@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +146,184 @@ static void test_configuration_refused(void **state)
                         "SM_RESOURCE_CONFIG: expected \"hosts\"");
 }
 
+/* ---- Instance groups ---- */
+
+#define CPU                                                               \
+    "{\"instance_group_name\": \"cpu\", \"instance_type\": \"ml.c5.large\", " \
+    "\"hosts\": [\"algo-4\", \"algo-2\"]}"
+#define GPU                                                                 \
+    "{\"instance_group_name\": \"gpu\", \"instance_type\": \"ml.p3.2xlarge\", " \
+    "\"hosts\": [\"algo-3\", \"algo-1\"]}"
+#define HOSTS "[\"algo-1\", \"algo-2\", \"algo-3\", \"algo-4\"]"
+#define GROUPED                                                                \
+    "{\"current_host\": \"algo-3\", \"current_instance_type\": \"ml.p3.2xlarge\", " \
+    "\"current_group_name\": \"gpu\", \"hosts\": " HOSTS ", "                  \
+    "\"instance_groups\": [" CPU ", " GPU "], \"network_interface_name\": \"eth0\"}"
+#define VARIABLES(current)                               \
+    V("SM_HOSTS", HOSTS), V("SM_CURRENT_HOST", current), \
+        V("SM_INSTANCE_GROUPS", "[\"cpu\", \"gpu\"]"),   \
+        V("SM_INSTANCE_GROUPS_DICT", "{\"cpu\": " CPU ", \"gpu\": " GPU "}")
+
+/* What each group is; without it the hosts are one list. */
+static void test_groups(void **state)
+{
+    static const struct script_row rows[] = {VARIABLES("algo-3"), SCRIPT_END};
+    static const struct {
+        const char *setting;
+        const char *cluster;
+        const char *task;
+    } cases[] = {
+        {"groups=ps=cpu,worker=gpu",
+         "{\"ps\":[\"algo-2:2223\",\"algo-4:2223\"],"
+         "\"worker\":[\"algo-1:2223\",\"algo-3:2223\"]}", "worker:1"},
+        {"groups=chief=gpu:1,worker=gpu,ps=cpu",
+         "{\"chief\":[\"algo-1:2223\"],\"ps\":[\"algo-2:2223\",\"algo-4:2223\"],"
+         "\"worker\":[\"algo-3:2223\"]}", "worker:0"},
+        {"groups=worker=gpu,ps=cpu:1,worker=cpu",
+         "{\"ps\":[\"algo-2:2223\"],"
+         "\"worker\":[\"algo-1:2223\",\"algo-3:2223\",\"algo-4:2223\"]}", "worker:1"},
+        {"groups=worker=gpu", "{\"worker\":[\"algo-1:2223\",\"algo-3:2223\"]}",
+         "worker:1"},
+        {"groups=worker=cpu", "{\"worker\":[\"algo-2:2223\",\"algo-4:2223\"]}", ""},
+        {"port=2223", "{\"worker\":[\"algo-1:2223\",\"algo-2:2223\",\"algo-3:2223\","
+                      "\"algo-4:2223\"]}", "worker:2"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const settings[] = {cases[i].setting, NULL};
+
+        script_expect(kind, rows, settings, cases[i].cluster, cases[i].task);
+    }
+}
+
+/* The other places that have them: the variable with the whole file, and the file. */
+static void test_groups_of_the_configuration(void **state)
+{
+    static const struct script_row variable[] = {V("SM_RESOURCE_CONFIG", GROUPED),
+                                                 SCRIPT_END};
+    static const struct script_row file[] = {SCRIPT_FILE(CONFIG, GROUPED), SCRIPT_END};
+    static const struct script_row beside[] = {V("SM_HOSTS", HOSTS),
+                                               V("SM_CURRENT_HOST", "algo-3"),
+                                               SCRIPT_FILE(CONFIG, GROUPED), SCRIPT_END};
+    static const struct script_row *const all[] = {variable, file, beside};
+    static const char *const settings[] = {"groups=ps=cpu,worker=gpu", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(all); i++)
+        script_expect(kind, all[i], settings,
+                      "{\"ps\":[\"algo-2:2223\",\"algo-4:2223\"],"
+                      "\"worker\":[\"algo-1:2223\",\"algo-3:2223\"]}",
+                      "worker:1");
+}
+
+static void test_group_settings_refused(void **state)
+{
+    static const struct script_row rows[] = {VARIABLES("algo-3"), SCRIPT_END};
+    static const struct {
+        const char *setting;
+        int code;
+        const char *words;
+    } cases[] = {
+        {"groups=worker", -MU_EINVALID,
+         "setting groups of resolver sagemaker: job 1: expected TYPE=GROUP or "
+         "TYPE=GROUP:COUNT, as in \"chief=gpu:1,worker=gpu,ps=cpu\", got \"worker\""},
+        {"groups=", -MU_EINVALID, "job 1: expected TYPE=GROUP"},
+        {"groups=ps=cpu,", -MU_EINVALID, "job 2: expected TYPE=GROUP"},
+        {"groups=ps=", -MU_EINVALID, "job 1: expected TYPE=GROUP"},
+        {"groups=ps=cpu:0", -MU_EINVALID, "job 1: expected TYPE=GROUP"},
+        {"groups=pz=cpu", -MU_EINVALID, "job 1: "},
+        {"groups=ps=tpu", -MU_ENOTFOUND,
+         "job 1: SM_INSTANCE_GROUPS_DICT has no group \"tpu\", only \"cpu\", \"gpu\""},
+        {"groups=ps=cpu:3", -MU_ERANGE,
+         "job 1: 3 hosts are wanted of the group \"cpu\", which has 2 left"},
+        {"groups=ps=cpu,worker=cpu", -MU_ERANGE,
+         "job 2: no host is left of the group \"cpu\""},
+    };
+    static const char *const both[] = {"groups=ps=cpu", "jobs=worker=*", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const settings[] = {cases[i].setting, NULL};
+
+        script_expect_error(kind, rows, settings, cases[i].code, cases[i].words);
+    }
+    script_expect_error(kind, rows, both, -MU_EINVALID,
+                        "setting jobs of resolver sagemaker: expected nothing beside the "
+                        "setting groups");
+}
+
+#define WITH(dict) \
+    {V("SM_HOSTS", "[\"a\"]"), V("SM_CURRENT_HOST", "a"), \
+     V("SM_INSTANCE_GROUPS_DICT", dict), SCRIPT_END}
+
+static void test_groups_refused(void **state)
+{
+    static const char *const settings[] = {"groups=worker=g", NULL};
+    static const struct {
+        struct script_row rows[4];
+        int code;
+        const char *words;
+    } cases[] = {
+        {WITH("7"), -MU_EINVALID, "SM_INSTANCE_GROUPS_DICT: "},
+        {WITH("{\"g\": 7}"), -MU_EINVALID,
+         "SM_INSTANCE_GROUPS_DICT: group 0: expected an object with \"hosts\", a list, "
+         "got number 7"},
+        {WITH("{\"g\": {}}"), -MU_EINVALID, "group 0: expected an object with \"hosts\""},
+        {WITH("{\"g\": {\"hosts\": [7]}}"), -MU_EINVALID,
+         "SM_INSTANCE_GROUPS_DICT: group 0[0]: expected a host's name of at most 255 "
+         "bytes, got number 7"},
+        {WITH("{\"g\": {\"hosts\": []}}"), -MU_ERANGE, "no host is left of the group"},
+        {WITH("{\"g\": {\"hosts\": [\"a\", \"a\"]}}"), -MU_EEXISTS,
+         "SM_INSTANCE_GROUPS_DICT: \"a\" stands there twice"},
+        {WITH("{\"g\": {\"hosts\": [\"a\"]}, \"h\": {\"hosts\": [\"a\"]}}"), -MU_EEXISTS,
+         "SM_INSTANCE_GROUPS_DICT: \"a\" stands there twice"},
+        {WITH("{\"g\": {\"hosts\": [\"b c\"]}}"), -MU_EINVALID,
+         "SM_INSTANCE_GROUPS_DICT: "},
+        {{V("SM_RESOURCE_CONFIG", "{\"current_host\": \"a\", \"hosts\": [\"a\"]}"),
+          SCRIPT_END}, -MU_ENOTFOUND,
+         "SM_RESOURCE_CONFIG: it has no \"instance_groups\", which the setting groups of "
+         "resolver sagemaker is about"},
+        {{V("SM_RESOURCE_CONFIG", "{\"current_host\": \"a\", \"hosts\": [\"a\"], "
+            "\"instance_groups\": [{\"hosts\": [\"a\"]}]}"), SCRIPT_END}, -MU_EINVALID,
+         "SM_RESOURCE_CONFIG: group 0: expected \"instance_group_name\", a text"},
+        {{V("SM_HOSTS", "[\"a\"]"), V("SM_CURRENT_HOST", "a"), SCRIPT_END},
+         -MU_ENOTFOUND, "and neither SM_INSTANCE_GROUPS_DICT nor SM_RESOURCE_CONFIG is "
+                        "set"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        script_expect_error(kind, cases[i].rows, settings, cases[i].code,
+                            cases[i].words);
+}
+
+/* More groups than there can be, and more parts of the setting. */
+static void test_many_groups(void **state)
+{
+    static const char *const settings[] = {"groups=worker=g1", NULL};
+    static const char *const nine[] = {
+        "groups=ps=g0,ps=g1,ps=g2,ps=g3,ps=g4,ps=g5,ps=g6,ps=g7,ps=g8", NULL};
+    char text[1024] = "{";
+    const struct script_row rows[] = {V("SM_HOSTS", "[\"a1\"]"),
+                                      V("SM_CURRENT_HOST", "a1"),
+                                      V("SM_INSTANCE_GROUPS_DICT", text), SCRIPT_END};
+    size_t used = 1;
+
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "%s\"g%d\": {\"hosts\": [\"a%d\"]}", i == 0 ? "" : ", ",
+                                 i, i);
+    (void)snprintf(text + used, sizeof text - used, "}");
+    script_expect(kind, rows, settings, "{\"worker\":[\"a1:2223\"]}", "worker:0");
+    script_expect_error(kind, rows, nine, -MU_EINVALID,
+                        "setting groups of resolver sagemaker: expected at most 8 jobs");
+    (void)snprintf(text + used, sizeof text - used, ", \"h\": {\"hosts\": []}}");
+    script_expect_error(kind, rows, settings, -MU_EEXHAUSTED,
+                        "SM_INSTANCE_GROUPS_DICT: expected at most 16 instance groups");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +334,11 @@ int main(void)
         cmocka_unit_test(test_detection),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_configuration_refused),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_groups_of_the_configuration),
+        cmocka_unit_test(test_group_settings_refused),
+        cmocka_unit_test(test_groups_refused),
+        cmocka_unit_test(test_many_groups),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -954,6 +954,56 @@ static void test_recoverable(void **state)
     }
 }
 
+/* ---- Tokens ---- */
+
+#define NEW_TOKEN .again = 1, .has_header = "Authorization: Bearer fresh"
+#define TOKENS                     \
+    SCRIPT_FILE("/t", "stale"), SCRIPT(FILE, .name = "/t", .text = "fresh", .again = 1)
+
+/* Whatever is asked after a refusal is asked with the new token alone: the old one would
+ * be a failure of the script, which has no row for it. */
+static void test_one_refusal_is_enough(void **state)
+{
+    static const char *const in_a_queue[] = {
+        "tpu=projects/p/locations/z/queuedResources/q", "access_token_file=/t", NULL};
+    static const char *const by_name[] = {"tpu=n", "project=p", "zone=z",
+                                          "access_token_file=/t", NULL};
+    static const struct script_row queue[] = {
+        TOKENS,
+        SCRIPT(HTTP, .name = QUEUES "/q", .status = 401, .text = "{}",
+               .has_header = "Authorization: Bearer stale"),
+        SCRIPT(HTTP, .name = QUEUES "/q", .text = QUEUE("q", "ACTIVE", SPEC("n")),
+               NEW_TOKEN),
+        SCRIPT(HTTP, .name = NODES "/n", .text = TWO_ENDPOINTS, NEW_TOKEN),
+        SCRIPT_END,
+    };
+    static const struct script_row none[] = {
+        TOKENS,
+        SCRIPT(HTTP, .name = NODES "/n", .status = 401, .text = "{}",
+               .has_header = "Authorization: Bearer stale"),
+        SCRIPT(HTTP, .name = NODES "/n", .status = 404, .text = "{}", NEW_TOKEN),
+        SCRIPT(HTTP, .name = NODES "?pageSize=1000",
+               .text = "{\"nodes\": [{\"name\": \"n1\"}]}", NEW_TOKEN),
+        SCRIPT(HTTP, .name = QUEUES "?pageSize=1000", .text = "{}", NEW_TOKEN),
+        SCRIPT_END,
+    };
+    static const struct script_row twice[] = {
+        TOKENS,
+        SCRIPT(HTTP, .name = QUEUES "/q", .status = 401, .text = "{}",
+               .has_header = "Authorization: Bearer stale"),
+        SCRIPT(HTTP, .name = QUEUES "/q", .text = QUEUE("q", "ACTIVE", SPEC("n")),
+               NEW_TOKEN),
+        SCRIPT(HTTP, .name = NODES "/n", .status = 401, .text = "{}", NEW_TOKEN),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, queue, in_a_queue,
+                  "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
+    script_expect_error(kind, none, by_name, -MU_ENOTFOUND, "did you mean \"n1\"?");
+    script_expect_error(kind, twice, in_a_queue, -MU_EUNAUTHENTICATED, "status 401");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -980,6 +1030,7 @@ int main(void)
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_bad_nodes),
         cmocka_unit_test(test_no_such_node),
+        cmocka_unit_test(test_one_refusal_is_enough),
         cmocka_unit_test(test_queued_resource),
         cmocka_unit_test(test_states_of_queues),
         cmocka_unit_test(test_bad_queues),

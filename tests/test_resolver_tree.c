@@ -33,6 +33,7 @@ static int resolve_late(mu_resolver *resolver, const struct script_row *rows, bo
         script_answer(&script);
     }
     mu__resolver_keep_explained(resolver, mu__resolver_explained(resolver, notes));
+    mu__resolver_keep_watched_paths(resolver, notes);
     mu__notes_free(notes);
     assert_int_equal(error.code, rv);
     return rv;
@@ -422,6 +423,55 @@ static void test_union_fails_with_a_member(void **state)
     assert_int_equal(resolve(whole, rows), -MU_EINVALID);
     expect_words("TF_CONFIG: cluster: ");
     mu_resolver_free(whole);
+}
+
+/* Each once, in the order of the members; of more than are watched the first ones. */
+static void test_union_watches_all(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT_FILE("/a", "{\"chief\":[\"a:1\"]}"),
+        SCRIPT_FILE("/b", "{\"worker\":[\"b:1\"]}"),
+        SCRIPT_VARIABLE("MUSTER_CLUSTER_FILE", "/a"), SCRIPT_END};
+    mu_resolver *resolver;
+    mu_resolver *members[4] = {fixed(NULL, NULL, NULL, -1), of_kind("file"),
+                               first_that_fits(), of_kind("file")};
+
+    (void)state;
+    assert_int_equal(mu_resolver_set(members[1], "path", "/b", &error), 0);
+    assert_int_equal(mu_resolver_set(members[3], "path", "/none", &error), 0);
+    assert_int_equal(mu_resolver_new_union(members, 4, &error, &resolver), 0);
+    assert_null(mu__resolver_watched_path(resolver, 0));
+    assert_int_equal(resolve(resolver, rows), -MU_ENOTFOUND);
+    assert_string_equal(mu__resolver_watched_path(resolver, 0), "/b");
+    assert_string_equal(mu__resolver_watched_path(resolver, 1), "/a");
+    assert_string_equal(mu__resolver_watched_path(resolver, 2), "/none");
+    assert_null(mu__resolver_watched_path(resolver, 3));
+    assert_int_equal(resolve(resolver, rows), -MU_ENOTFOUND);
+    assert_null(mu__resolver_watched_path(resolver, 3));
+    mu_resolver_free(resolver);
+}
+
+static void test_union_watches_so_many(void **state)
+{
+    enum { MEMBERS = 2 * (MU__WATCHED_PATHS_MAX + 1) };
+    mu_resolver *members[MEMBERS];
+    mu_resolver *resolver;
+    char path[16];
+
+    (void)state;
+    for (int i = 0; i < MEMBERS; i++) {
+        (void)snprintf(path, sizeof path, "/%d", i / 2);
+        members[i] = of_kind("file");
+        assert_int_equal(mu_resolver_set(members[i], "path", path, &error), 0);
+    }
+    assert_int_equal(mu_resolver_new_union(members, MEMBERS, &error, &resolver), 0);
+    assert_int_equal(resolve(resolver, NULL), -MU_ENOTFOUND);
+    for (int i = 0; i < MU__WATCHED_PATHS_MAX; i++) {
+        (void)snprintf(path, sizeof path, "/%d", i);
+        assert_string_equal(mu__resolver_watched_path(resolver, (size_t)i), path);
+    }
+    assert_null(mu__resolver_watched_path(resolver, MU__WATCHED_PATHS_MAX));
+    mu_resolver_free(resolver);
 }
 
 /* ---- Masters ---- */
@@ -836,6 +886,8 @@ int main(void)
         cmocka_unit_test(test_union_master),
         cmocka_unit_test(test_union_misuse),
         cmocka_unit_test(test_union_fails_with_a_member),
+        cmocka_unit_test(test_union_watches_all),
+        cmocka_unit_test(test_union_watches_so_many),
         cmocka_unit_test(test_masters),
         cmocka_unit_test(test_auto_takes_the_first),
         cmocka_unit_test(test_auto_finds_nobody),

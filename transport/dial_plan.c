@@ -6,32 +6,80 @@
 
 /* ---- the order ---- */
 
+/* The addresses of both families, of those that were tried or of the others. */
+struct choice {
+    const bool *is_v6;
+    const bool *is_tried;
+    unsigned count;
+    bool tried;
+};
+
 /* The next of that family, not before `from`; `count`: there is none. */
-static unsigned next_of_family(const bool *is_v6, unsigned count, unsigned from,
-                               bool family)
+static unsigned next_of_family(const struct choice *choice, unsigned from, bool family)
 {
-    while (from < count && is_v6[from] != family)
+    while (from < choice->count && (choice->is_v6[from] != family ||
+                                    choice->is_tried[from] != choice->tried))
         from++;
     return from;
 }
 
-void mu__dial_order(const bool *is_v6, unsigned count, unsigned first,
-                    unsigned *ret_order)
+static bool first_family(const struct choice *choice)
 {
-    bool family = count > 0 && is_v6[0];
+    return next_of_family(choice, 0, true) < next_of_family(choice, 0, false);
+}
+
+/* Returns how many there are. */
+static unsigned order_of(const struct choice *choice, unsigned *ret_order)
+{
+    bool family = first_family(choice);
     unsigned at[2] = {0, 0};
+    unsigned used = 0;
 
-    for (unsigned i = 0; i < count; i++) {
-        unsigned next = next_of_family(is_v6, count, at[family], family);
+    for (;;) {
+        unsigned next = next_of_family(choice, at[family], family);
 
-        if (next == count) {
+        if (next == choice->count) {
             family = !family;
-            next = next_of_family(is_v6, count, at[family], family);
+            next = next_of_family(choice, at[family], family);
         }
-        ret_order[(i + count - first % count) % count] = next;
+        if (next == choice->count)
+            return used;
+        ret_order[used++] = next;
         at[family] = next + 1;
         family = !family;
     }
+}
+
+void mu__dial_order(const bool *is_v6, const bool *is_tried, unsigned count,
+                    unsigned *ret_order)
+{
+    struct choice choice = {is_v6, is_tried, count, false};
+    unsigned used = order_of(&choice, ret_order);
+
+    choice.tried = true;
+    (void)order_of(&choice, ret_order + used);
+}
+
+/* ---- rounds ---- */
+
+bool mu__dial_tried_has(const struct mu__dial_tried *tried, uint32_t place)
+{
+    for (unsigned i = 0; i < tried->count; i++)
+        if (tried->places[i] == place)
+            return true;
+    return false;
+}
+
+bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t place, unsigned count)
+{
+    bool is_new = !mu__dial_tried_has(tried, place);
+
+    if (is_new && tried->count + 1 < count && tried->count < MU__DIAL_ADDRESSES_MAX) {
+        tried->places[tried->count++] = place;
+        return true;
+    }
+    tried->count = 0;
+    return false;
 }
 
 /* ---- the plan ---- */

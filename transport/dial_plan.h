@@ -16,9 +16,22 @@ enum {
 };
 
 /* In which order `count` addresses are tried: as they are, but the families by turns, and
- * `first` of them put behind the others (more than there are: counted round). */
-void mu__dial_order(const bool *is_v6, unsigned count, unsigned first,
+ * those that were tried already behind the others. */
+void mu__dial_order(const bool *is_v6, const bool *is_tried, unsigned count,
                     unsigned *ret_order);
+
+/* At which addresses of its name somebody was looked for, and is not: one round of those
+ * who want one peer and no other. Zeroed: nowhere yet. */
+struct mu__dial_tried {
+    unsigned count;
+    uint32_t places[MU__DIAL_ADDRESSES_MAX];    /* numbers of addresses, none 0 */
+};
+
+bool mu__dial_tried_has(const struct mu__dial_tried *tried, uint32_t place);
+
+/* `place` was reached, one of `count` addresses. True: go on at once, there is one that
+ * was not tried. False: the round is over, and the next one begins with all of them. */
+bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t place, unsigned count);
 
 struct mu__dial_plan {
     uint32_t limit_ms;

@@ -3,6 +3,8 @@
  * what it likes. A look-up that hangs belongs to its thread then. */
 #include "transport/dialling_uv.h"
 
+#include "runtime/message.h"
+
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@ struct mu__dialling {
     const struct mu__dialling_events *events;
     void *owner;                /* NULL: it is over */
     void *place;
-    unsigned first;
+    const struct mu__dial_tried *tried;
     uint32_t limit_ms;
     struct mu__dial_plan plan;
     struct mu__dial_try tries[MU__DIAL_ADDRESSES_MAX];
@@ -340,19 +342,36 @@ static unsigned choose(const struct addrinfo *found, const struct addrinfo **ret
     return count;
 }
 
+static void copy_address(struct mu__dial_try *try, const struct addrinfo *one)
+{
+    memcpy(&try->address, one->ai_addr, one->ai_addrlen);
+}
+
+static bool is_tried(const struct mu__dialling *dialling, const struct addrinfo *one)
+{
+    struct mu__dial_try try = {.state = MU__DIAL_UNTRIED};
+
+    if (dialling->tried == NULL)
+        return false;
+    copy_address(&try, one);
+    return mu__dial_tried_has(dialling->tried, mu__dial_place(&try));
+}
+
 static void take_addresses(struct mu__dialling *dialling, const struct addrinfo *found)
 {
     const struct addrinfo *some[MU__DIAL_ADDRESSES_MAX];
     unsigned order[MU__DIAL_ADDRESSES_MAX];
-    bool is_v6[MU__DIAL_ADDRESSES_MAX];
+    bool are_v6[MU__DIAL_ADDRESSES_MAX];
+    bool are_tried[MU__DIAL_ADDRESSES_MAX];
     unsigned count = choose(found, some);
 
+    for (unsigned i = 0; i < count; i++) {
+        are_v6[i] = some[i]->ai_family == AF_INET6;
+        are_tried[i] = is_tried(dialling, some[i]);
+    }
+    mu__dial_order(are_v6, are_tried, count, order);
     for (unsigned i = 0; i < count; i++)
-        is_v6[i] = some[i]->ai_family == AF_INET6;
-    mu__dial_order(is_v6, count, dialling->first, order);
-    for (unsigned i = 0; i < count; i++)
-        memcpy(&dialling->tries[i].address, some[order[i]]->ai_addr,
-               some[order[i]]->ai_addrlen);
+        copy_address(&dialling->tries[i], some[order[i]]);
     mu__dial_plan_init(&dialling->plan, count, dialling->limit_ms);
 }
 
@@ -450,6 +469,16 @@ void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size)
         out[0] = '\0';
 }
 
+uint32_t mu__dial_place(const struct mu__dial_try *try)
+{
+    char name[INET6_ADDRSTRLEN];
+    uint32_t hash;
+
+    mu__dial_name(try, name, sizeof name);
+    hash = mu__view_hash(mu__view_str(name));
+    return hash == 0 ? 1 : hash;
+}
+
 int mu__dialling_start(const struct mu__dial_request *request,
                        struct mu__dialling **ret_dialling)
 {
@@ -462,7 +491,7 @@ int mu__dialling_start(const struct mu__dial_request *request,
     dialling->events = request->events;
     dialling->owner = request->owner;
     dialling->place = request->place;
-    dialling->first = request->first;
+    dialling->tried = request->tried;
     dialling->limit_ms = request->limit_ms;
     (void)uv_timer_init(request->loop, &dialling->timer);
     dialling->timer.data = dialling;

@@ -51,6 +51,9 @@ struct mu__dial_try {
 /* "10.0.0.7"; "" of a path. */
 void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size);
 
+/* The number of its address: the same in each look-up, and never 0. */
+uint32_t mu__dial_place(const struct mu__dial_try *try);
+
 struct mu__dialling;
 
 /* Within an event, and until mu__dialling_cancel, the dialling can be looked at. */
@@ -67,7 +70,7 @@ struct mu__dial_request {
     uv_loop_t *loop;
     struct mu__errands *errands;    /* of the loop: look-ups are theirs */
     const struct mu__url *url;  /* copied */
-    unsigned first;             /* as of mu__dial_order */
+    const struct mu__dial_tried *tried; /* borrowed; NULL: none */
     uint32_t limit_ms;          /* of the look-up, and of one address */
     const struct mu__dialling_events *events;   /* outlives it */
     void *owner;

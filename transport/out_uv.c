@@ -26,7 +26,9 @@ struct mu__out {
     struct mu__wire_uv *wire;
     uint32_t number;
     struct mu__url url;
-    unsigned first;             /* of the addresses of a name: as of mu__dial_order */
+    const struct mu__dial_tried *tried; /* addresses for the end; borrowed; NULL: none */
+    uint32_t place;             /* while up: that it is connected to */
+    unsigned places_count;      /* of the name, then */
     bool blocked;               /* `writable` follows */
     struct mu__connection *connection;  /* NULL: not up */
     struct mu__dialling *dialling;      /* NULL: up, or waiting */
@@ -131,8 +133,9 @@ static void on_won(void *owner, const struct mu__dialling *dialling,
 {
     struct mu__out *out = owner;
     struct mu__wire_uv *wire = out->wire;
+    const struct mu__dial_try *tries = mu__dialling_tries(dialling, &out->places_count);
 
-    (void)dialling;
+    out->place = mu__dial_place(&tries[connection->which]);
     out->dialling = NULL;
     out->connection = connection;
     out->up_since_ms = uv_now(wire->loop);
@@ -188,7 +191,7 @@ static void attempt(struct mu__out *out)
         .loop = out->wire->loop,
         .errands = out->wire->errands,
         .url = &out->url,
-        .first = out->first,
+        .tried = out->tried,
         .limit_ms = MU__DIAL_LIMIT_MS,
         .events = &events,
         .owner = out,
@@ -227,12 +230,23 @@ int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url)
     return 0;
 }
 
-void mu__out_begin_with(struct mu__wire *door, uint32_t number, uint32_t turn)
+void mu__out_avoid(struct mu__wire *door, uint32_t number,
+                   const struct mu__dial_tried *tried)
 {
     struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
 
     if (out != NULL)
-        out->first = turn;
+        out->tried = tried;
+}
+
+uint32_t mu__out_place(struct mu__wire *door, uint32_t number, unsigned *ret_count)
+{
+    const struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+
+    if (out == NULL || out->connection == NULL)
+        return 0;
+    *ret_count = out->places_count;
+    return out->place;
 }
 
 static void on_out_closed(uv_handle_t *handle)

@@ -12,8 +12,7 @@
 #define MU_TRANSPORT_WIRE_H
 
 #include "runtime/buf.h"
-
-#include <stdbool.h>
+#include "transport/dial_plan.h"
 
 struct mu__wire {
     const struct mu__wire_ops *ops;
@@ -33,9 +32,14 @@ struct mu__wire_ops {
      * that cannot be understood, is refused with an error. */
     int (*dial)(struct mu__wire *wire, uint32_t out, const char *url);
 
-    /* The attempts of `out` that have not begun yet begin with another address of the
-     * name: the first but `turn`, counted round. NULL where names have one address. */
-    void (*begin_with)(struct mu__wire *wire, uint32_t out, uint32_t turn);
+    /* The attempts of `out` that have not begun yet try these addresses of its name last.
+     * `tried` is borrowed until hangup. NULL, like `place`, on a wire without names. */
+    void (*avoid)(struct mu__wire *wire, uint32_t out,
+                  const struct mu__dial_tried *tried);
+
+    /* At which address of its name `out` is connected: a number that it has after other
+     * look-ups, too; 0: it is not connected. `ret_count`: how many the name has. */
+    uint32_t (*place)(struct mu__wire *wire, uint32_t out, unsigned *ret_count);
 
     /* Forget `out`. Frames accepted for sending may be lost. No event of it follows. */
     void (*hangup)(struct mu__wire *wire, uint32_t out);

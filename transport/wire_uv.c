@@ -177,7 +177,8 @@ static int adopt(struct mu__wire_uv *wire, int fd)
 static const struct mu__wire_ops ops = {
     .buffer = mu__frame_buffer,
     .dial = mu__out_dial,
-    .begin_with = mu__out_begin_with,
+    .avoid = mu__out_avoid,
+    .place = mu__out_place,
     .hangup = mu__out_hangup,
     .send = mu__out_send,
     .drop = mu__in_drop,

@@ -60,7 +60,16 @@ static void on_cancel(struct mu__asker *asker, struct mu__note *note)
     (void)note;
 }
 
-static void check(int rv, const mu_error *error, const mu_resolution *resolution)
+/* A host of SageMaker may be in a group that is no job: then it is no task. */
+static bool is_no_task(const struct mu__resolver_kind *kind,
+                       const mu_resolution *resolution)
+{
+    return kind == &mu__resolver_sagemaker && resolution->task_type[0] == '\0' &&
+           resolution->task_index == -1;
+}
+
+static void check(const struct mu__resolver_kind *kind, int rv, const mu_error *error,
+                  const mu_resolution *resolution)
 {
     const mu_cluster *cluster = resolution->cluster;
     const char *type = resolution->task_type;
@@ -69,7 +78,7 @@ static void check(int rv, const mu_error *error, const mu_resolution *resolution
         must(rv == error->code && error->message[0] != '\0', "words");
         return;
     }
-    if (cluster == NULL)
+    if (cluster == NULL || is_no_task(kind, resolution))
         return;
     must(type[0] != '\0' && resolution->task_index >= 0, "task");
     must(mu_cluster_address(cluster, type, resolution->task_index) != NULL ||
@@ -92,7 +101,8 @@ static void resolve(const struct mu__resolver_kind *kind, struct mu__notes *note
     rv = kind->detect(notes, &settings, &why);
     must(rv == 1 || (rv == 0 && why.message[0] != '\0'), "detection");
     mu_resolution_init(&resolution);
-    check(kind->resolve(notes, &settings, &error, &resolution), &error, &resolution);
+    rv = kind->resolve(notes, &settings, &error, &resolution);
+    check(kind, rv, &error, &resolution);
     mu_cluster_free(resolution.cluster);
     mu__settings_done(&settings);
 }

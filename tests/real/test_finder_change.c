@@ -84,26 +84,85 @@ static const struct mu__resolver_kind folder_kind = {
     .watched_path = watched_path,
 };
 
+/* Before it in a union: a path of its own is watched, in which nothing changes. */
+static struct {
+    char folder[64];
+} quiet;
+
+static int on_resolve_quiet(struct mu__notes *notes, const struct mu__settings *settings,
+                            mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    (void)notes;
+    (void)settings;
+    (void)ret_error;
+    (void)ret_resolution;
+    return 0;
+}
+
+static const char *watched_quiet(struct mu__notes *notes,
+                                 const struct mu__settings *settings)
+{
+    (void)notes;
+    (void)settings;
+    return quiet.folder;
+}
+
+static const struct mu__resolver_kind quiet_kind = {
+    .name = "quiet", .summary = "nobody", .settings = no_settings,
+    .resolve = on_resolve_quiet, .watch_ms = 60000, .watched_path = watched_quiet,
+};
+
 /* ---- A finder ---- */
 
 static struct desk desk;
 
-static int set_up(void **state)
+static void make_resolver(mu_resolver **ret_resolver)
 {
-    mu_resolver *resolver;
     mu_error error;
 
-    (void)state;
+    assert_int_equal(mu__resolver_new_kind(&folder_kind, &error, ret_resolver), 0);
+}
+
+static void make_union(mu_resolver **ret_resolver)
+{
+    mu_resolver *members[2];
+    mu_error error;
+
+    (void)snprintf(quiet.folder, sizeof quiet.folder, "%.60s", source.folder);
+    (void)snprintf(source.watched, sizeof source.watched, "%s/0", source.folder);
+    assert_int_equal(mkdir(source.watched, 0700), 0);
+    (void)snprintf(source.file, sizeof source.file, "%s/0/all", source.folder);
+    assert_int_equal(mu__resolver_new_kind(&quiet_kind, &error, &members[0]), 0);
+    make_resolver(&members[1]);
+    assert_int_equal(mu_resolver_new_union(members, 2, &error, ret_resolver), 0);
+}
+
+static int set_up_with(void (*make)(mu_resolver **ret_resolver))
+{
+    mu_resolver *resolver;
+
     memset(&source, 0, sizeof source);
     (void)snprintf(source.folder, sizeof source.folder, "/tmp/muster-change-XXXXXX");
     assert_non_null(mkdtemp(source.folder));
     (void)snprintf(source.watched, sizeof source.watched, "%s", source.folder);
     (void)snprintf(source.file, sizeof source.file, "%s/all", source.folder);
-    assert_int_equal(mu__resolver_new_kind(&folder_kind, &error, &resolver), 0);
+    make(&resolver);
     (void)uv_hrtime();
     stands_still = true;
     desk_open(&desk, resolver, -1);
     return 0;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    return set_up_with(make_resolver);
+}
+
+static int set_up_union(void **state)
+{
+    (void)state;
+    return set_up_with(make_union);
 }
 
 static int tear_down(void **state)
@@ -208,6 +267,16 @@ static void test_folder_that_comes(void **state)
     assert_int_equal(source.looks, 3);
 }
 
+/* Of a union what any member watches is watched. */
+static void test_second_member(void **state)
+{
+    (void)state;
+    wait_for_words("try 1, again in ");
+    make_file();
+    wait_until_found();
+    assert_int_equal(source.looks, 2);
+}
+
 #define CHANGE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -217,6 +286,7 @@ int main(void)
         CHANGE(test_within_a_look),
         CHANGE(test_many_changes),
         CHANGE(test_folder_that_comes),
+        cmocka_unit_test_setup_teardown(test_second_member, set_up_union, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

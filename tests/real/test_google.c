@@ -189,7 +189,7 @@ static void test_service_account(void **state)
 /* A token of somebody else's, from a file, becomes one of Google's, and that one of a
  * service account; with it a group of a region is asked for, whose zones have a list
  * each. When it is not accepted, another is made in the same way. */
-static void test_federation(void **state)
+static void federate(const char *name, const char *source)
 {
     static const char act[] = "/v1/projects/-/serviceAccounts/a@p:generateAccessToken";
     static const char script[] =
@@ -213,22 +213,20 @@ static void test_federation(void **state)
                                            "instance_group", "g", NULL};
     mu_resolver *resolver;
     struct https https;
-    char text[1024];
+    char text[1280];
     char path[64];
     mu_error error;
 
-    (void)state;
-    https_start(&https, folder, "federation", script);
+    https_start(&https, folder, name, script);
     (void)snprintf(text, sizeof text,
                    "{\"type\": \"external_account\", \"audience\": \"//iam/pool\", "
                    "\"subject_token_type\": \"urn:ietf:params:oauth:token-type:jwt\", "
                    "\"token_url\": \"https://127.0.0.1:%d/v1/token\", "
                    "\"service_account_impersonation_url\": \"https://127.0.0.1:%d%s\", "
                    "\"quota_project_id\": \"payer\", "
-                   "\"credential_source\": {\"file\": \"%s/subject\"}}",
-                   https.port, https.port, act, folder);
+                   "\"credential_source\": {%s}}",
+                   https.port, https.port, act, source);
     https_write(folder, "external.json", text);
-    https_write(folder, "subject", "SECRET-SUBJECT\n");
     resolver = new_resolver("gce", "https", https.port, "/compute/v1");
     set(resolver, settings);
     (void)snprintf(path, sizeof path, "%s/external.json", folder);
@@ -244,6 +242,36 @@ static void test_federation(void **state)
                      4);
     mu_resolver_free(resolver);
     https_stop(&https);
+}
+
+static void test_federation(void **state)
+{
+    char source[128];
+
+    (void)state;
+    https_write(folder, "subject", "SECRET-SUBJECT\n");
+    (void)snprintf(source, sizeof source, "\"file\": \"%s/subject\"", folder);
+    assert_int_equal(unsetenv("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES"), 0);
+    federate("federation", source);
+}
+
+/* A program has the token; it prints none for anybody else. */
+static void test_federation_by_a_program(void **state)
+{
+    static const char program[] =
+        "test \"$1 $GOOGLE_EXTERNAL_ACCOUNT_AUDIENCE\" = 'for //iam/pool' &&\n"
+        "test \"$GOOGLE_EXTERNAL_ACCOUNT_IMPERSONATED_EMAIL\" = a@p &&\n"
+        "echo '{\"version\": 1, \"success\": true, \"token_type\": "
+        "\"urn:ietf:params:oauth:token-type:jwt\", \"id_token\": \"SECRET-SUBJECT\"}'\n";
+    char source[192];
+
+    (void)state;
+    https_write(folder, "program", program);
+    (void)snprintf(source, sizeof source,
+                   "\"executable\": {\"command\": \"/bin/sh %s/program for\"}", folder);
+    assert_int_equal(setenv("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES", "1", 1), 0);
+    federate("program_server", source);
+    assert_int_equal(unsetenv("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES"), 0);
 }
 
 /* Everything is found out by the metadata server's words. */
@@ -520,6 +548,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_service_account),
         cmocka_unit_test(test_federation),
+        cmocka_unit_test(test_federation_by_a_program),
         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_bad_servers),
         cmocka_unit_test(test_tpu_becomes_ready),

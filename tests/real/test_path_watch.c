@@ -32,6 +32,11 @@ static void on_change(void *owner)
     ((struct fixture *)owner)->has_changed = true;
 }
 
+static void on_other_change(void *owner)
+{
+    *(bool *)owner = true;
+}
+
 static void on_late(uv_timer_t *timer)
 {
     ((struct fixture *)timer->data)->is_late = true;
@@ -108,13 +113,18 @@ static void watch(struct fixture *f)
     mu__path_watch_start(&f->watch, f->path);
 }
 
-static void expect_change(struct fixture *f)
+static void wait_for(struct fixture *f, const bool *has_changed)
 {
     (void)uv_timer_start(&f->timer, on_late, SOON_MS, 0);
-    while (!f->has_changed && !f->is_late)
+    while (!*has_changed && !f->is_late)
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     (void)uv_timer_stop(&f->timer);
-    assert_true(f->has_changed);
+    assert_true(*has_changed);
+}
+
+static void expect_change(struct fixture *f)
+{
+    wait_for(f, &f->has_changed);
     f->has_changed = false;
 }
 
@@ -173,12 +183,57 @@ static void test_file(void **state)
     assert_false(f->has_changed);
 }
 
+/* Where it is now is watched, and where it was is not. */
+static void test_another_path(void **state)
+{
+    struct fixture *f = *state;
+
+    make_folder(f, "it");
+    make_folder(f, "other");
+    watch(f);
+    in_folder(f, "other", f->path, sizeof f->path);
+    watch(f);
+    make_file(f, "it/a");
+    (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+    assert_false(f->has_changed);
+    make_file(f, "other/a");
+    expect_change(f);
+}
+
+/* Two files of one folder, each by its own watch. */
+static void test_two_in_a_folder(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__path_watch other;
+    bool has_other_changed = false;
+    char path[128];
+
+    mu__path_watch_init(&other, &f->loop, on_other_change, &has_other_changed);
+    in_folder(f, "other", path, sizeof path);
+    mu__path_watch_start(&other, path);
+    watch(f);
+    make_file(f, "it");
+    expect_change(f);
+    assert_false(has_other_changed);
+    watch(f);
+    make_file(f, "other");
+    wait_for(f, &has_other_changed);
+    assert_false(f->has_changed);
+    uv_close((uv_handle_t *)&other.event, NULL);
+    (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+    watch(f);
+    make_file(f, "it");
+    expect_change(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_folder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_that_comes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_path, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_in_a_folder, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -455,6 +455,45 @@ static void test_moves_on(void **state)
     assert_true(run_until(f, is_up, -1));
 }
 
+/* Where the sender is connected once it is up. It hangs up then. */
+static uint32_t place_reached(struct fixture *f, const struct mu__dial_tried *tried,
+                              unsigned expected_count)
+{
+    struct mu__wire *wire = mu__wire_uv_wire(f->sender);
+    unsigned count = 0;
+    uint32_t place;
+
+    f->ups = 0;
+    dial(f);
+    wire->ops->avoid(wire, OUT, tried);
+    assert_int_equal(wire->ops->place(wire, OUT, &count), 0);
+    assert_true(run_until(f, is_up, -1));
+    place = wire->ops->place(wire, OUT, &count);
+    assert_int_equal(count, expected_count);
+    wire->ops->hangup(wire, OUT);
+    return place;
+}
+
+/* An address at which somebody else was is tried last, in each look-up. */
+static void test_avoided(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__dial_tried tried = {0};
+    uint32_t places[2];
+
+    f->receiver = open_wire(f, live);
+    f->other = open_wire(f, spare);
+    set_addresses(f, (const char *const[]){dead, live, spare}, 3);
+    places[0] = place_reached(f, NULL, 3);
+    assert_true(mu__dial_tried_add(&tried, places[0], 3));
+    places[1] = place_reached(f, &tried, 3);
+    assert_int_not_equal(places[0], places[1]);
+    set_addresses(f, (const char *const[]){live, spare}, 2);
+    assert_int_equal(place_reached(f, &tried, 2), places[1]);
+    assert_true(mu__dial_tried_add(&tried, places[1], 3));
+    assert_int_equal(place_reached(f, &tried, 2), places[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -473,6 +512,7 @@ int main(void)
                                         close_fixture),
         cmocka_unit_test_setup_teardown(test_all_fail, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_moves_on, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_avoided, open_fixture, close_fixture),
     };
     const char *reason =
         dnsmasq_program() == NULL ? "dnsmasq is not installed" : machine_make_names();

@@ -61,6 +61,7 @@ struct sim_out {
     struct sim_out *next;
     struct sim_node *node;
     char *url;
+    const struct mu__dial_tried *tried; /* borrowed; NULL: none */
     struct sim_conn *conn;          /* NULL: dialling, or lost and not yet told */
     struct sim_event event;         /* the next try to dial, or the news of the loss */
     struct sim_event writable;
@@ -183,6 +184,13 @@ struct sim_call {
     struct sim_node *b;
 };
 
+/* A name with several addresses. */
+struct sim_name {
+    const char *url;
+    const char *const *addresses;
+    unsigned count;
+};
+
 struct sim {
     uint64_t seed;
     uint64_t now_us;
@@ -193,6 +201,8 @@ struct sim {
     struct sim_queue queue;
     struct sim_node *nodes[SIM_NODES_MAX];
     uint32_t nodes_count;
+    struct sim_name names[SIM_NAMES_MAX];
+    unsigned names_count;
     struct sim_conn *conns;
     struct sim_frame *frames_free;
     struct sim_call *calls;

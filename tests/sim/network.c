@@ -235,15 +235,56 @@ static struct sim_node *find_listener(struct sim *sim, const char *url)
     return NULL;
 }
 
-/* Somebody who stands still accepts nothing, and neither does anybody unheard. */
+/* NULL: nobody. Somebody who stands still accepts nothing, and neither does anybody
+ * unheard. */
+static struct sim_node *reach(struct sim_node *node, const char *url)
+{
+    struct sim_node *to = find_listener(node->sim, url);
+
+    if (to == NULL || to->paused || to->doomed || sim_is_blocked(node, to) ||
+        sim_is_blocked(to, node))
+        return NULL;
+    return to;
+}
+
+static uint32_t place_of(const struct sim_node *node)
+{
+    return node->number + 1;
+}
+
+static struct sim_name *find_name(struct sim *sim, const char *url)
+{
+    for (unsigned i = 0; i < sim->names_count; i++)
+        if (strcmp(sim->names[i].url, url) == 0)
+            return &sim->names[i];
+    return NULL;
+}
+
+static struct sim_node *reach_by_name(const struct sim_out *out,
+                                      const struct sim_name *name)
+{
+    struct sim_node *last = NULL;
+
+    for (unsigned i = 0; i < name->count; i++) {
+        struct sim_node *to = reach(out->node, name->addresses[i]);
+
+        if (to != NULL &&
+            (out->tried == NULL || !mu__dial_tried_has(out->tried, place_of(to))))
+            return to;
+        if (last == NULL)
+            last = to;
+    }
+    return last;
+}
+
 static void out_try(void *owner)
 {
     struct sim_out *out = owner;
     struct sim_node *node = out->node;
-    struct sim_node *to = find_listener(node->sim, out->url);
+    const struct sim_name *name = find_name(node->sim, out->url);
+    struct sim_node *to = name == NULL ? reach(node, out->url) : reach_by_name(out, name);
 
-    if (to == NULL || to->paused || to->doomed || sim_is_blocked(node, to) ||
-        sim_is_blocked(to, node)) {
+    if (to == NULL) {
         out_redial(out);
         return;
     }
@@ -541,6 +582,27 @@ static void wire_drop(struct mu__wire *wire, uint32_t in)
         }
 }
 
+static void wire_avoid(struct mu__wire *wire, uint32_t number,
+                       const struct mu__dial_tried *tried)
+{
+    struct sim_out *out = *find_out(node_of(wire), number);
+
+    if (out != NULL)
+        out->tried = tried;
+}
+
+static uint32_t wire_place(struct mu__wire *wire, uint32_t number, unsigned *ret_count)
+{
+    const struct sim_out *out = *find_out(node_of(wire), number);
+    const struct sim_name *name;
+
+    if (out == NULL || out->conn == NULL)
+        return 0;
+    name = find_name(out->node->sim, out->url);
+    *ret_count = name == NULL ? 1 : name->count;
+    return place_of(out->conn->to);
+}
+
 /* Here nothing ever fails for a reason. */
 static const char *wire_last_error(struct mu__wire *wire, uint32_t out)
 {
@@ -551,12 +613,26 @@ static const char *wire_last_error(struct mu__wire *wire, uint32_t out)
 
 const struct mu__wire_ops sim_wire_ops = {
     .last_error = wire_last_error,
+    .avoid = wire_avoid,
+    .place = wire_place,
     .buffer = wire_buffer,
     .dial = wire_dial,
     .hangup = wire_hangup,
     .send = wire_send,
     .drop = wire_drop,
 };
+
+void sim_name(struct sim *sim, const char *url, const char *const *addresses,
+              unsigned count)
+{
+    struct sim_name *name = find_name(sim, url);
+
+    if (name == NULL) {
+        assert(sim->names_count < SIM_NAMES_MAX);
+        name = &sim->names[sim->names_count++];
+    }
+    *name = (struct sim_name){url, addresses, count};
+}
 
 /* ---- What happens to processes ---- */
 

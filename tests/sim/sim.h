@@ -40,6 +40,7 @@ struct sim_node;
 enum {
     SIM_NODES_MAX = 256,
     SIM_EXECUTORS_MAX = 16,
+    SIM_NAMES_MAX = 8,
     SIM_TRACE_BYTES_MAX = 1 << 20,      /* the older half goes when it is reached */
     SIM_INSTANT_EVENTS_MAX = 1 << 20    /* at one virtual time; more is a livelock */
 };
@@ -165,6 +166,11 @@ struct sim_node *sim_node_add(struct sim *sim, const char *name, const char *add
  * may single hooks and events. */
 void sim_attach(struct sim_node *node, const struct mu__world_hooks *hooks,
                 const struct mu__wire_events *events, void *events_owner);
+
+/* One more name: `url` leads to the first of these addresses that can be reached, of
+ * those that a process avoids to the last. All is borrowed, and may be given anew. */
+void sim_name(struct sim *sim, const char *url, const char *const *addresses,
+              unsigned count);
 
 /* What the program's start returns; not running then unless 0. */
 int sim_start(struct sim_node *node);

@@ -1,0 +1,416 @@
+/* How a link comes up, seen from one side:
+ *
+ *      DIALLING --out_up, say HELLO--> GREETING --their HELLO--> UP
+ *
+ * The peer's HELLO may also come first (it dialled us): it is remembered, and the link is
+ * up as soon as ours is said. A HELLO whose `to` is not our incarnation asks for ours;
+ * one that names it answers ours. So two nodes that dial each other at the same moment
+ * say at most two HELLOs each, and never go on answering.
+ *
+ * A link lives from one dial to the next, and each HELLO says which life it is of. What
+ * the peer sends names our life: with delays enough, a connection of its former life may
+ * be taken for one of the present, and what still comes over it must not be believed.
+ *
+ * Who is reached may be somebody else: another task, at an address that was the peer's,
+ * or a name that leads to several machines. HELLO says whom it is for, and is refused
+ * then. After a refusal or no answer the link goes on with the next address of the name,
+ * and it rests when all of them were tried.
+ *
+ * Going down always starts over with a fresh outgoing connection, because nobody can tell
+ * whether the old one leads to the peer's old life or its new one. */
+#include "transport/links_inner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- coming up ---- */
+
+static void come_up(struct mu__links *links, struct mu__link *link)
+{
+    uint32_t node = links->node_next + 1;
+
+    if (mu__map_set(&links->by_node, node, link) != 0) {
+        mu__link_go_down(links, link, "out of memory");
+        return;
+    }
+    links->node_next = node;
+    link->node = node;
+    link->backoff_ms = 0;
+    mu__link_keep_words(&link->why, "");
+    mu__link_keep_words(&link->told, "");
+    if (link->tried != NULL)
+        link->tried->count = 0;
+    links->counters.links_up++;
+    mu__link_set_state(links, link, MU__LINK_UP);
+    mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
+                  link->index, link->url);
+    links->upcalls.up(links->upcalls.owner, node, link->type, link->index, link->peer,
+                      link->url);
+}
+
+void mu__links_out_up(struct mu__links *links, uint32_t out)
+{
+    struct mu__link *link = mu__map_get(&links->by_out, out);
+
+    if (link == NULL)
+        return;
+    if (link->state == MU__LINK_REFUSING) {
+        mu__link_say_refuse(links, link);
+        return;
+    }
+    if (link->state != MU__LINK_DIALLING)
+        return;
+    if (links->wire->ops->place != NULL)
+        link->place = links->wire->ops->place(links->wire, out, &link->places_count);
+    mu__link_set_state(links, link, MU__LINK_GREETING);
+    mu__link_say_hello(links, link);
+    if (link->heard)
+        come_up(links, link);
+}
+
+/* ---- whose link it is ---- */
+
+static bool is_client(struct mu__view type)
+{
+    return mu__view_is(type, "client");
+}
+
+/* The link whose very dial a frame answers; NULL: there is none. */
+static struct mu__link *answered(const struct mu__links *links,
+                             const struct mu__frame_header *header)
+{
+    return header->life == 0 ? NULL : mu__map_get(&links->by_life, header->life);
+}
+
+/* The link that a HELLO is of. Clients have no place in the cluster spec, so several may
+ * share an index: they are told apart by incarnation. */
+static struct mu__link *link_of(struct mu__links *links, const struct mu__hello *hello,
+                                const struct mu__frame_header *header)
+{
+    struct mu__link *link = answered(links, header);
+
+    if (link != NULL && link->any)
+        return link;
+    link = mu__link_first(links, hello->type, hello->index);
+    for (; link != NULL; link = mu__link_next(link)) {
+        if (!mu__view_is(hello->type, link->type) || link->index != hello->index)
+            continue;
+        if (!is_client(hello->type) || link->keep || link->peer == header->from)
+            return link;
+    }
+    return NULL;
+}
+
+/* ---- refusing ---- */
+
+/* The link by which somebody is told already why he is refused; NULL: none. */
+static struct mu__link *refusing_link(const struct mu__links *links, const char *url)
+{
+    uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
+    struct mu__link *link = (struct mu__link *)mu__chains_first(&links->chains, key);
+
+    while (link != NULL && strcmp(link->url, url) != 0)
+        link = mu__link_next(link);
+    return link;
+}
+
+/* He has come to us by another address of this node, or looks for another task. */
+static void refuse_again(struct mu__links *links, struct mu__link *link, uint32_t life,
+                         const char *reason)
+{
+    bool is_connected = link->said_ms != 0;
+
+    mu__link_keep_words(&link->why, reason);
+    link->peer_life = life;
+    if (!is_connected)
+        return;
+    link->since_ms = mu__links_now(links);
+    mu__link_say_refuse(links, link);
+}
+
+/* Dial back once, to say why. Bounded by the number of links. */
+static void refuse(struct mu__links *links, const struct mu__hello *hello, uint32_t in,
+                   const char *reason)
+{
+    static const char by_client[] = " (`muster check` or another client, no task)";
+    char type[16];
+    char url[MU__LINK_URL_BYTES];
+    struct mu__link *link;
+
+    mu__view_copy(hello->type, type, sizeof type);
+    mu__view_copy(hello->address, url, sizeof url);
+    mu__links_log(links, links->config.only == NULL ? MU__LOG_WARN : MU__LOG_DEBUG,
+                  "refused /job:%s/task:%" PRIu32 "%s at %s: %s", type, hello->index,
+                  is_client(hello->type) ? by_client : "", url, reason);
+    links->wire->ops->drop(links->wire, in);
+    link = refusing_link(links, url);
+    if (link != NULL) {
+        refuse_again(links, link, hello->life, reason);
+        return;
+    }
+    link = mu__link_new(links, type, hello->index, url, MU__LINK_REFUSING);
+    if (link == NULL)
+        return;
+    mu__link_keep_words(&link->why, reason);
+    link->peer_life = hello->life;
+    if (link->why == NULL || mu__link_dial(links, link) != 0)
+        mu__link_free(links, link);
+}
+
+/* Its task left the cluster, or is elsewhere now. */
+static bool is_barred(const struct mu__links *links,
+                      const struct mu__frame_header *header,
+                      const struct mu__hello *hello, char *why, size_t size)
+{
+    const char *words = mu__barred_why(&links->barred, hello->type, hello->index,
+                                       header->from, hello->address);
+
+    if (words != NULL)
+        (void)snprintf(why, size, "%s", words);
+    return words != NULL;
+}
+
+/* Whether somebody else was dialled, and this node was found at that address: a name that
+ * leads to several machines, an address that was another task's before. */
+static bool is_misled(const struct mu__links *links, const struct mu__hello *hello,
+                      char *why, size_t size)
+{
+    char wanted[16];
+
+    if (hello->wanted_type.size == 0 ||
+        (mu__view_is(hello->wanted_type, links->task_type) &&
+         hello->wanted_index == links->config.task_index))
+        return false;
+    mu__view_copy(hello->wanted_type, wanted, sizeof wanted);
+    (void)snprintf(why, size,
+                   "task /job:%s/task:%" PRIu32 " is not here, but /job:%s/task:%" PRIu32,
+                   wanted, hello->wanted_index, links->task_type,
+                   links->config.task_index);
+    return true;
+}
+
+/* Writes why a HELLO cannot be accepted; false when it can. */
+static bool is_unfit(const struct mu__links *links, const struct mu__frame_header *header,
+                     const struct mu__hello *hello, char *why, size_t size)
+{
+    char cluster[64];
+
+    mu__view_copy(hello->cluster, cluster, sizeof cluster);
+    if (header->version != MU__FRAME_VERSION) {
+        (void)snprintf(why, size,
+                       "protocol version %u, but /job:%s/task:%" PRIu32
+                       " speaks version %u",
+                       header->version, links->task_type, links->config.task_index,
+                       MU__FRAME_VERSION);
+        return true;
+    }
+    if (!mu__view_is(hello->cluster, links->cluster_name)) {
+        (void)snprintf(why, size,
+                       "cluster name \"%s\", but /job:%s/task:%" PRIu32
+                       " belongs to cluster \"%s\"",
+                       cluster, links->task_type, links->config.task_index,
+                       links->cluster_name);
+        return true;
+    }
+    if (links->config.only != NULL && !mu__view_is(hello->type, links->config.only)) {
+        (void)snprintf(why, size, "%s", links->config.only_why);
+        return true;
+    }
+    if (mu__view_is(hello->type, links->task_type) && !is_client(hello->type) &&
+        hello->index == links->config.task_index) {
+        (void)snprintf(why, size,
+                       "task /job:%s/task:%" PRIu32 " is already played by %s",
+                       links->task_type, links->config.task_index, links->address);
+        return true;
+    }
+    return is_misled(links, hello, why, size);
+}
+
+/* Whether another process plays the peer's task: one that is up, at another address. A
+ * restarted task is at its old one, or its old life is found to be lost. */
+static bool is_twin(struct mu__links *links, const struct mu__frame_header *header,
+                    const struct mu__hello *hello, char *why, size_t size)
+{
+    const struct mu__link *link = link_of(links, hello, header);
+
+    if (link == NULL || link->state != MU__LINK_UP || link->peer == header->from ||
+        mu__view_is(hello->address, mu__link_address(link)))
+        return false;
+    (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
+                   link->type, link->index, mu__link_address(link));
+    return true;
+}
+
+/* ---- HELLO ---- */
+
+/* The peer's HELLO has come on `in`. */
+static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
+                    const struct mu__frame_header *header)
+{
+    if (mu__map_set(&links->by_in, in, link) != 0) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    link->in = in;
+    link->heard = true;
+    link->peer = header->from;
+    link->heard_ms = mu__links_now(links);
+    if (link->state == MU__LINK_RESTING && mu__link_dial(links, link) != 0) {
+        mu__link_go_down(links, link, "cannot be dialled");
+        return;
+    }
+    if (link->state != MU__LINK_GREETING)
+        return;
+    if (header->to != links->config.incarnation)
+        mu__link_say_hello(links, link);
+    come_up(links, link);
+}
+
+static struct mu__link *link_for_hello(struct mu__links *links,
+                                       const struct mu__hello *hello,
+                                       const struct mu__frame_header *header)
+{
+    struct mu__link *link = link_of(links, hello, header);
+    uint64_t incarnation = header->from;
+    char type[16];
+    char url[MU__LINK_URL_BYTES];
+
+    /* Another incarnation, or the same one over a new connection: the old one has gone,
+     * even though its end was not seen yet. */
+    if (link != NULL && link->heard) {
+        bool keep = link->keep;
+
+        mu__link_go_down(
+            links, link,
+            link->peer == incarnation ? "it connected anew" : "it was restarted");
+        if (!keep)
+            link = NULL;
+    }
+    if (link != NULL)
+        return link;
+    mu__view_copy(hello->type, type, sizeof type);
+    mu__view_copy(hello->address, url, sizeof url);
+    link = mu__link_new(links, type, hello->index, url, MU__LINK_RESTING);
+    if (link != NULL && mu__link_dial(links, link) != 0) {
+        mu__links_log(links, MU__LOG_WARN,
+                      "/job:%s/task:%" PRIu32
+                      " says its address is \"%s\", which cannot be dialled",
+                      type, hello->index, url);
+        mu__link_free(links, link);
+        link = NULL;
+    }
+    return link;
+}
+
+/* Whoever answers is that task from now on. */
+static bool call(struct mu__links *links, struct mu__link *link,
+                 const struct mu__hello *hello)
+{
+    mu__chains_remove(&links->chains, &link->chained);
+    mu__view_copy(hello->type, link->type, sizeof link->type);
+    link->index = hello->index;
+    if (mu__chains_add(&links->chains, mu__link_key(link), &link->chained) == 0)
+        return true;
+    mu__link_go_down(links, link, "out of memory");
+    return false;
+}
+
+static bool keep_address(struct mu__link *link, struct mu__view address)
+{
+    char text[MU__LINK_URL_BYTES];
+
+    mu__link_keep_words(&link->says, "");
+    mu__view_copy(address, text, sizeof text);
+    if (strcmp(text, link->url) == 0)
+        return true;
+    link->says = mu__link_copy(text, sizeof text);
+    return link->says != NULL;
+}
+
+void mu__links_hello(struct mu__links *links, uint32_t in,
+                     const struct mu__frame_header *header, struct mu__msg *msg)
+{
+    struct mu__hello *hello = (void *)msg->body;
+    char why[MU__LINK_REASON_BYTES];
+    struct mu__link *link;
+
+    if (mu__map_get(&links->by_in, in) != NULL)
+        return;     /* said twice on one connection: the answer to a question */
+    if (links->leaving) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    if (is_unfit(links, header, hello, why, sizeof why) ||
+        is_barred(links, header, hello, why, sizeof why) ||
+        is_twin(links, header, hello, why, sizeof why)) {
+        refuse(links, hello, in, why);
+        return;
+    }
+    link = link_for_hello(links, hello, header);
+    if (link == NULL) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    if ((link->any && !call(links, link, hello)) ||
+        !keep_address(link, hello->address)) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    link->peer_life = hello->life;
+    bind_in(links, link, in, header);
+}
+
+/* ---- REFUSE ---- */
+
+/* Whether a link is to who refuses, and has said the HELLO that is refused, in its life
+ * before. A refusal without a life, of earlier versions, may be of any HELLO. */
+static bool is_of_refuser(const struct mu__link *link,
+                          const struct mu__frame_header *header,
+                          const struct mu__refuse *refusal)
+{
+    return link->state != MU__LINK_UP && link->index == refusal->index &&
+           mu__view_is(refusal->type, link->type) &&
+           (header->life == 0 || header->life == link->former_life);
+}
+
+/* Who refuses may be another task than the one that was dialled. A link may be up by the
+ * peer's own HELLO when ours, of the same life, is refused: then it leads to somebody
+ * else. What refuses our HELLO of the life before came late, and counts when the refuser
+ * is whom we dialled; else it was for a link that has gone on. */
+static struct mu__link *refused_link(struct mu__links *links,
+                                     const struct mu__frame_header *header,
+                                     const struct mu__refuse *refusal)
+{
+    struct mu__link *link = answered(links, header);
+
+    if (link != NULL && link->state != MU__LINK_REFUSING)
+        return link;
+    link = mu__link_first(links, refusal->type, refusal->index);
+    while (link != NULL && !is_of_refuser(link, header, refusal))
+        link = mu__link_next(link);
+    return link;
+}
+
+void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *header,
+                       struct mu__msg *msg)
+{
+    struct mu__refuse *refusal = (void *)msg->body;
+    struct mu__link *link = refused_link(links, header, refusal);
+    char reason[MU__LINK_REASON_BYTES];
+    char why[MU__LINK_REASON_BYTES];
+
+    mu__view_copy(refusal->reason, reason, sizeof reason);
+    if (link == NULL) {
+        mu__links_log(links, MU__LOG_WARN,
+                      "refused by somebody who plays %.*s %" PRIu32 ": %s",
+                      (int)refusal->type.size, (const char *)refusal->type.data,
+                      refusal->index, reason);
+        return;
+    }
+    (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);
+    mu__links_log(links, MU__LOG_WARN, "/job:%s/task:%" PRIu32 ": %s", link->type,
+                  link->index, why);
+    links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
+    mu__link_try_elsewhere(links, link, why, MU__LINK_RETRY_MAX_MS);
+}
