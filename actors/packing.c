@@ -39,7 +39,8 @@ struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_pac
     buf = packed_buf(head_size, tail_size, &packed);
     if (buf == NULL)
         return NULL;
-    mu__value_pack(value, buf->data + align_up(tail_size), buf->data);
+    mu__value_pack(value, buf->data + align_up(tail_size), head_size, buf->data,
+                   tail_size);
     /* Some write the whole of it to a file. */
     memset(buf->data + tail_size, 0, align_up(tail_size) - tail_size);
     *ret_packed = packed;

@@ -225,7 +225,7 @@ static void bench_value(struct setting *s)
     for (uint64_t i = 0; i < s->rounds; i++) {
         must(mu__value_measure(value, &packed.head_size, &packed.tail_size) == 0,
              "measure");
-        mu__value_pack(value, s->frame->data, NULL);
+        mu__value_pack(value, s->frame->data, packed.head_size, NULL, 0);
     }
     ns = per_round(s, start_ns);
     work = digest(s->frame->data, packed.head_size);

@@ -109,7 +109,7 @@ int mu__result_pack(const mu_value *result, mu_error *ret_error, void **ret_byte
     memset(bytes, 0, size);
     for (size_t i = 0; i < LENGTH_BYTES; i++)
         bytes[i] = (uint8_t)(head >> 8 * i);
-    mu__value_pack(result, bytes + LENGTH_BYTES, bytes + tail_at(head));
+    mu__value_pack(result, bytes + LENGTH_BYTES, head, bytes + tail_at(head), tail);
     *ret_bytes = bytes;
     *ret_size = size;
     return 0;

@@ -88,19 +88,27 @@ static int read_future(mu_remote_value *value, mu_error *ret_error, mu_value **r
                : 0;
 }
 
-int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms, mu_error *ret_error,
-                          mu_value **ret_result)
+/* A call is large: it is off the way of what is here already. */
+static int fetch_one(mu_remote_value *value, bool until_ready, int64_t limit_ms,
+                     mu_error *ret_error)
 {
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_FETCH,
         .future = value,
-        .until_ready = ret_result == NULL,
+        .until_ready = until_ready,
     };
+
+    return mu__client_call(value->held.home->node, &call, limit_ms, ret_error);
+}
+
+int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms, mu_error *ret_error,
+                          mu_value **ret_result)
+{
     int rv;
 
     if (!is_here(value) && (ret_result != NULL ||
                             mu_remote_value_state(value) == MU_REMOTE_NOT_READY)) {
-        rv = mu__client_call(value->held.home->node, &call, limit_ms, ret_error);
+        rv = fetch_one(value, ret_result == NULL, limit_ms, ret_error);
         if (rv != 0 && !is_here(value))
             return rv;
     }

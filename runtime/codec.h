@@ -48,7 +48,8 @@ int mu__value_measure(const mu_value *value, uint32_t *ret_head, uint32_t *ret_t
 
 /* Pack into memory of the measured sizes; `tail` is aligned to 16 bytes. The value must
  * not have changed since it was measured. */
-void mu__value_pack(const mu_value *value, uint8_t *head, uint8_t *tail);
+void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
+                    uint8_t *tail, uint32_t tail_size);
 
 /* Unpack a whole value from untrusted bytes: depth, counts, sizes, dtypes, alignment and
  * UTF-8 of strings are checked, and a key may stand in a map once only. Copies what it

@@ -290,10 +290,11 @@ static int reserve(struct mu__container *container)
 
 struct mu__container *mu__value_container(enum mu_value_type type, uint32_t capacity)
 {
-    struct mu__container *container = calloc(1, sizeof *container);
+    struct mu__container *container = malloc(sizeof *container);
 
     if (container == NULL)
         return NULL;
+    *container = (struct mu__container){.count = 0};
     begin(&container->head, type);
     if (capacity > 0 && grow(container, capacity) != 0) {
         mu_value_free(&container->head);

@@ -56,21 +56,21 @@ static int measure(const mu_value *value, unsigned depth, struct sizes *sizes);
 
 static int measure_items(const mu_value *value, unsigned depth, struct sizes *sizes)
 {
-    size_t count = mu_value_count(value);
-    bool is_map = mu_value_type(value) == MU_VALUE_MAP;
+    const struct mu__container *container = (const struct mu__container *)value;
+    bool is_map = value->type == MU_VALUE_MAP;
 
     if (depth == 0)
         return -MU_ERANGE;
-    sizes->head += mu__pack_container_size(count);
-    for (size_t i = 0; i < count; i++) {
+    sizes->head += mu__pack_container_size(container->count);
+    for (uint32_t i = 0; i < container->count; i++) {
         int rv;
 
         if (is_map) {
-            size_t size = strlen(mu_value_key(value, i));
+            size_t size = strlen(container->keys[i]);
 
             sizes->head += mu__pack_str_size(size) + size;
         }
-        rv = measure(mu_value_at(value, i), depth - 1, sizes);
+        rv = measure(container->items[i], depth - 1, sizes);
         if (rv != 0)
             return rv;
     }
@@ -145,12 +145,13 @@ struct packing {
     struct mu__writer head;
     uint8_t *tail;
     uint64_t tail_size;     /* of what is in the tail so far */
+    uint64_t tail_room;
 };
 
+/* As it is in memory: see above. */
 static void store_little64(uint8_t *out, uint64_t number)
 {
-    for (unsigned i = 0; i < sizeof number; i++)
-        out[i] = (uint8_t)(number >> (8 * i));
+    memcpy(out, &number, sizeof number);
 }
 
 static int pack(const mu_value *value, struct packing *packing);
@@ -195,6 +196,7 @@ static int pack_tensor(const mu_value *value, struct packing *packing)
     if (tensor->bytes == 0)
         return 0;
 
+    assert(offset + tensor->bytes <= packing->tail_room);
     memset(packing->tail + packing->tail_size, 0, (size_t)(offset - packing->tail_size));
     memcpy(packing->tail + offset, tensor->data, tensor->bytes);
     packing->tail_size = offset + tensor->bytes;
@@ -250,16 +252,16 @@ static int pack(const mu_value *value, struct packing *packing)
     return -1;
 }
 
-void mu__value_pack(const mu_value *value, uint8_t *head, uint8_t *tail)
+void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
+                    uint8_t *tail, uint32_t tail_size)
 {
-    struct packing packing = {.head = {head, head}, .tail = tail};
-    uint32_t head_size = 0;
-    uint32_t tail_size = 0;
-    int rv = mu__value_measure(value, &head_size, &tail_size);
+    struct packing packing = {
+        .head = {head, head + head_size},
+        .tail = tail,
+        .tail_room = tail_size,
+    };
+    int rv = pack(value, &packing);
 
-    assert(rv == 0);
-    packing.head.end += head_size;
-    rv = pack(value, &packing);
     assert(rv == 0 && packing.head.at == packing.head.end);
     assert(packing.tail_size == tail_size);
     (void)rv;

@@ -391,7 +391,7 @@ static void pack_value(const mu_value *value, struct packed_value *ret)
     ret->buf = mu__buf_new((size_t)tail + head);
     assert_non_null(ret->buf);
     memset(ret->buf->data, 0xee, (size_t)tail + head);
-    mu__value_pack(value, ret->buf->data + tail, ret->buf->data);
+    mu__value_pack(value, ret->buf->data + tail, head, ret->buf->data, tail);
     ret->packed = (struct mu__packed){ret->buf->data + tail,
                                       tail > 0 ? ret->buf->data : NULL, head, tail};
 }

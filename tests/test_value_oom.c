@@ -97,7 +97,7 @@ static void test_unpacking(void **state)
     tail = mu__buf_new(packed.tail_size);
     assert_non_null(head);
     assert_non_null(tail);
-    mu__value_pack(value, head, tail->data);
+    mu__value_pack(value, head, packed.head_size, tail->data, packed.tail_size);
     packed.head = head;
     packed.tail = tail->data;
 

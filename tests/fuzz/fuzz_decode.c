@@ -31,7 +31,7 @@ static struct mu__buf *pack(const mu_value *value, struct mu__packed *ret_packed
     must(mu__value_measure(value, &head, &tail) == 0, "measure");
     buf = mu__buf_new((size_t)tail + head);
     must(buf != NULL, "memory");
-    mu__value_pack(value, buf->data + tail, buf->data);
+    mu__value_pack(value, buf->data + tail, head, buf->data, tail);
     *ret_packed = (struct mu__packed){buf->data + tail, buf->data, head, tail};
     return buf;
 }
