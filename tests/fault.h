@@ -6,15 +6,7 @@
 #ifndef MU_TESTS_FAULT_H
 #define MU_TESTS_FAULT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
+#include "tests/wrap_malloc.h"
 
 /* Threads may allocate, too. */
 static _Atomic long fault_countdown = -1;
@@ -34,27 +26,12 @@ static bool fault_disarm(void)
     return fault_happened;
 }
 
-static bool fault_is_now(void)
+static bool malloc_fails(void)
 {
     if (fault_countdown < 0 || fault_countdown-- > 0)
         return false;
     fault_happened = true;
     return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fault_is_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fault_is_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fault_is_now() ? NULL : __real_realloc(memory, size);
 }
 
 #endif

@@ -1,6 +1,7 @@
 #include "tests/net.h"
 
 #include "runtime/codec.h"
+#include "tests/bare_world.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -79,24 +80,8 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
     return rv;
 }
 
-static void world_submit(struct mu__world *world, struct mu__work *work)
-{
-    (void)world;
-    (void)work;
-    fail_msg("nothing here needs the executor");
-}
-
-static void world_log(struct mu__world *world, enum mu__log_level level, const char *who,
-                      const char *line)
-{
-    (void)world;
-    (void)level;
-    (void)who;
-    (void)line;
-}
-
 static const struct mu__world_ops world_ops = {
-    world_now_ms, world_random, world_wake_at, world_transmit, world_submit, world_log};
+    world_now_ms, world_random, world_wake_at, world_transmit, bare_submit, bare_log};
 
 /* ---- Frames ---- */
 

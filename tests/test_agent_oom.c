@@ -4,6 +4,7 @@
 #include "actors/agent.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "tests/bare_world.h"
 #include "tests/fault.h"
 
 #include <setjmp.h>
@@ -41,18 +42,6 @@ static uint64_t world_now_ms(struct mu__world *world)
     return of(world)->now_ms;
 }
 
-static uint64_t world_random(struct mu__world *world)
-{
-    (void)world;
-    return 4711;
-}
-
-static void world_wake_at(struct mu__world *world, uint64_t due_ms)
-{
-    (void)world;
-    (void)due_ms;
-}
-
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 {
     struct world *w = of(world);
@@ -62,24 +51,8 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
     return 0;
 }
 
-static void world_submit(struct mu__world *world, struct mu__work *work)
-{
-    (void)world;
-    (void)work;
-    fail_msg("nothing here needs the executor");
-}
-
-static void world_log(struct mu__world *world, enum mu__log_level level, const char *who,
-                      const char *line)
-{
-    (void)world;
-    (void)level;
-    (void)who;
-    (void)line;
-}
-
 static const struct mu__world_ops world_ops = {
-    world_now_ms, world_random, world_wake_at, world_transmit, world_submit, world_log};
+    world_now_ms, bare_random, bare_wake_at, world_transmit, bare_submit, bare_log};
 
 static void turn(struct world *w)
 {

@@ -6,6 +6,7 @@
 #include "actors/references.h"
 #include "runtime/codec.h"
 #include "runtime/value_parts.h"
+#include "tests/bare_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,12 +55,6 @@ static uint64_t world_now_ms(struct mu__world *world)
     return ((struct fixture *)world)->now_ms;
 }
 
-static uint64_t world_random(struct mu__world *world)
-{
-    (void)world;
-    return 4;
-}
-
 static void world_wake_at(struct mu__world *world, uint64_t due_ms)
 {
     struct fixture *f = (struct fixture *)world;
@@ -74,28 +69,13 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
     return -MU_EUNAVAILABLE;
 }
 
-static void world_submit(struct mu__world *world, struct mu__work *work)
-{
-    (void)world;
-    (void)work;
-}
-
-static void world_log(struct mu__world *world, enum mu__log_level level, const char *who,
-                      const char *line)
-{
-    (void)world;
-    (void)level;
-    (void)who;
-    (void)line;
-}
-
 static const struct mu__world_ops world_ops = {
     .now_ms = world_now_ms,
-    .random = world_random,
+    .random = bare_random,
     .wake_at = world_wake_at,
     .transmit = world_transmit,
-    .submit = world_submit,
-    .log = world_log,
+    .submit = bare_submit,
+    .log = bare_log,
 };
 
 static void run_until(struct fixture *f, uint64_t ms)

@@ -2,38 +2,17 @@
  * and when the same cluster is found again all of it is taken. */
 #include "tests/sim/inner.h"
 #include "tests/story.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
+#include "tests/wrap_malloc.h"
 
 static long countdown = -1;     /* which allocation fails, once; not the simulator's */
 static bool happened;
 
-static bool fails(void)
+static bool malloc_fails(void)
 {
     if (countdown < 0 || sim_own_memory > 0 || countdown-- > 0)
         return false;
     happened = true;
     return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
 }
 
 static mu_cluster *make_spec(const struct cluster *cluster, const char *added)

@@ -3,8 +3,8 @@
  * started again. Meanwhile messages may be lost in it, so that closures wait, and some
  * fail; but nothing is resolved twice or wrongly, and after the restart everything comes
  * to its end. */
-#include "tests/sim/cluster.h"
-#include "tests/sim/inner.h"
+#include "tests/famine.h"
+#include "tests/wrap_malloc.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -25,70 +25,22 @@ enum {
 
 /* ---- Memory ---- */
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
-static struct {
-    const struct sim_node *victim;  /* NULL: there is memory for everybody */
-    struct sim_random random;
-    unsigned percent;               /* of its allocations fail */
-    uint64_t failed;
-} famine;
-
-static bool fails(void)
+static bool malloc_fails(void)
 {
-    if (famine.victim == NULL || sim_own_memory > 0 ||
-        famine.victim->sim->current != famine.victim ||
-        !sim_chance(&famine.random, famine.percent))
-        return false;
-    famine.failed++;
-    return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
-}
-
-/* What is in the free lists would be used before malloc is asked. */
-static void empty_pool(struct cluster_task *task)
-{
-    struct mu__pool *pool = mu__kernel_pool(task->member.kernel);
-    uint64_t live = pool->live;
-
-    mu__pool_done(pool);
-    mu__pool_init(pool);
-    pool->live = live;
+    return famine_strikes();
 }
 
 static void begin_famine(struct sim *sim, void *arg)
 {
-    struct cluster_task *task = arg;
-
     (void)sim;
-    empty_pool(task);
-    famine.victim = task->node;
+    famine_begin(arg);
 }
 
 static void end_famine(struct sim *sim, void *arg)
 {
     struct cluster_task *task = arg;
 
-    famine.victim = NULL;
+    famine_end();
     if (sim_restart(task->node) != 0)
         cluster_break(task->cluster, "%s does not start", sim_node_name(task->node));
     sim_note(sim, MU__LOG_WARN, "%s has died of it", task->name);
@@ -159,7 +111,7 @@ static void plan_famine(struct cluster *cluster, uint64_t seed)
                                       : cluster->servers[0];
     uint64_t begin_ms = sim_between(&random, 300, 1500);
 
-    famine.victim = NULL;
+    famine_end();
     famine.random = sim_stream(seed, 301);
     famine.percent = percents[sim_between(&random, 0, 3)];
     sim_at(cluster->sim, begin_ms, begin_famine, victim);

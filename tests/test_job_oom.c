@@ -5,51 +5,22 @@
 #include "node/member_offer.h"
 #include "node/member_session_config.h"
 #include "resolver/cluster.h"
-#include "tests/sim/inner.h"
+#include "tests/famine.h"
 #include "tests/story.h"
+#include "tests/wrap_malloc.h"
 
 /* ---- Memory ---- */
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
-static const struct sim_node *victim;   /* whose allocations fail; NULL: nobody's */
-static unsigned percent;
-static struct sim_random chance;
-static unsigned long starved;
-static long countdown = -1;             /* of the pure parts: which one fails, once */
+static long countdown = -1;     /* of the pure parts: which one fails, once */
 static bool happened;
 
-static bool fails(void)
+static bool malloc_fails(void)
 {
     if (countdown >= 0 && countdown-- == 0) {
         happened = true;
         return true;
     }
-    if (victim == NULL || sim_own_memory > 0 || victim->sim->current != victim ||
-        !sim_chance(&chance, percent))
-        return false;
-    starved++;
-    return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
+    return famine_strikes();
 }
 
 static bool disarm(void)
@@ -62,19 +33,6 @@ static void arm(long n)
 {
     happened = false;
     countdown = n;
-}
-
-/* What is in the free lists would be used before malloc is asked. */
-static void starve(struct cluster_task *task, unsigned share)
-{
-    struct mu__pool *pool = mu__kernel_pool(task->member.kernel);
-    uint64_t live = pool->live;
-
-    mu__pool_done(pool);
-    mu__pool_init(pool);
-    pool->live = live;
-    victim = task->node;
-    percent = share;
 }
 
 /* ---- Pure parts ---- */
@@ -189,7 +147,7 @@ static struct cluster_call *stop(struct cluster_task *task, const char *type,
 static void test_stops(void **state)
 {
     (void)state;
-    starved = 0;
+    famine.failed = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1,
                                         .starves = true);
@@ -197,12 +155,13 @@ static void test_stops(void **state)
                                                 cluster->servers[0]};
         struct cluster_call *calls[2];
 
-        chance = sim_stream(seed, 7);
-        starve(victims[seed % 3], 20 + 20 * (unsigned)(seed % 5));
+        famine.random = sim_stream(seed, 7);
+        famine.percent = 20 + 20 * (unsigned)(seed % 5);
+        famine_begin(victims[seed % 3]);
         calls[0] = stop(cluster->clients[0], "worker", 0, 1000);
         calls[1] = stop(cluster->clients[0], "ps", 0, 1000);
         run_for(cluster, 300);
-        victim = NULL;
+        famine_end();
         for (size_t i = 0; i < 2; i++) {
             int rv = cluster_wait(calls[i]);
 
@@ -216,7 +175,7 @@ static void test_stops(void **state)
         assert_int_equal(cluster_wait(stop(cluster->clients[0], "ps", 0, 20000)), 0);
         cluster_free(cluster);
     }
-    assert_true(starved > 100);
+    assert_true(famine.failed > 100);
 }
 
 /* The server that is told has no memory; then it has. */
@@ -247,11 +206,12 @@ static void offer_to_starving(uint64_t seed)
     cluster_start(server);
     cluster_start(offerer);
     sim_run_until(cluster->sim, 500);
-    chance = sim_stream(seed, 7);
+    famine.random = sim_stream(seed, 7);
     take = cluster_job_ask(server, &taking);
-    starve(server, 10 + 10 * (unsigned)(seed % 9));
+    famine.percent = 10 + 10 * (unsigned)(seed % 9);
+    famine_begin(server);
     rv = cluster_wait(cluster_job_ask(offerer, &offering));
-    victim = NULL;
+    famine_end();
     if (rv != 0 && rv != -MU_EDEADLINE && rv != -MU_ENOMEM && rv != -MU_EUNAVAILABLE)
         fail_msg("seed %llu: %d", (unsigned long long)seed, rv);
     if (take->done && take->of.call.code == 0)
@@ -272,10 +232,10 @@ static void offer_to_starving(uint64_t seed)
 static void test_offers(void **state)
 {
     (void)state;
-    starved = 0;
+    famine.failed = 0;
     for (uint64_t seed = 0; seed < 90; seed++)
         offer_to_starving(seed);
-    assert_true(starved > 100);
+    assert_true(famine.failed > 100);
 }
 
 int main(void)

@@ -2,6 +2,7 @@
  * sanitizer counts), and the kernel goes on when there is memory again. */
 #include "muster/error.h"
 #include "runtime/kernel.h"
+#include "tests/bare_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,31 +24,12 @@ static uint64_t quiet_now_ms(struct mu__world *world)
     return clock_ms;
 }
 
-static uint64_t quiet_random(struct mu__world *world)
-{
-    (void)world;
-    return 4;
-}
-
-static void quiet_wake_at(struct mu__world *world, uint64_t due_ms)
-{
-    (void)world;
-    (void)due_ms;
-}
-
 static int quiet_transmit(struct mu__world *world, struct mu__msg *msg)
 {
     (void)world;
     (void)msg;
     fail();
     return 0;
-}
-
-static void quiet_submit(struct mu__world *world, struct mu__work *work)
-{
-    (void)world;
-    (void)work;
-    fail();
 }
 
 static void quiet_log(struct mu__world *world, enum mu__log_level level, const char *who,
@@ -60,7 +42,7 @@ static void quiet_log(struct mu__world *world, enum mu__log_level level, const c
 }
 
 static const struct mu__world_ops quiet_ops = {
-    quiet_now_ms, quiet_random, quiet_wake_at, quiet_transmit, quiet_submit, quiet_log};
+    quiet_now_ms, bare_random, bare_wake_at, quiet_transmit, bare_submit, quiet_log};
 
 static struct mu__world quiet = {&quiet_ops};
 

@@ -1,53 +1,12 @@
 /* Memory runs out while nodes are asked whom they reach: who has none does not answer, or
  * says so, and once there is memory again all is told. */
-#include "tests/sim/inner.h"
+#include "tests/famine.h"
 #include "tests/story.h"
+#include "tests/wrap_malloc.h"
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
-static const struct sim_node *victim;   /* whose allocations fail; NULL: nobody's */
-static struct sim_random chance;
-static unsigned long starved;
-
-static bool fails(void)
+static bool malloc_fails(void)
 {
-    if (victim == NULL || sim_own_memory > 0 || victim->sim->current != victim ||
-        !sim_chance(&chance, 10))
-        return false;
-    starved++;
-    return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
-}
-
-/* What is in the free lists would be used before malloc is asked. */
-static void starve(struct cluster_task *task)
-{
-    struct mu__pool *pool = mu__kernel_pool(task->member.kernel);
-    uint64_t live = pool->live;
-
-    mu__pool_done(pool);
-    mu__pool_init(pool);
-    pool->live = live;
-    victim = task->node;
+    return famine_strikes();
 }
 
 static void expect_whole(struct cluster *cluster)
@@ -67,12 +26,13 @@ static void test_starving(void **state)
     unsigned failed = 0;
 
     (void)state;
+    famine.percent = 10;
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .starves = true);
         struct cluster_task *const victims[] = {cluster->chief, cluster->workers[0]};
 
-        chance = sim_stream(seed, 7);
-        starve(victims[seed % 2]);
+        famine.random = sim_stream(seed, 7);
+        famine_begin(victims[seed % 2]);
         for (int i = 0; i < 4; i++) {
             struct cluster_call *call =
                 cluster_peers(cluster->chief, i % 2 == 0 ? MU__PEERS_ALL : MU__PEERS_OWN,
@@ -84,12 +44,12 @@ static void test_starving(void **state)
             if (rv == 0)
                 mu_value_free(call->of.peers.found);
         }
-        victim = NULL;
+        famine_end();
         run_for(cluster, 5000);
         expect_whole(cluster);
         end(cluster);
     }
-    assert_true(starved > 100);
+    assert_true(famine.failed > 100);
     assert_true(failed > 10);
 }
 

@@ -3,6 +3,7 @@
 #include "node/store_etcd.h"
 #include "tests/sim/etcd.h"
 #include "tests/sim/inner.h"
+#include "tests/wrap_malloc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,19 +18,12 @@ enum { BATCHES = 4, LARGE_BYTES = 700000, LIFE_MS = 30000 };
 
 /* ---- The n-th allocation inside of the store fails, once ---- */
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
 /* Compilers know that these functions look at no variable of ours. */
 static volatile bool is_inside;
 static volatile bool has_happened;
 static volatile long countdown = -1;
 
-static bool fails(void)
+static bool malloc_fails(void)
 {
     if (!is_inside || sim_own_memory > 0 || countdown < 0)
         return false;
@@ -38,21 +32,6 @@ static bool fails(void)
         return false;
     has_happened = true;
     return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
 }
 
 #define INSIDE(call)                                                        \

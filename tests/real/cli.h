@@ -221,4 +221,60 @@ static inline void cli_folder(char *ret_path, size_t size)
     assert_non_null(mkdtemp(ret_path));
 }
 
+static inline void cli_write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Compile a plugin from its text, as FOLDER/plugin.so; returns 0 on success. */
+static inline int cli_compile(const char *folder, const char *text, char *ret_plugin,
+                              size_t size)
+{
+    const char *compiler = getenv("CC");
+    char command[2048];
+    char source[96];
+    int rv;
+
+    (void)snprintf(source, sizeof source, "%s/plugin.c", folder);
+    (void)snprintf(ret_plugin, size, "%s/plugin.so", folder);
+    cli_write_file(source, text);
+    (void)snprintf(command, sizeof command, "%s -shared -fPIC -I '%s/include' -o %s %s",
+                   compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
+                   ret_plugin, source);
+    rv = system(command);
+    (void)unlink(source);
+    return rv;
+}
+
+/* ---- What it prints as JSON ---- */
+
+static inline cJSON *cli_json(const char *text)
+{
+    cJSON *root = cJSON_Parse(text);
+
+    if (root == NULL)
+        fail_msg("no JSON: %s", text);
+    return root;
+}
+
+static inline const char *cli_text(const cJSON *map, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItem(map, key);
+
+    assert_true(cJSON_IsString(item));
+    return item->valuestring;
+}
+
+static inline double cli_number(const cJSON *map, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItem(map, key);
+
+    assert_true(cJSON_IsNumber(item));
+    return item->valuedouble;
+}
+
 #endif

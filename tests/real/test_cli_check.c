@@ -135,15 +135,10 @@ static void check_until(int code, const char *cluster, const char *more)
 
 static cJSON *check_json(const char *cluster, int code)
 {
-    cJSON *root;
-
     cli_start(&checked, NULL, "check", "--cluster", cluster, "--task", "chief:0", "-o",
               "json", NULL);
     cli_expect_code(&checked, code);
-    root = cJSON_Parse(checked.text);
-    if (root == NULL)
-        fail_msg("no JSON: %s", checked.text);
-    return root;
+    return cli_json(checked.text);
 }
 
 /* ---- tests ---- */

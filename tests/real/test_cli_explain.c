@@ -130,34 +130,12 @@ static const char plugin_text[] =
     "    return mu_node_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 static int compile(void **state)
 {
-    const char *compiler = getenv("CC");
-    char command[2048];
-    char source[96];
-    int rv;
-
     (void)state;
     cli_folder(folder, sizeof folder);
-    (void)snprintf(source, sizeof source, "%s/plugin.c", folder);
-    (void)snprintf(plugin, sizeof plugin, "%s/plugin.so", folder);
     (void)snprintf(go, sizeof go, "%s/go", folder);
-    write_file(source, plugin_text);
-    (void)snprintf(command, sizeof command, "%s -shared -fPIC -I '%s/include' -o %s %s",
-                   compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
-                   plugin, source);
-    rv = system(command);
-    (void)unlink(source);
-    return rv;
+    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
 }
 
 static int clean(void **state)
@@ -311,7 +289,7 @@ static void test_drain(void **state)
     (void)cli_expect(&asked, NULL, "up, draining");
     cli_start(&asked, NULL, "drain", "worker:0", "--address", address, NULL);
     (void)cli_expect(&run, from, "finishes 1 closure and leaves");
-    write_file(go, "");
+    cli_write_file(go, "");
     cli_expect_code(&asked, 0);
     (void)cli_expect(&asked, NULL, "/job:worker/task:0 has left\n");
     (void)cli_expect(&run, NULL, "worker/0 ended with exit code 0");
@@ -334,7 +312,7 @@ static void test_signal_drains(void **state)
     (void)cli_expect(&run, NULL, "one begins");
     assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/0"), SIGTERM), 0);
     (void)cli_expect(&run, NULL, "/job:worker/task:0 finishes 1 closure and leaves");
-    write_file(go, "");
+    cli_write_file(go, "");
     (void)cli_expect(&run, NULL, "/job:worker/task:0 node: has finished what it had");
     (void)cli_expect(&run, NULL, "worker/0 ended with exit code 143");
     (void)cli_expect(&run, NULL, "one came of run 1");
@@ -358,7 +336,7 @@ static void test_signal_tells_functions(void **state)
     (void)cli_expect(&run, NULL, "one was told to stop");
     (void)cli_expect(&run, NULL, "ended with exit code 143");
     (void)cli_expect(&run, from, "one begins");
-    write_file(go, "");
+    cli_write_file(go, "");
     (void)cli_expect(&run, NULL, "one came of run 2");
     stop_run();
 }
@@ -423,7 +401,7 @@ static void test_restart_with_inputs(void **state)
     (void)cli_expect(&run, NULL, "named begins");
     cli_kill(&chief, SIGKILL);
     cli_expect_code(&chief, 128 + SIGKILL);
-    write_file(go, "");
+    cli_write_file(go, "");
     start_task(&chief, cluster, "chief", journal);
     cli_expect_code(&chief, 0);
     (void)cli_expect(&chief, NULL, "named: fine");

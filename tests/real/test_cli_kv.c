@@ -77,31 +77,6 @@ static int stop_cluster(void **state)
             fail_msg("no \"%s\" in: %s", words, asked.text);                          \
     } while (0)
 
-static cJSON *parse(const char *text)
-{
-    cJSON *root = cJSON_Parse(text);
-
-    if (root == NULL)
-        fail_msg("no JSON: %s", text);
-    return root;
-}
-
-static const char *text_of(const cJSON *map, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItem(map, key);
-
-    assert_true(cJSON_IsString(item));
-    return item->valuestring;
-}
-
-static double number_of(const cJSON *map, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItem(map, key);
-
-    assert_true(cJSON_IsNumber(item));
-    return item->valuedouble;
-}
-
 /* The revision that a put prints. */
 static void put(const char *key, const char *value, char *ret_revision)
 {
@@ -208,12 +183,12 @@ static void test_ls(void **state)
     expect_words(0, "       5 ", "ls", "l", "--long");
     KV(&asked, "ls", "l", "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
+    root = cli_json(asked.text);
     assert_int_equal(cJSON_GetArraySize(root), 2);
-    assert_string_equal(text_of(cJSON_GetArrayItem(root, 1), "key"), "l/b");
-    assert_string_equal(text_of(cJSON_GetArrayItem(root, 1), "value"), "12345");
-    assert_true(number_of(cJSON_GetArrayItem(root, 1), "size") == 5);
-    assert_true(number_of(cJSON_GetArrayItem(root, 1), "revision") > 0);
+    assert_string_equal(cli_text(cJSON_GetArrayItem(root, 1), "key"), "l/b");
+    assert_string_equal(cli_text(cJSON_GetArrayItem(root, 1), "value"), "12345");
+    assert_true(cli_number(cJSON_GetArrayItem(root, 1), "size") == 5);
+    assert_true(cli_number(cJSON_GetArrayItem(root, 1), "revision") > 0);
     cJSON_Delete(root);
 }
 
@@ -224,24 +199,24 @@ static void test_json_of_the_others(void **state)
     (void)state;
     KV(&asked, "put", "j", "text", "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
-    assert_string_equal(text_of(root, "key"), "j");
-    assert_true(number_of(root, "revision") > 0);
+    root = cli_json(asked.text);
+    assert_string_equal(cli_text(root, "key"), "j");
+    assert_true(cli_number(root, "revision") > 0);
     cJSON_Delete(root);
     KV(&asked, "get", "j", "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
-    assert_string_equal(text_of(root, "value"), "text");
+    root = cli_json(asked.text);
+    assert_string_equal(cli_text(root, "value"), "text");
     cJSON_Delete(root);
     KV(&asked, "incr", "j-count", "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
-    assert_true(number_of(root, "number") == 1);
+    root = cli_json(asked.text);
+    assert_true(cli_number(root, "number") == 1);
     cJSON_Delete(root);
     KV(&asked, "rm", "j", "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
-    assert_true(number_of(root, "deleted") == 1);
+    root = cli_json(asked.text);
+    assert_true(cli_number(root, "deleted") == 1);
     cJSON_Delete(root);
 }
 
@@ -262,8 +237,8 @@ static void test_bytes_are_kept(void **state)
     assert_memory_equal(asked.text, bytes, sizeof bytes);
     KV(&asked, "get", "bytes", "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
-    assert_string_equal(text_of(root, "base64"), "YQAK/wA=");
+    root = cli_json(asked.text);
+    assert_string_equal(cli_text(root, "base64"), "YQAK/wA=");
     assert_null(cJSON_GetObjectItem(root, "value"));
     cJSON_Delete(root);
 }
@@ -336,11 +311,11 @@ static void test_watch_as_json(void **state)
     cli_expect_code(&other, 0);
     at = strchr(other.text, '\n') + 1;
     (void)snprintf(line, sizeof line, "%s", at);
-    root = parse(line);
-    assert_string_equal(text_of(root, "event"), "set");
-    assert_string_equal(text_of(root, "key"), "one");
-    assert_string_equal(text_of(root, "value"), "a\"b");
-    assert_true(number_of(root, "revision") == strtod(revision, NULL));
+    root = cli_json(line);
+    assert_string_equal(cli_text(root, "event"), "set");
+    assert_string_equal(cli_text(root, "key"), "one");
+    assert_string_equal(cli_text(root, "value"), "a\"b");
+    assert_true(cli_number(root, "revision") == strtod(revision, NULL));
     cJSON_Delete(root);
 }
 

@@ -70,33 +70,11 @@ static const char plugin_text[] =
     "    return mu_node_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
-static void write_source(const char *path)
-{
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(file);
-    assert_true(fputs(plugin_text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 static int compile(void **state)
 {
-    const char *compiler = getenv("CC");
-    char command[2048];
-    char source[96];
-    int rv;
-
     (void)state;
     cli_folder(folder, sizeof folder);
-    (void)snprintf(source, sizeof source, "%s/plugin.c", folder);
-    (void)snprintf(plugin, sizeof plugin, "%s/plugin.so", folder);
-    write_source(source);
-    (void)snprintf(command, sizeof command, "%s -shared -fPIC -I '%s/include' -o %s %s",
-                   compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
-                   plugin, source);
-    rv = system(command);
-    (void)unlink(source);
-    return rv;
+    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
 }
 
 static int clean(void **state)

@@ -38,33 +38,11 @@ static const char plugin_text[] =
     "    return mu_node_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 static int compile(void **state)
 {
-    const char *compiler = getenv("CC");
-    char command[2048];
-    char source[96];
-    int rv;
-
     (void)state;
     cli_folder(folder, sizeof folder);
-    (void)snprintf(source, sizeof source, "%s/plugin.c", folder);
-    (void)snprintf(plugin, sizeof plugin, "%s/plugin.so", folder);
-    write_file(source, plugin_text);
-    (void)snprintf(command, sizeof command, "%s -shared -fPIC -I '%s/include' -o %s %s",
-                   compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
-                   plugin, source);
-    rv = system(command);
-    (void)unlink(source);
-    return rv;
+    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
 }
 
 static int clean(void **state)
@@ -106,31 +84,6 @@ static void expect_end(int code, const char *words)
         fail_msg("no \"%s\" in: %s", words, asked.text);
 }
 
-static cJSON *parse(const char *text)
-{
-    cJSON *root = cJSON_Parse(text);
-
-    if (root == NULL)
-        fail_msg("no JSON: %s", text);
-    return root;
-}
-
-static const char *text_of(const cJSON *map, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItem(map, key);
-
-    assert_true(cJSON_IsString(item));
-    return item->valuestring;
-}
-
-static double number_of(const cJSON *map, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItem(map, key);
-
-    assert_true(cJSON_IsNumber(item));
-    return item->valuedouble;
-}
-
 static void await_all(void)
 {
     ASK(&asked, "tasks", "--wait");
@@ -161,16 +114,16 @@ static void check_tasks_json(void)
 
     ASK(&asked, "tasks", "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
+    root = cli_json(asked.text);
     assert_int_equal(cJSON_GetArraySize(root), 3);
     for (int i = 0; i < 3; i++) {
         const cJSON *task = cJSON_GetArrayItem(root, i);
 
-        assert_string_equal(text_of(task, "task"), names[i]);
-        assert_string_equal(text_of(task, "state"), "connected");
-        assert_true(strtoull(text_of(task, "incarnation"), NULL, 16) > 0);
-        assert_true(number_of(task, "heard_ms") >= 0);
-        assert_true(number_of(task, "since_ms") >= 0);
+        assert_string_equal(cli_text(task, "task"), names[i]);
+        assert_string_equal(cli_text(task, "state"), "connected");
+        assert_true(strtoull(cli_text(task, "incarnation"), NULL, 16) > 0);
+        assert_true(cli_number(task, "heard_ms") >= 0);
+        assert_true(cli_number(task, "since_ms") >= 0);
         assert_true(cJSON_IsTrue(cJSON_GetObjectItem(task, "coordinated")));
     }
     cJSON_Delete(root);
@@ -268,14 +221,14 @@ static void test_devices(void **state)
     expect_end(0, "/job:worker/task:1");
     ASK(&asked, "devices", "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
+    root = cli_json(asked.text);
     assert_int_equal(cJSON_GetArraySize(root), 3);
     for (int i = 0; i < 3; i++) {
         const cJSON *machine = cJSON_GetArrayItem(root, i);
 
-        assert_true(text_of(machine, "host")[0] != '\0');
-        assert_true(number_of(machine, "cores") >= 1);
-        assert_true(number_of(machine, "memory_bytes") > 0);
+        assert_true(cli_text(machine, "host")[0] != '\0');
+        assert_true(cli_number(machine, "cores") >= 1);
+        assert_true(cli_number(machine, "memory_bytes") > 0);
         assert_true(cJSON_IsArray(cJSON_GetObjectItem(machine, "gpus")));
     }
     cJSON_Delete(root);
@@ -329,11 +282,11 @@ static void test_preempt(void **state)
     begin_work("0", "stay=1");
     ASK(&asked, "preempt", "moved", "--grace-ms", "9000", "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
-    assert_string_equal(text_of(root, "reason"), "moved");
-    assert_true(number_of(root, "step") > 0);
-    assert_true(number_of(root, "left_ms") <= 9000);
-    (void)snprintf(line, sizeof line, "stops at step %.0f\n", number_of(root, "step"));
+    root = cli_json(asked.text);
+    assert_string_equal(cli_text(root, "reason"), "moved");
+    assert_true(cli_number(root, "step") > 0);
+    assert_true(cli_number(root, "left_ms") <= 9000);
+    (void)snprintf(line, sizeof line, "stops at step %.0f\n", cli_number(root, "step"));
     cJSON_Delete(root);
     at = cli_expect(&run, NULL, line);
     assert_null(strstr(at, "stops at step"));
@@ -347,9 +300,9 @@ static double agreed_step(const char *reason)
 
     ASK(&asked, "preempt", reason, "-o", "json");
     cli_expect_code(&asked, 0);
-    root = parse(asked.text);
-    assert_string_equal(text_of(root, "reason"), reason);
-    step = number_of(root, "step");
+    root = cli_json(asked.text);
+    assert_string_equal(cli_text(root, "reason"), reason);
+    step = cli_number(root, "step");
     cJSON_Delete(root);
     return step;
 }

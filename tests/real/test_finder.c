@@ -1,12 +1,6 @@
 /* A finder that closes: what is under way then has its time, and no more. The resolver is
  * one of the test's own, whose questions nobody answers. */
-#include "tests/real/nodes.h"
-
-#include "node/finder.h"
-#include "resolver/resolver.h"
-
-#include <stdbool.h>
-#include <uv.h>
+#include "tests/real/desk.h"
 
 enum { LIMIT_MS = 300, NEVER_MS = 60000 };
 
@@ -76,75 +70,27 @@ static const struct mu__resolver_kind silent = {
 
 /* ---- A finder ---- */
 
-struct desk {
-    uv_loop_t loop;
-    struct mu__finder *finder;
+static struct desk desk;
+
+static void open_desk(void)
+{
     mu_resolver *resolver;
-    struct nodes_log log;
-    bool is_found;
-    bool is_closed;
-};
-
-static void on_found(void *owner, mu_resolution *resolution)
-{
-    ((struct desk *)owner)->is_found = true;
-    mu_cluster_free(resolution->cluster);
-}
-
-static void on_failed(void *owner, const mu_error *error)
-{
-    (void)owner;
-    fail_msg("%s", error->message);
-}
-
-static void on_log(void *owner, int level, const char *line)
-{
-    nodes_note(&((struct desk *)owner)->log, level, "", "", line);
-}
-
-static void on_closed(void *arg)
-{
-    ((struct desk *)arg)->is_closed = true;
-}
-
-static void desk_open(struct desk *desk)
-{
-    const mu_announcement announcement = {"muster", "chief", 0, "127.0.0.1:1", "0abc"};
-    const struct mu__finder_config config = {
-        .loop = &desk->loop, .announcement = &announcement, .limit_ms = SOON_MS,
-        .found = on_found, .failed = on_failed, .log = on_log, .owner = desk};
-    struct mu__finder_config own = config;
     mu_error error;
 
-    memset(desk, 0, sizeof *desk);
-    assert_int_equal(pthread_mutex_init(&desk->log.lock, NULL), 0);
-    assert_int_equal(uv_loop_init(&desk->loop), 0);
-    assert_int_equal(mu__resolver_new_kind(&silent, &error, &desk->resolver), 0);
-    own.resolver = desk->resolver;
-    assert_int_equal(mu__finder_open(&own, &error, &desk->finder), 0);
-    while (!desk->is_found || told.announced < 2)
-        (void)uv_run(&desk->loop, UV_RUN_ONCE);
+    assert_int_equal(mu__resolver_new_kind(&silent, &error, &resolver), 0);
+    desk_open(&desk, resolver, SOON_MS);
+    while (!desk.is_found || told.announced < 2)
+        (void)uv_run(&desk.loop, UV_RUN_ONCE);
 }
 
 /* How long it took. */
-static uint64_t desk_close(struct desk *desk, bool withdraws)
+static uint64_t close_desk(bool withdraws)
 {
     uint64_t begin_ms = uv_hrtime() / 1000000;
 
-    mu__finder_close(desk->finder, withdraws, LIMIT_MS, on_closed, desk);
-    (void)uv_run(&desk->loop, UV_RUN_DEFAULT);
-    assert_true(desk->is_closed);
-    assert_int_equal(uv_loop_close(&desk->loop), 0);
-    mu_resolver_free(desk->resolver);
+    desk_close(&desk, withdraws, LIMIT_MS);
     return uv_hrtime() / 1000000 - begin_ms;
 }
-
-static bool has_logged(const struct desk *desk, const char *words)
-{
-    return strstr(desk->log.text, words) != NULL;
-}
-
-static struct desk desk;
 
 /* An announcement that does not come to its end is cut short, and then taken back. */
 static void test_announcement_is_cut_short(void **state)
@@ -152,10 +98,10 @@ static void test_announcement_is_cut_short(void **state)
     (void)state;
     memset(&told, 0, sizeof told);
     told.tells_once = told.takes_back = true;
-    desk_open(&desk);
-    assert_in_range(desk_close(&desk, true), 0, SOON_MS);
+    open_desk();
+    assert_in_range(close_desk(true), 0, SOON_MS);
     assert_int_equal(told.withdrawn, 1);
-    assert_false(has_logged(&desk, "cannot be told"));
+    assert_false(desk_has_logged(&desk, "cannot be told"));
 }
 
 /* So is taking back itself, and it is said. */
@@ -164,10 +110,10 @@ static void test_withdrawal_is_cut_short(void **state)
     (void)state;
     memset(&told, 0, sizeof told);
     told.tells_once = true;
-    desk_open(&desk);
-    assert_in_range(desk_close(&desk, true), 0, SOON_MS);
+    open_desk();
+    assert_in_range(close_desk(true), 0, SOON_MS);
     assert_int_equal(told.withdrawn, 1);
-    if (!has_logged(&desk, "cannot be told where this task is: silent: "))
+    if (!desk_has_logged(&desk, "cannot be told where this task is: silent: "))
         fail_msg("%s", desk.log.text);
 }
 
@@ -177,8 +123,8 @@ static void test_closed_without_withdrawing(void **state)
     (void)state;
     memset(&told, 0, sizeof told);
     told.tells_once = true;
-    desk_open(&desk);
-    assert_in_range(desk_close(&desk, false), 0, SOON_MS);
+    open_desk();
+    assert_in_range(close_desk(false), 0, SOON_MS);
     assert_int_equal(told.withdrawn, 0);
 }
 

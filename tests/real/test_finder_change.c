@@ -1,14 +1,10 @@
 /* A finder that waits for others, and what it watches changes: it looks at once. The
  * clock of its looks stands still here, so that no pause between them ends by itself:
  * each look beyond the first is one for a change. */
-#include "tests/real/nodes.h"
-
-#include "node/finder.h"
-#include "resolver/resolver.h"
+#include "tests/real/desk.h"
 
 #include <sys/stat.h>
 #include <time.h>
-#include <uv.h>
 
 enum { BURST = 50 };
 
@@ -118,36 +114,7 @@ static const struct mu__resolver_kind quiet_kind = {
 
 /* ---- A finder ---- */
 
-static struct desk {
-    uv_loop_t loop;
-    struct mu__finder *finder;
-    mu_resolver *resolver;
-    struct nodes_log log;
-    bool is_found;
-    bool is_closed;
-} desk;
-
-static void on_found(void *owner, mu_resolution *resolution)
-{
-    ((struct desk *)owner)->is_found = true;
-    mu_cluster_free(resolution->cluster);
-}
-
-static void on_failed(void *owner, const mu_error *error)
-{
-    (void)owner;
-    fail_msg("%s", error->message);
-}
-
-static void on_log(void *owner, int level, const char *line)
-{
-    nodes_note(&((struct desk *)owner)->log, level, "", "", line);
-}
-
-static void on_closed(void *arg)
-{
-    ((struct desk *)arg)->is_closed = true;
-}
+static struct desk desk;
 
 static void make_resolver(mu_resolver **ret_resolver)
 {
@@ -172,25 +139,18 @@ static void make_union(mu_resolver **ret_resolver)
 
 static int set_up_with(void (*make)(mu_resolver **ret_resolver))
 {
-    const mu_announcement announcement = {"muster", "chief", 0, "127.0.0.1:1", "0abc"};
-    struct mu__finder_config config = {
-        .loop = &desk.loop, .announcement = &announcement, .limit_ms = -1,
-        .found = on_found, .failed = on_failed, .log = on_log, .owner = &desk};
-    mu_error error;
+    mu_resolver *resolver;
 
     memset(&source, 0, sizeof source);
     (void)snprintf(source.folder, sizeof source.folder, "/tmp/muster-change-XXXXXX");
     assert_non_null(mkdtemp(source.folder));
     (void)snprintf(source.watched, sizeof source.watched, "%s", source.folder);
     (void)snprintf(source.file, sizeof source.file, "%s/all", source.folder);
-    memset(&desk, 0, sizeof desk);
-    assert_int_equal(pthread_mutex_init(&desk.log.lock, NULL), 0);
-    assert_int_equal(uv_loop_init(&desk.loop), 0);
-    make(&desk.resolver);
-    config.resolver = desk.resolver;
+    make(&resolver);
     (void)uv_hrtime();
     stands_still = true;
-    return mu__finder_open(&config, &error, &desk.finder);
+    desk_open(&desk, resolver, -1);
+    return 0;
 }
 
 static int set_up(void **state)
@@ -211,18 +171,14 @@ static int tear_down(void **state)
 
     (void)state;
     stands_still = false;
-    mu__finder_close(desk.finder, false, 0, on_closed, &desk);
-    (void)uv_run(&desk.loop, UV_RUN_DEFAULT);
-    assert_true(desk.is_closed);
-    assert_int_equal(uv_loop_close(&desk.loop), 0);
-    mu_resolver_free(desk.resolver);
+    desk_close(&desk, false, 0);
     (void)snprintf(command, sizeof command, "rm -rf %s", source.folder);
     return system(command);
 }
 
 static void wait_for_words(const char *words)
 {
-    while (strstr(desk.log.text, words) == NULL)
+    while (!desk_has_logged(&desk, words))
         (void)uv_run(&desk.loop, UV_RUN_ONCE);
 }
 
