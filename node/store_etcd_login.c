@@ -98,10 +98,12 @@ void mu__etcd_heard_login(struct etcd_store *store, struct mu__ctx *ctx)
         rv = mu__etcd_token(answer, &error, "Authorization: ", store->token,
                             sizeof store->token);
     mu__etcd_answer_free(answer);
-    if (rv == 0)
+    if (rv == 0) {
         take_token(store);
-    else
-        not_taken(store, ctx, rv, &error);
+        return;
+    }
+    mu__etcd_hide(&error, store->access->password, store->access->password_size);
+    not_taken(store, ctx, rv, &error);
 }
 
 const char *mu__etcd_advice(const struct etcd_store *store, int code,

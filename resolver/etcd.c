@@ -393,6 +393,29 @@ bool mu__etcd_lacks_users(const mu_error *error)
     return strstr(error->message, "authentication is not enabled") != NULL;
 }
 
+/* What is quoted has a backslash before some letters. */
+static bool begins_with(const char *text, const char *secret, size_t size)
+{
+    for (size_t i = 0; i < size; i++, text++) {
+        if (*text == '\\' && text[1] == secret[i])
+            text++;
+        if (*text == '\0' || *text != secret[i])
+            return false;
+    }
+    return true;
+}
+
+void mu__etcd_hide(mu_error *error, const char *secret, size_t size)
+{
+    for (const char *at = error->message; size > 0 && *at != '\0'; at++)
+        if (begins_with(at, secret, size)) {
+            (void)mu_error_set(error, error->code,
+                               "its words, which have the password in them, are not "
+                               "shown");
+            return;
+        }
+}
+
 /* ---- Reading ---- */
 
 static bool is_blank(const char *at, const char *end)

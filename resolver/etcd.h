@@ -106,6 +106,10 @@ bool mu__etcd_wants_other_token(int code, const mu_error *error);
 bool mu__etcd_wants_user(const mu_error *error);
 bool mu__etcd_lacks_users(const mu_error *error);
 
+/* Leave out words that have `secret` in them: a server, or what stands before it, may say
+ * what it was sent. */
+void mu__etcd_hide(mu_error *error, const char *secret, size_t size);
+
 /* The token of an answer to authenticate, behind `before`: a header's line, so what
  * cannot stand in one is -MU_EDATALOSS. `out` has `size` bytes. */
 int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,

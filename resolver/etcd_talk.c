@@ -292,6 +292,8 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
     if (rv == 0)
         rv = mu__etcd_token(answer, &inner, "Authorization: ", out, TOKEN_BYTES);
     mu__etcd_answer_free(answer);
+    if (rv != 0)
+        mu__etcd_hide(&inner, talk->password, talk->password_size);
     return rv == 0 ? 0 : refuse_user(talk, endpoint, rv, &inner);
 }
 

@@ -346,6 +346,10 @@ static const struct {
 } refusals[] = {
     {ERROR(3, "authentication failed, invalid user ID or password"), NULL,
      -MU_EUNAUTHENTICATED, "etcd at http://a:2379 does not take user \"me\" with this"},
+    {ERROR(3, "bad body {me se\\\"cret\\\\}"), NULL, -MU_EUNAUTHENTICATED,
+     "with this password: its words, which have the password in them, are not shown"},
+    {ERROR(14, "no user se\\\"cret\\\\"), NULL, -MU_EUNAVAILABLE,
+     "etcd at http://a:2379: its words, which have the password in them, are not shown"},
     {ERROR(3, "CommonName of client sending"), NULL, -MU_EUNAUTHENTICATED,
      "expected one without it in certificate_file"},
     {ERROR(14, "no leader"), NULL, -MU_EUNAVAILABLE, "no leader"},
