@@ -52,6 +52,7 @@ struct task {
     _Atomic(const char *) name; /* one of them */
     atomic_bool drains;         /* it is a worker */
     atomic_bool opens;          /* a node is opened: there is nothing to end yet */
+    struct mu__find_stop find_stop; /* but its search for the cluster */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
     pthread_t notifier;         /* the watcher's, which gives a preemption notice */
@@ -202,6 +203,19 @@ static int preempt(struct task *task)
     return number < 0 ? SIGTERM : number;
 }
 
+/* The main thread takes back what it has told of this task, and ends. Another signal ends
+ * the process at once, and so does the end of all patience. */
+static void end_opening(struct task *task, int number)
+{
+    if (mu__find_stop(&task->find_stop)) {
+        if (next_signal(task->grace_ms + CLOSING_MS) == 0)
+            return;
+        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
+                    "ends at once: others may look for it for a while");
+    }
+    _exit(CMD_SIGNAL + number);
+}
+
 static void *watch(void *arg)
 {
     struct task *task = arg;
@@ -217,8 +231,10 @@ static void *watch(void *arg)
     cmd_log_say(&task->log, MU_LOG_INFO, task->name,
                 "signal %d (%s): ends within %d ms", number, strsignal(number),
                 task->grace_ms);
-    if (atomic_load(&task->opens))
-        _exit(CMD_SIGNAL + number);
+    if (atomic_load(&task->opens)) {
+        end_opening(task, number);
+        return NULL;
+    }
     if (mu__thread_start(end_task, task, &ender) != 0) {
         (void)end_task(task);
         watch_end(task);
@@ -363,7 +379,7 @@ static int open_node(struct task *task, mu_error *error)
     int rv;
 
     atomic_store(&task->opens, true);
-    rv = mu_node_open(&options, error, &node);
+    rv = mu__node_open_until(&options, &task->find_stop, error, &node);
     atomic_store(&task->opens, false);
     if (rv == -MU_ENOTFOUND && task->spec.resolver != NULL &&
         !cmd_resolver_is_asked(task->options))
@@ -607,6 +623,8 @@ static int open_and_work(struct task *task)
         return code;
     if (code == CMD_FINE)
         code = open_node(task, &error);
+    if (code != CMD_FINE && atomic_load(&task->signal) != 0)
+        return CMD_SIGNAL + atomic_load(&task->signal);
     if (code != CMD_FINE) {
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
         return code;
@@ -650,6 +668,7 @@ int cmd_node(struct cmd_options *options)
         .grace_ms = (int)cmd_number(options, CMD_FLAG_GRACE_MS),
         .closing_ms = (int)cmd_number(options, CMD_FLAG_GRACE_MS),
         .lock = PTHREAD_MUTEX_INITIALIZER,
+        .find_stop.lock = PTHREAD_MUTEX_INITIALIZER,
         .name = "muster",
     };
     mu_error error;

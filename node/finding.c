@@ -21,6 +21,9 @@ struct search {
     mu_error error;
     bool has_ended;
     bool withdraws;
+    struct mu__find_stop *stop; /* NULL: nobody ends it */
+    uv_async_t stopped;         /* with it */
+    bool tells;                 /* its lock's: there may be something to take back */
 };
 
 static struct search *search_new(const mu_node_options *options, struct mu__found *found)
@@ -94,6 +97,15 @@ static void say(struct search *search, const char *line)
         on_log(search, MU_LOG_WARN, line);
 }
 
+static void set_tells(struct search *search)
+{
+    if (search->stop == NULL)
+        return;
+    pthread_mutex_lock(&search->stop->lock);
+    search->tells = true;
+    pthread_mutex_unlock(&search->stop->lock);
+}
+
 /* Where nothing is said, at this machine's address alone, and not at all of them. */
 static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
 {
@@ -113,6 +125,7 @@ static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
                     &found->listening);
     if (rv != 0)
         return rv;
+    set_tells(search);
     say(search,
         mu__advertised(found->listening.text, o->advertise_address, found->address));
     (void)snprintf(ret_address, MU__OWN_ADDRESS_BYTES, "%s",
@@ -144,6 +157,53 @@ mu_announcement mu__found_announcement(const struct mu__found *found,
     };
 }
 
+/* ---- Ending it from another thread ---- */
+
+static void on_stopped(uv_async_t *stopped)
+{
+    struct search *search = stopped->data;
+    const mu_error error = {.code = -MU_ECANCELLED, .message = "the search was ended"};
+
+    if (!search->has_ended)
+        on_failed(search, &error);
+}
+
+static void be_stopped_by(struct search *search, struct mu__find_stop *stop)
+{
+    if (stop == NULL || uv_async_init(&search->loop, &search->stopped, on_stopped) != 0)
+        return;
+    search->stopped.data = search;
+    search->stop = stop;
+    pthread_mutex_lock(&stop->lock);
+    stop->search = search;
+    pthread_mutex_unlock(&stop->lock);
+}
+
+static void be_stopped_no_more(struct search *search)
+{
+    if (search->stop == NULL)
+        return;
+    pthread_mutex_lock(&search->stop->lock);
+    search->stop->search = NULL;
+    search->stop->has_told = search->tells;
+    pthread_mutex_unlock(&search->stop->lock);
+    uv_close((uv_handle_t *)&search->stopped, NULL);
+}
+
+bool mu__find_stop(struct mu__find_stop *stop)
+{
+    bool has_told;
+
+    pthread_mutex_lock(&stop->lock);
+    has_told = stop->search == NULL ? stop->has_told : stop->search->tells;
+    if (has_told && stop->search != NULL)
+        (void)uv_async_send(&stop->search->stopped);
+    pthread_mutex_unlock(&stop->lock);
+    return has_told;
+}
+
+/* ---- Searching to the end ---- */
+
 /* What the finder still does is to take back what it has told: that has a limit. */
 static void leave(struct search *search)
 {
@@ -153,7 +213,8 @@ static void leave(struct search *search)
 }
 
 /* Takes `search`. */
-static int run(struct search *search, mu_error *ret_error, mu_resolution *ret_resolution)
+static int run(struct search *search, struct mu__find_stop *stop, mu_error *ret_error,
+               mu_resolution *ret_resolution)
 {
     const mu_announcement announcement =
         mu__found_announcement(search->found, search->options);
@@ -174,9 +235,11 @@ static int run(struct search *search, mu_error *ret_error, mu_resolution *ret_re
         free(search);
         return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
     }
+    be_stopped_by(search, stop);
     rv = mu__finder_open(&config, ret_error, &search->finder);
     while (rv == 0 && !search->has_ended)
         (void)uv_run(&search->loop, UV_RUN_ONCE);
+    be_stopped_no_more(search);
     if (rv == 0 && search->error.code != 0) {
         rv = search->error.code;
         if (ret_error != NULL)
@@ -260,8 +323,8 @@ static void set_cluster_name(const mu_node_options *options)
                           NULL);
 }
 
-int mu__find_any(mu_node_options *options, mu_error *ret_error,
-                 struct mu__found *ret_found)
+static int find(mu_node_options *options, struct mu__find_stop *stop,
+                mu_error *ret_error, struct mu__found *ret_found)
 {
     struct search *search;
     struct mu__pipe_guard guard;
@@ -277,9 +340,15 @@ int mu__find_any(mu_node_options *options, mu_error *ret_error,
     if (search == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to ask the resolver");
     mu__pipe_guard(&guard);
-    rv = run(search, ret_error, &resolution);
+    rv = run(search, stop, ret_error, &resolution);
     mu__pipe_unguard(&guard);
     return rv != 0 ? rv : take(&resolution, ret_found, options, ret_error);
+}
+
+int mu__find_any(mu_node_options *options, mu_error *ret_error,
+                 struct mu__found *ret_found)
+{
+    return find(options, NULL, ret_error, ret_found);
 }
 
 static void withdraw(struct mu__found *found, const mu_node_options *options)
@@ -304,9 +373,10 @@ static void withdraw(struct mu__found *found, const mu_node_options *options)
     leave(search);
 }
 
-int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found)
+int mu__find(mu_node_options *options, struct mu__find_stop *stop, mu_error *ret_error,
+             struct mu__found *ret_found)
 {
-    int rv = mu__find_any(options, ret_error, ret_found);
+    int rv = find(options, stop, ret_error, ret_found);
 
     if (rv != 0 || ret_found->cluster == NULL)
         return rv;

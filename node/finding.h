@@ -7,6 +7,8 @@
 #include "node/own_address.h"
 #include "transport/listen_uv.h"
 
+#include <pthread.h>
+
 /* What was found out, and what this task has told. Options of a node point into it. */
 struct mu__found {
     mu_resolution resolution;       /* all that the source said, but for its cluster */
@@ -20,11 +22,24 @@ struct mu__found {
     char incarnation[40];
 };
 
+/* By which another thread ends a search. */
+struct mu__find_stop {
+    pthread_mutex_t lock;
+    struct search *search;          /* while one runs */
+    bool has_told;                  /* the last one, of this task */
+};
+
+/* The search that runs ends with -MU_ECANCELLED, and takes back what it has told. One
+ * that has ended meanwhile leaves that to who has searched. False: nothing was told, and
+ * nothing is ended. Any thread. */
+bool mu__find_stop(struct mu__find_stop *stop);
+
 /* Block until the resolver of `options` knows the cluster, resolve_ms at most; then fill
  * in cluster, task and bind address where `options` does not say them. Does nothing
  * without a resolver, or with a cluster. Also after a failure the caller calls
- * mu__found_done. */
-int mu__find(mu_node_options *options, mu_error *ret_error, struct mu__found *ret_found);
+ * mu__found_done. `stop` may be NULL. */
+int mu__find(mu_node_options *options, struct mu__find_stop *stop, mu_error *ret_error,
+             struct mu__found *ret_found);
 
 /* The same, where the task may stay unknown: task_type is NULL then. */
 int mu__find_any(mu_node_options *options, mu_error *ret_error,

@@ -631,8 +631,9 @@ int mu__node_open_found(const mu_node_options *options,
     return 0;
 }
 
-int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
-                  mu_error *ret_error, mu_node **ret_node)
+static int find_and_open(const mu_node_options *options,
+                         const struct mu__node_extra *extra, struct mu__find_stop *stop,
+                         mu_error *ret_error, mu_node **ret_node)
 {
     mu_node_options found_options = *options;
     struct mu__found found;
@@ -642,16 +643,28 @@ int mu__node_open(const mu_node_options *options, const struct mu__node_extra *e
         return rv;
     if (extra != NULL)
         found_options.resolver = NULL;
-    rv = mu__find(&found_options, ret_error, &found);
+    rv = mu__find(&found_options, stop, ret_error, &found);
     if (rv == 0)
         rv = mu__node_open_found(&found_options, extra, &found, ret_error, ret_node);
     mu__found_done(&found, &found_options, rv != 0);
     return rv;
 }
 
+int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
+                  mu_error *ret_error, mu_node **ret_node)
+{
+    return find_and_open(options, extra, NULL, ret_error, ret_node);
+}
+
+int mu__node_open_until(const mu_node_options *options, struct mu__find_stop *stop,
+                        mu_error *ret_error, mu_node **ret_node)
+{
+    return find_and_open(options, NULL, stop, ret_error, ret_node);
+}
+
 int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
 {
-    return mu__node_open(options, NULL, ret_error, ret_node);
+    return find_and_open(options, NULL, NULL, ret_error, ret_node);
 }
 
 /* ---- closing, from outside ---- */

@@ -117,6 +117,10 @@ struct mu_node {
 int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
                   mu_error *ret_error, mu_node **ret_node);
 
+/* As mu_node_open, but another thread can end its search for the cluster. */
+int mu__node_open_until(const mu_node_options *options, struct mu__find_stop *stop,
+                        mu_error *ret_error, mu_node **ret_node);
+
 /* The memory of a node outlives its closing until the last of these has let go: a thread
  * that was inside a call, its coordinator, its remote values. Any thread. */
 void mu__node_ref(mu_node *node);

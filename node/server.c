@@ -329,7 +329,7 @@ static int start_searching(mu_server_options *o, mu_error *ret_error,
 {
     const mu_resolution *resolution;
     struct mu__found found;
-    int rv = mu__find(&o->node, ret_error, &found);
+    int rv = mu__find(&o->node, NULL, ret_error, &found);
 
     resolution = &found.resolution;
     if (rv == 0 && resolution->rpc_layer[0] != '\0')

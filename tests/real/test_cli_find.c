@@ -1,0 +1,110 @@
+/* `muster node` that is interrupted while it waits for others: what it has told of itself
+ * is taken back, so that nobody waits for who has gone. */
+#include "tests/real/cli.h"
+
+#include <dirent.h>
+
+static struct cli cli;
+static char folder[64];
+static char path[96];
+static char tasks[] = "tasks=chief=1,worker=2"; /* more than ever come */
+
+static int make_folder(void **state)
+{
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "path=%s", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    char command[96];
+
+    (void)state;
+    (void)snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+static int count_files(void)
+{
+    DIR *files = opendir(folder);
+    struct dirent *file;
+    int count = 0;
+
+    assert_non_null(files);
+    while ((file = readdir(files)) != NULL)
+        count += file->d_name[0] != '.';
+    (void)closedir(files);
+    return count;
+}
+
+static void begin(const char *task)
+{
+    int before = count_files();
+
+    cli_start(&cli, NULL, "node", "--resolver", "directory", "--resolver-set", path,
+              "--resolver-set", tasks, "--task", task, NULL);
+    for (uint64_t begun = cli_now_ms();
+         count_files() == before && cli_now_ms() < begun + CLI_SOON_MS;)
+        cli_pause();
+    assert_int_equal(count_files(), before + 1);
+}
+
+static void test_interrupted(void **state)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        begin("chief:0");
+        cli_kill(&cli, numbers[i]);
+        cli_expect_code(&cli, 128 + numbers[i]);
+        assert_int_equal(count_files(), 0);
+        assert_null(strstr(cli.text, "ends at once"));
+        assert_null(strstr(cli.text, "ERROR"));
+    }
+}
+
+/* What is taken back is its own alone. */
+static void test_another_stays(void **state)
+{
+    static struct cli other;
+
+    (void)state;
+    begin("chief:0");
+    other = cli;
+    begin("worker:1");
+    cli_kill(&cli, SIGINT);
+    cli_expect_code(&cli, 128 + SIGINT);
+    assert_int_equal(count_files(), 1);
+    cli_kill(&other, SIGINT);
+    cli_expect_code(&other, 128 + SIGINT);
+    assert_int_equal(count_files(), 0);
+}
+
+/* The folder is away while it ends. */
+static void test_cannot_be_taken_back(void **state)
+{
+    char moved[96];
+
+    (void)state;
+    begin("chief:0");
+    (void)snprintf(moved, sizeof moved, "%s.moved", folder);
+    assert_int_equal(rename(folder, moved), 0);
+    cli_kill(&cli, SIGINT);
+    cli_expect_code(&cli, 128 + SIGINT);
+    assert_int_equal(rename(moved, folder), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_interrupted, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_another_stays, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_cannot_be_taken_back, make_folder,
+                                        remove_folder),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
