@@ -361,8 +361,8 @@ static void take_addresses(struct mu__dialling *dialling, const struct addrinfo 
 {
     const struct addrinfo *some[MU__DIAL_ADDRESSES_MAX];
     unsigned order[MU__DIAL_ADDRESSES_MAX];
-    bool are_v6[MU__DIAL_ADDRESSES_MAX];
-    bool are_tried[MU__DIAL_ADDRESSES_MAX];
+    bool are_v6[MU__DIAL_ADDRESSES_MAX] = {false};
+    bool are_tried[MU__DIAL_ADDRESSES_MAX] = {false};
     unsigned count = choose(found, some);
 
     for (unsigned i = 0; i < count; i++) {
