@@ -315,7 +315,7 @@ static void test_bad_responses(void **state)
     }
 }
 
-/* What it leaves for later has to say until when it is good, and so has what it prints. */
+/* What it leaves for later has to say until when it is good. */
 static void test_response_for_later(void **state)
 {
     static const struct script_row rows[] = {

@@ -332,8 +332,8 @@ static void test_groups_refused(void **state)
          "group \"h\": expected hosts of SM_HOSTS alone, got \"b\""},
         {{V("SM_HOSTS", "[\"a\", \"b\"]"), V("SM_CURRENT_HOST", "b"),
           V("SM_INSTANCE_GROUPS_DICT", "{\"g\": {\"hosts\": [\"a\"]}}"), SCRIPT_END},
-         -MU_EINVALID, "SM_INSTANCE_GROUPS_DICT: expected the current host \"b\" in one of "
-                       "the 1 groups"},
+         -MU_EINVALID, "SM_INSTANCE_GROUPS_DICT: expected the current host \"b\" in one "
+                       "of the 1 groups"},
         {{V("SM_HOSTS", "[\"a\", \"a\"]"), V("SM_CURRENT_HOST", "a"),
           V("SM_INSTANCE_GROUPS_DICT", "{\"g\": {\"hosts\": [\"a\"]}}"), SCRIPT_END},
          -MU_EEXISTS, "SM_HOSTS: \"a\" stands there twice"},
