@@ -174,8 +174,10 @@ static void *give_notice(void *arg)
     mu_node *node = hold_node(task);
     mu_error error;
 
-    if (node == NULL)
+    if (node == NULL) {
+        on_signal(SIGTERM);
         return NULL;
+    }
     if (mu_preempt_notice(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) != 0 &&
         error.code != -MU_ECLOSED) {
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,
@@ -222,7 +224,7 @@ static void *watch(void *arg)
     int number = next_signal(-1);
     pthread_t ender;
 
-    if (number == SIGTERM &&
+    if (number == SIGTERM && !atomic_load(&task->opens) &&
         cmd_number(task->options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1)
         number = preempt(task);
     if (number <= 0)
@@ -248,7 +250,6 @@ static void *watch(void *arg)
 static int watch_signals(struct task *task, mu_error *error)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-
     int rv;
 
     (void)sigemptyset(&action.sa_mask);
@@ -379,6 +380,8 @@ static int open_node(struct task *task, mu_error *error)
     int rv;
 
     atomic_store(&task->opens, true);
+    if (atomic_load(&task->signal) != 0)
+        return CMD_SIGNAL + atomic_load(&task->signal);
     rv = mu__node_open_until(&options, &task->find_stop, error, &node);
     atomic_store(&task->opens, false);
     if (rv == -MU_ENOTFOUND && task->spec.resolver != NULL &&

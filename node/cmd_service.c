@@ -5,6 +5,7 @@
 #include "node/member_service.h"
 #include "node/node.h"
 #include "resolver/cluster.h"
+#include "runtime/thread_uv.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -205,7 +206,7 @@ static int ask_watched(struct cmd_ask *ask, mu_error *error)
     int code;
 
     watcher->node = ask->node;
-    if (pthread_create(&watcher->thread, NULL, watch, watcher) != 0)
+    if (mu__thread_start(watch, watcher, &watcher->thread) != 0)
         return mu_error_set(error, CMD_FAILED, "no thread can be started");
     code = ask_registered(ask, error);
     unwatch(watcher);

@@ -606,15 +606,18 @@ int mu__finder_index(const struct mu__finder *finder)
     return finder->announcement.index;
 }
 
-bool mu__finder_has_told(const struct mu__finder *finder)
+bool mu__finder_may_have_told(const struct mu__finder *finder)
 {
-    return finder->has_told;
+    return finder->has_told || finder->telling != NULL;
 }
 
 static void on_told_too_long(uv_timer_t *timer)
 {
     struct mu__finder *finder = timer->data;
 
+    say(finder, MU_LOG_WARN,
+        "what was told last is not taken back, since nothing was answered to it: others "
+        "may look for this task for a while");
     mu__resolving_cancel(finder->telling);
     finder->telling = NULL;
     next(finder);

@@ -47,7 +47,7 @@ int mu__finder_open(const struct mu__finder_config *config, mu_error *ret_error,
 int mu__finder_index(const struct mu__finder *finder);
 
 /* Whether others may know by now where this task is. */
-bool mu__finder_has_told(const struct mu__finder *finder);
+bool mu__finder_may_have_told(const struct mu__finder *finder);
 
 /* Stop. With `withdraws` what others were told is taken back first, for `limit_ms` at
  * most, and as long before it for an announcement that is under way. One that goes on

@@ -70,7 +70,7 @@ static void end(struct search *search, bool withdraws)
 {
     search->has_ended = true;
     search->found->index = mu__finder_index(search->finder);
-    search->withdraws = withdraws && mu__finder_has_told(search->finder);
+    search->withdraws = withdraws && mu__finder_may_have_told(search->finder);
     mu__finder_close(search->finder, withdraws, WITHDRAW_MS, on_closed, NULL);
 }
 

@@ -110,7 +110,7 @@ static bool asks_help(const char *word)
 static int group(const char *word, const char *next)
 {
     if (next != NULL && asks_help(next))
-        return cmd_help(word);
+        return printed(cmd_help(word));
     if (next != NULL)
         return unknown_verb(word, next);
     (void)cmd_help(word);

@@ -102,7 +102,7 @@ void mu__etcd_heard_login(struct etcd_store *store, struct mu__ctx *ctx)
         take_token(store);
         return;
     }
-    mu__etcd_hide(&error, store->access->password, store->access->password_size);
+    mu__etcd_hide(&error);
     not_taken(store, ctx, rv, &error);
 }
 

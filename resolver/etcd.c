@@ -393,27 +393,34 @@ bool mu__etcd_lacks_users(const mu_error *error)
     return strstr(error->message, "authentication is not enabled") != NULL;
 }
 
-/* What is quoted has a backslash before some letters. */
-static bool begins_with(const char *text, const char *secret, size_t size)
+void mu__etcd_hide(mu_error *error)
 {
-    for (size_t i = 0; i < size; i++, text++) {
-        if (*text == '\\' && text[1] == secret[i])
-            text++;
-        if (*text == '\0' || *text != secret[i])
-            return false;
-    }
-    return true;
-}
+    static const char *const known[] = {
+        "authentication failed, invalid user ID or password",
+        "authentication is not enabled",
+        "CommonName of client",
+        "leader changed",
+        "no leader",
+        "request timed out",
+        "server stopped",
+        "too many requests",
+        "user name is empty",
+    };
+    const char *words = strstr(error->message, ": \"");
+    int size = words == NULL ? 0 : (int)(words - error->message);
 
-void mu__etcd_hide(mu_error *error, const char *secret, size_t size)
-{
-    for (const char *at = error->message; size > 0 && *at != '\0'; at++)
-        if (begins_with(at, secret, size)) {
-            (void)mu_error_set(error, error->code,
-                               "its words, which have the password in them, are not "
-                               "shown");
+    if (words == NULL || strncmp(error->message, "etcd", 4) != 0)
+        return;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strstr(words, known[i]) != NULL) {
+            (void)mu_error_set(error, error->code, "%.*s: %s", size, error->message,
+                               known[i]);
             return;
         }
+    (void)mu_error_set(error, error->code,
+                       "%.*s; its words are not shown, since they may have the password "
+                       "in them",
+                       size, error->message);
 }
 
 /* ---- Reading ---- */

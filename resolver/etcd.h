@@ -106,9 +106,9 @@ bool mu__etcd_wants_other_token(int code, const mu_error *error);
 bool mu__etcd_wants_user(const mu_error *error);
 bool mu__etcd_lacks_users(const mu_error *error);
 
-/* Leave out words that have `secret` in them: a server, or what stands before it, may say
- * what it was sent. */
-void mu__etcd_hide(mu_error *error, const char *secret, size_t size);
+/* Of what is answered to a password: none but the words that etcd has for it. A server,
+ * or what stands before it, may say what it was sent. */
+void mu__etcd_hide(mu_error *error);
 
 /* The token of an answer to authenticate, behind `before`: a header's line, so what
  * cannot stand in one is -MU_EDATALOSS. `out` has `size` bytes. */

@@ -293,7 +293,7 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
         rv = mu__etcd_token(answer, &inner, "Authorization: ", out, TOKEN_BYTES);
     mu__etcd_answer_free(answer);
     if (rv != 0)
-        mu__etcd_hide(&inner, talk->password, talk->password_size);
+        mu__etcd_hide(&inner);
     return rv == 0 ? 0 : refuse_user(talk, endpoint, rv, &inner);
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/errands_uv.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ struct look_up {
     struct waiter *waiter;      /* of its thread, until it is dropped */
     uint16_t port;
     int status;                 /* of getaddrinfo */
+    int system_error;           /* errno, when the status is EAI_SYSTEM */
     struct addrinfo *found;
     char name[];
 };
@@ -53,7 +55,7 @@ static void take(const struct addrinfo *found, struct mu__addresses *addresses)
                    found->ai_addrlen);
 }
 
-static void fail(struct waiter *waiter, int status)
+static void fail(struct waiter *waiter, int status, int system_error)
 {
     static const struct {
         int status;
@@ -69,7 +71,9 @@ static void fail(struct waiter *waiter, int status)
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].status == status)
             code = codes[i].code;
-    (void)mu_error_set(&waiter->error, code, "%s", gai_strerror(status));
+    (void)mu_error_set(&waiter->error, code, "%s",
+                       status == EAI_SYSTEM ? strerror(system_error)
+                                            : gai_strerror(status));
 }
 
 /* ---- The look-up ---- */
@@ -83,6 +87,7 @@ static void run_look_up(struct mu__errand *errand)
 
     (void)snprintf(port, sizeof port, "%u", look_up->port);
     look_up->status = getaddrinfo(look_up->name, port, &hints, &look_up->found);
+    look_up->system_error = errno;
 }
 
 static void free_look_up(struct mu__errand *errand)
@@ -104,7 +109,7 @@ static void on_looked_up(struct mu__errand *errand)
     if (look_up->status == 0)
         take(look_up->found, &waiter->addresses);
     else
-        fail(waiter, look_up->status);
+        fail(waiter, look_up->status, look_up->system_error);
     free_look_up(errand);
 }
 

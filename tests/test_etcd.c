@@ -30,6 +30,47 @@ static void expect_body(struct mu__etcd_body *body, const char *text)
     assert_int_equal(body->size, 0);
 }
 
+/* What is answered to a password may have it, also in part, or written otherwise. */
+static void test_hidden_words(void **state)
+{
+    static const struct {
+        int status;
+        const char *text;
+        const char *shown;
+    } rows[] = {
+        {400, "{\"error\":\"no {\\\"password\\\":\\\"horse\\\"}\",\"code\":3}",
+         "etcd answered with status 400; its words are not shown, since they may have "
+         "the password in them"},
+        {502, "{\"name\":\"me\",\"password\":\"horse\"}",
+         "etcd answered with status 502; its words are not shown, since they may have "
+         "the password in them"},
+        {200, "horse",
+         "etcd's answer is no JSON object (or there is no memory to read it); its words "
+         "are not shown, since they may have the password in them"},
+        {400, "{\"error\":\"etcdserver: authentication failed, invalid user ID or "
+              "password: horse\",\"code\":3}",
+         "etcd answered with status 400: authentication failed, invalid user ID or "
+         "password"},
+        {503, "{\"error\":\"etcdserver: no leader\",\"code\":14}",
+         "etcd answered with status 503: no leader"},
+    };
+    mu_error other = {.code = 1, .message = "cannot connect: \"a\""};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mu__etcd_answer *answer = NULL;
+        mu_error error = {.message = ""};
+
+        assert_int_not_equal(mu__etcd_answer_read(rows[i].status, rows[i].text,
+                                                  strlen(rows[i].text), &error, &answer),
+                             0);
+        mu__etcd_hide(&error);
+        assert_string_equal(error.message, rows[i].shown);
+    }
+    mu__etcd_hide(&other);
+    assert_string_equal(other.message, "cannot connect: \"a\"");
+}
+
 static void test_leases(void **state)
 {
     struct mu__etcd_body body = {0};
@@ -335,6 +376,7 @@ static void test_real_answers(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hidden_words),
         cmocka_unit_test(test_leases),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_transactions),

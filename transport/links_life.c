@@ -230,15 +230,18 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
 }
 
 /* Whether the name of a link has an address that was not tried in this round; who was
- * reached last is not the peer. Out of memory there is none. */
+ * reached last is not the peer, and that counts once. Out of memory there is none. */
 static bool has_further(const struct mu__links *links, struct mu__link *link)
 {
-    if (!link->keep || links->leaving || link->place == 0)
+    uint32_t place = link->place;
+
+    link->place = 0;
+    if (!link->keep || links->leaving || place == 0)
         return false;
     if (link->tried == NULL && link->places_count > 1)
         link->tried = calloc(1, sizeof *link->tried);
     return link->tried != NULL &&
-           mu__dial_tried_add(link->tried, link->place, link->places_count);
+           mu__dial_tried_add(link->tried, place, link->places_count);
 }
 
 void mu__link_try_elsewhere(struct mu__links *links, struct mu__link *link,

@@ -69,10 +69,12 @@ static int refuse_name(const char *url, const mu_error *why, mu_error *ret_error
                                           : -MU_EUNAVAILABLE;
 
     return mu_error_set(ret_error, code,
-                        "cannot listen at %s: its host is not found: %s; expected one "
-                        "that this machine can look up, or a number, as in --bind "
+                        "cannot listen at %s: its host %s: %s; expected one that this "
+                        "machine can look up, or a number, as in --bind "
                         "tcp://0.0.0.0:7000",
-                        url, why->message);
+                        url,
+                        code == -MU_EINVALID ? "is not found" : "cannot be looked up",
+                        why->message);
 }
 
 static void write_tcp_url(int fd, struct mu__listening *listening)

@@ -61,6 +61,7 @@ static void test_output_that_cannot_be_written(void **state)
         {"version", 1},
         {"help", 1},
         {"check --help", 1},
+        {"kv --help", 1},
         {"resolve --list", 1},
         {"resolve --cluster '" ALONE "'", 1},
         {"check --cluster '" ALONE "'", 4},

@@ -2,7 +2,10 @@
  * is taken back, so that nobody waits for who has gone. */
 #include "tests/real/cli.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 static struct cli cli;
 static char folder[64];
@@ -83,8 +86,9 @@ static void test_another_stays(void **state)
     assert_int_equal(count_files(), 0);
 }
 
-/* The folder is away while it ends. */
-static void test_cannot_be_taken_back(void **state)
+/* The folder is away while it ends: nothing of it is there to be taken back, and what
+ * comes again with the folder runs out. */
+static void test_folder_is_away(void **state)
 {
     char moved[96];
 
@@ -95,6 +99,42 @@ static void test_cannot_be_taken_back(void **state)
     cli_kill(&cli, SIGINT);
     cli_expect_code(&cli, 128 + SIGINT);
     assert_int_equal(rename(moved, folder), 0);
+    assert_int_equal(count_files(), 1);
+    assert_null(strstr(cli.text, "ends at once"));
+}
+
+/* ---- who answers nothing ---- */
+
+static int listen_mute(int *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* It is being told for the first time: whether others know it by now nobody can say. */
+static void test_not_answered(void **state)
+{
+    int port;
+    struct pollfd readable = {.fd = listen_mute(&port), .events = POLLIN};
+    char endpoints[64];
+
+    (void)state;
+    (void)snprintf(endpoints, sizeof endpoints, "endpoints=http://127.0.0.1:%d", port);
+    cli_start(&cli, NULL, "node", "--resolver", "etcd", "--resolver-set", endpoints,
+              "--resolver-set", tasks, "--task", "chief:0", NULL);
+    assert_int_equal(poll(&readable, 1, CLI_SOON_MS), 1);
+    cli_kill(&cli, SIGINT);
+    cli_expect_code(&cli, 128 + SIGINT);
+    (void)cli_expect(&cli, NULL, "what was told last is not taken back");
+    (void)close(readable.fd);
 }
 
 int main(void)
@@ -102,8 +142,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_interrupted, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_another_stays, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_cannot_be_taken_back, make_folder,
-                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_folder_is_away, make_folder, remove_folder),
+        cmocka_unit_test(test_not_answered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,8 +89,8 @@ static void test_answer(void **state)
 static void test_listen(void **state)
 {
     static const char begin[] =
-        "cannot listen at tcp://hangs.test:7000: its host is not found: no answer within "
-        "100 ms";
+        "cannot listen at tcp://hangs.test:7000: its host cannot be looked up: no answer "
+        "within 100 ms";
     static const char end[] = "; expected one that this machine can look up, or a "
                               "number, as in --bind tcp://0.0.0.0:7000";
     struct mu__listening listening;
