@@ -1,5 +1,7 @@
 #include "node/etcd_access.h"
 
+#include "resolver/address.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +71,9 @@ static int read_tls(struct mu__http_tls *tls, mu_error *ret_error)
         rv = read_named("MUSTER_ETCD_KEY_FILE", ret_error, &tls->key);
     if (rv == 0)
         rv = copy_variable("MUSTER_ETCD_SERVER_NAME", ret_error, &tls->server_name);
+    if (rv == 0 && tls->server_name != NULL && !mu__address_is_host(tls->server_name))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "MUSTER_ETCD_SERVER_NAME: expected the name of a host");
     if (rv != 0 || (tls->certificate == NULL) == (tls->key == NULL))
         return rv;
     return mu_error_set(ret_error, -MU_EINVALID,

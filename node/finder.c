@@ -256,10 +256,13 @@ static void on_change(void *owner)
 static void watch(struct mu__finder *finder)
 {
     const char *path;
+    size_t count = 0;
 
-    for (size_t i = 0;
-         (path = mu__resolver_watched_path(finder->config.resolver, i)) != NULL; i++)
-        mu__path_watch_start(&finder->watches[i], path);
+    for (; (path = mu__resolver_watched_path(finder->config.resolver, count)) != NULL;
+         count++)
+        mu__path_watch_start(&finder->watches[count], path);
+    for (size_t i = count; i < MU__WATCHED_PATHS_MAX; i++)
+        mu__path_watch_stop(&finder->watches[i]);
 }
 
 static void hurry(struct mu__finder *finder)

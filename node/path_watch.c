@@ -66,3 +66,9 @@ void mu__path_watch_start(struct mu__path_watch *watch, const char *path)
     }
     watch->is_on = uv_fs_event_start(&watch->event, on_change, folder, 0) == 0;
 }
+
+void mu__path_watch_stop(struct mu__path_watch *watch)
+{
+    (void)uv_fs_event_stop(&watch->event);
+    watch->is_on = false;
+}

@@ -24,4 +24,7 @@ void mu__path_watch_init(struct mu__path_watch *watch, uv_loop_t *loop,
  * time, too. */
 void mu__path_watch_start(struct mu__path_watch *watch, const char *path);
 
+/* Nothing is noticed until it begins again. */
+void mu__path_watch_stop(struct mu__path_watch *watch);
+
 #endif

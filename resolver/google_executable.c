@@ -85,10 +85,11 @@ static int read_program(const cJSON *executable, mu_error *ret_error,
 
 /* ---- What it prints ---- */
 
-static int64_t clock_s(struct mu__notes *notes)
+static int64_t clock_s(const struct mu__google_file *account)
 {
     const struct mu__answer *answer =
-        mu__ask(notes, &(struct mu__question){.kind = MU__ASK_CLOCK});
+        mu__ask(account->google->notes,
+                &(struct mu__question){.kind = MU__ASK_CLOCK, .again = account->again});
 
     return answer->code == 0 ? strtoll(answer->data, NULL, 10) : 0;
 }
@@ -106,8 +107,8 @@ static int has_none(const cJSON *root, const char *what, mu_error *ret_error)
 }
 
 /* {"version": 1, "success": true, "expiration_time": 1620433341}: whether there is a
- * token, which is good still. `is_left`: by an earlier run, and so it has to say it. */
-static int check_response(const struct program *program, const cJSON *root, bool is_left,
+ * token, which is good still. What a later run may take from a file has to say it. */
+static int check_response(const struct program *program, const cJSON *root,
                           mu_error *ret_error)
 {
     const cJSON *success = cJSON_GetObjectItemCaseSensitive(root, "success");
@@ -132,9 +133,12 @@ static int check_response(const struct program *program, const cJSON *root, bool
                             "%s: what the program prints: expiration_time: expected a "
                             "number",
                             program->what);
-    if (until == NULL ? is_left
-                      : until->valuedouble <=
-                            (double)clock_s(program->account->google->notes))
+    if (until == NULL && program->output != NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: what the program prints: expiration_time: expected a "
+                            "number, since there is an output_file",
+                            program->what);
+    if (until != NULL && until->valuedouble <= (double)clock_s(program->account))
         return mu_error_set(ret_error, -MU_EUNAUTHENTICATED,
                             "%s: the program's token has expired", program->what);
     return 0;
@@ -172,13 +176,13 @@ static int take_token(const struct program *program, const cJSON *root,
 }
 
 static int read_response(const struct program *program, const struct mu__answer *answer,
-                         bool is_left, mu_error *ret_error, char **ret_subject)
+                         mu_error *ret_error, char **ret_subject)
 {
     const cJSON *root;
     int rv = mu__google_parse(answer, program->what, ret_error, &root);
 
     if (rv == 0)
-        rv = check_response(program, root, is_left, ret_error);
+        rv = check_response(program, root, ret_error);
     return rv != 0 ? rv : take_token(program, root, ret_error, ret_subject);
 }
 
@@ -202,7 +206,7 @@ static int take_left(const struct program *program, mu_error *ret_error,
     if (answer == NULL)
         return MU__LATER;
     rv = answer->code != 0 ? answer->code
-                           : read_response(program, answer, true, &inner, ret_subject);
+                           : read_response(program, answer, &inner, ret_subject);
     if (rv == -MU_ENOMEM)
         return mu_error_set(ret_error, rv, "out of memory");
     return rv == 0 ? 0 : -MU_ENOTFOUND;
@@ -282,7 +286,7 @@ static int ask_program(const struct program *program, mu_error *ret_error,
                             : mu__answer_check(answer, program->what, ret_error);
     }
     mu__build_done(&words);
-    return rv != 0 ? rv : read_response(program, answer, false, ret_error, ret_subject);
+    return rv != 0 ? rv : read_response(program, answer, ret_error, ret_subject);
 }
 
 int mu__google_executable(const struct mu__google_file *account,

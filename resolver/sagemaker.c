@@ -189,12 +189,13 @@ static size_t own_place(const struct mu__host_list *hosts, const struct found *f
 }
 
 /* What is known anyway: who has several groups probably wants them to be different. */
-static void say_groups(struct mu__notes *notes)
+static void say_groups(struct mu__notes *notes, const struct found *found)
 {
     struct mu__sagemaker_groups groups = {0};
 
     if ((mu__ask_variable(notes, "SM_INSTANCE_GROUPS_DICT") != NULL ||
-         mu__ask_variable(notes, "SM_RESOURCE_CONFIG") != NULL) &&
+         mu__ask_variable(notes, "SM_RESOURCE_CONFIG") != NULL ||
+         strcmp(found->source, MU__SAGEMAKER_CONFIG) == 0) &&
         mu__sagemaker_groups_find(notes, "setting groups", NULL, &groups) == 0 &&
         groups.count > 1)
         mu__notes_say(notes, "%s: the hosts are in %zu instance groups; the setting "
@@ -221,7 +222,7 @@ static int add_list(struct mu__notes *notes, const struct mu__settings *settings
                       found->source, found->current, count);
         return 0;
     }
-    say_groups(notes);
+    say_groups(notes, found);
     rv = mu__rank_jobs(notes, settings, JOBS, (unsigned)count, ret_error, &plan.jobs);
     return rv != 0 ? rv : add_tasks(notes, settings, &plan, own, ret_error, resolution);
 }
@@ -238,9 +239,46 @@ static int check_alone(struct mu__notes *notes, const struct mu__settings *setti
                         "%s: expected nothing beside the setting groups", origin);
 }
 
+static int compare(const void *name, const void *item)
+{
+    return strcmp(name, *(char *const *)item);
+}
+
+static bool is_listed(const struct mu__host_list *sorted, const char *name)
+{
+    return sorted->count > 0 && bsearch(name, sorted->names, sorted->count,
+                                        sizeof *sorted->names, compare) != NULL;
+}
+
+/* The hosts, which are sorted, are all of the job's: also those of each group, and one of
+ * these is this host. */
+static int check_groups(const struct mu__sagemaker_groups *groups,
+                        const struct found *found, mu_error *ret_error)
+{
+    bool has_current = false;
+
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct mu__host_list *hosts = &groups->items[i].hosts;
+
+        has_current = has_current || is_listed(hosts, found->current);
+        for (size_t j = 0; j < hosts->count; j++)
+            if (!is_listed(&found->hosts, hosts->names[j]))
+                return mu_error_set(ret_error, -MU_EINVALID,
+                                    "%s: group \"%.80s\": expected hosts of %s alone, "
+                                    "got \"%.80s\"",
+                                    groups->source, groups->items[i].name, found->source,
+                                    hosts->names[j]);
+    }
+    return has_current ? 0
+                       : mu_error_set(ret_error, -MU_EINVALID,
+                                      "%s: expected the current host \"%.80s\" in one of "
+                                      "the %zu groups",
+                                      groups->source, found->current, groups->count);
+}
+
 /* Those of the groups that are said to be something; others may do something else. */
 static int add_groups(struct mu__notes *notes, const struct mu__settings *settings,
-                      const struct found *found, mu_error *ret_error,
+                      struct found *found, mu_error *ret_error,
                       mu_resolution *resolution)
 {
     struct mu__sagemaker_groups groups = {0};
@@ -256,6 +294,10 @@ static int add_groups(struct mu__notes *notes, const struct mu__settings *settin
     if (rv == 0)
         rv = mu__sagemaker_groups_plan(&groups, mu__setting(notes, settings, GROUPS),
                                        origin, ret_error, &hosts, &plan.jobs);
+    if (rv == 0)
+        rv = mu__sagemaker_sort(&found->hosts, found->source, ret_error);
+    if (rv == 0)
+        rv = check_groups(&groups, found, ret_error);
     if (rv == 0 && own_place(&hosts, found) == hosts.count)
         mu__notes_say(notes, "%s: the current host \"%.80s\" is in no job of the %s: "
                              "this process is no task",

@@ -189,7 +189,8 @@ static void test_program_is_told(void **state)
         ALLOWED,
         SCRIPT_FILE("/c", EXTERNAL(EXECUTABLE(", \"output_file\": \"/o\""), ACTING)),
         SCRIPT_FILE("/o", ID_TOKEN(", \"expiration_time\": 1700000100")),
-        SCRIPT(PROGRAM, .name = "/bin/who", .again = 1, .text = ID_TOKEN(""),
+        SCRIPT(PROGRAM, .name = "/bin/who", .again = 1,
+               .text = ID_TOKEN(", \"expiration_time\": 1700000001"),
                .body = PROGRAM_TOLD "vGOOGLE_EXTERNAL_ACCOUNT_IMPERSONATED_EMAIL="
                                     "a@p.iam.gserviceaccount.com\n"
                                     "vGOOGLE_EXTERNAL_ACCOUNT_OUTPUT_FILE=/o\n"),
@@ -229,7 +230,7 @@ static void test_program_has_left_a_token(void **state)
                         EXTERNAL(EXECUTABLE(", \"output_file\": \"/o\""), "")),
             SCRIPT_FILE(cases[i].left == NULL ? "/other" : "/o", cases[i].left),
             SCRIPT(PROGRAM, .name = cases[i].is_taken ? "never" : "/bin/who",
-                   .text = ID_TOKEN("")),
+                   .text = ID_TOKEN(", \"expiration_time\": 1700000001")),
             ROW_STS, SCRIPT_END};
 
         expect(first_token, rows, file_c, "SECRET2");
@@ -312,6 +313,20 @@ static void test_bad_responses(void **state)
 
         expect_error(first_token, script, file_c, rows[i].code, rows[i].words);
     }
+}
+
+/* What it leaves for later has to say until when it is good. */
+static void test_response_for_later(void **state)
+{
+    static const struct script_row rows[] = {
+        ALLOWED,
+        SCRIPT_FILE("/c", EXTERNAL(EXECUTABLE(", \"output_file\": \"/o\""), "")),
+        SCRIPT(PROGRAM, .name = "/bin/who", .text = ID_TOKEN("")), SCRIPT_END};
+
+    (void)state;
+    expect_error(first_token, rows, file_c, -MU_EINVALID,
+                 "executable: what the program prints: expiration_time: expected a "
+                 "number, since there is an output_file");
 }
 
 /* ---- What goes wrong ---- */
@@ -529,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_program_has_left_a_token),
         cmocka_unit_test(test_bad_programs),
         cmocka_unit_test(test_bad_responses),
+        cmocka_unit_test(test_response_for_later),
         cmocka_unit_test(test_bad_sources),
         cmocka_unit_test(test_bad_urls),
         cmocka_unit_test(test_bad_impersonations),

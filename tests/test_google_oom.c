@@ -58,7 +58,8 @@ static const struct {
     {MU__ASK_VARIABLE, "ALLOW_EXECUTABLES", "1"},
     {MU__ASK_PROGRAM, "/who",
      "{\"version\": 1, \"success\": true, \"token_type\": "
-     "\"urn:ietf:params:oauth:token-type:jwt\", \"id_token\": \"s\"}"},
+     "\"urn:ietf:params:oauth:token-type:jwt\", \"id_token\": \"s\", "
+     "\"expiration_time\": 4000000000}"},
     {MU__ASK_FILE, "/impersonated",
      "{\"type\": \"impersonated_service_account\", "
      "\"service_account_impersonation_url\": \"https://act\", \"delegates\": [\"d\"], "

@@ -217,6 +217,51 @@ static void test_groups_of_the_configuration(void **state)
                       "worker:1");
 }
 
+/* Where several groups are known and nothing says what they are, that is noted. */
+static void test_several_groups_are_noted(void **state)
+{
+    static const struct script_row variables[] = {VARIABLES("algo-3"), SCRIPT_END};
+    static const struct script_row variable[] = {V("SM_RESOURCE_CONFIG", GROUPED),
+                                                 SCRIPT_END};
+    static const struct script_row file[] = {SCRIPT_FILE(CONFIG, GROUPED), SCRIPT_END};
+    static const struct script_row no_groups[] = {SCRIPT_FILE(CONFIG, config),
+                                                  SCRIPT_END};
+    static const struct {
+        const struct script_row *rows;
+        const char *said;       /* NULL: nothing */
+    } cases[] = {
+        {variables, "SM_INSTANCE_GROUPS_DICT: the hosts are in 2 instance groups"},
+        {variable, "SM_RESOURCE_CONFIG: the hosts are in 2 instance groups"},
+        {file, CONFIG ": the hosts are in 2 instance groups"},
+        {no_groups, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mu__settings settings;
+        struct mu__notes *notes;
+        struct script script;
+        mu_resolution resolution;
+        mu_error error;
+        const char *said;
+
+        script_init(&script, cases[i].rows);
+        mu_resolution_init(&resolution);
+        assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+        assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
+        mu__notes_begin(notes, NULL);
+        mu__notes_begin(notes, kind->name);
+        assert_int_equal(kind->resolve(notes, &settings, &error, &resolution), 0);
+        said = mu__notes_said(notes, 0);
+        assert_int_equal(said != NULL, cases[i].said != NULL);
+        if (said != NULL && strstr(said, cases[i].said) == NULL)
+            fail_msg("%s", said);
+        mu_cluster_free(resolution.cluster);
+        mu__notes_free(notes);
+        mu__settings_done(&settings);
+    }
+}
+
 static void test_group_settings_refused(void **state)
 {
     static const struct script_row rows[] = {VARIABLES("algo-3"), SCRIPT_END};
@@ -280,6 +325,18 @@ static void test_groups_refused(void **state)
          "SM_INSTANCE_GROUPS_DICT: \"a\" stands there twice"},
         {WITH("{\"g\": {\"hosts\": [\"b c\"]}}"), -MU_EINVALID,
          "SM_INSTANCE_GROUPS_DICT: "},
+        {WITH("{\"g\": {\"hosts\": [\"a\", \"b\"]}}"), -MU_EINVALID,
+         "SM_INSTANCE_GROUPS_DICT: group \"g\": expected hosts of SM_HOSTS alone, got "
+         "\"b\""},
+        {WITH("{\"g\": {\"hosts\": [\"a\"]}, \"h\": {\"hosts\": [\"b\"]}}"), -MU_EINVALID,
+         "group \"h\": expected hosts of SM_HOSTS alone, got \"b\""},
+        {{V("SM_HOSTS", "[\"a\", \"b\"]"), V("SM_CURRENT_HOST", "b"),
+          V("SM_INSTANCE_GROUPS_DICT", "{\"g\": {\"hosts\": [\"a\"]}}"), SCRIPT_END},
+         -MU_EINVALID, "SM_INSTANCE_GROUPS_DICT: expected the current host \"b\" in one "
+                       "of the 1 groups"},
+        {{V("SM_HOSTS", "[\"a\", \"a\"]"), V("SM_CURRENT_HOST", "a"),
+          V("SM_INSTANCE_GROUPS_DICT", "{\"g\": {\"hosts\": [\"a\"]}}"), SCRIPT_END},
+         -MU_EEXISTS, "SM_HOSTS: \"a\" stands there twice"},
         {{V("SM_RESOURCE_CONFIG", "{\"current_host\": \"a\", \"hosts\": [\"a\"]}"),
           SCRIPT_END}, -MU_ENOTFOUND,
          "SM_RESOURCE_CONFIG: it has no \"instance_groups\", which the setting groups of "
@@ -305,16 +362,23 @@ static void test_many_groups(void **state)
     static const char *const nine[] = {
         "groups=ps=g0,ps=g1,ps=g2,ps=g3,ps=g4,ps=g5,ps=g6,ps=g7,ps=g8", NULL};
     char text[1024] = "{";
-    const struct script_row rows[] = {V("SM_HOSTS", "[\"a1\"]"),
+    char hosts[256] = "[";
+    const struct script_row rows[] = {V("SM_HOSTS", hosts),
                                       V("SM_CURRENT_HOST", "a1"),
                                       V("SM_INSTANCE_GROUPS_DICT", text), SCRIPT_END};
+    size_t hosts_used = 1;
     size_t used = 1;
 
     (void)state;
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
+        const char *comma = i == 0 ? "" : ", ";
+
         used += (size_t)snprintf(text + used, sizeof text - used,
-                                 "%s\"g%d\": {\"hosts\": [\"a%d\"]}", i == 0 ? "" : ", ",
-                                 i, i);
+                                 "%s\"g%d\": {\"hosts\": [\"a%d\"]}", comma, i, i);
+        hosts_used += (size_t)snprintf(hosts + hosts_used, sizeof hosts - hosts_used,
+                                       "%s\"a%d\"", comma, i);
+    }
+    (void)snprintf(hosts + hosts_used, sizeof hosts - hosts_used, "]");
     (void)snprintf(text + used, sizeof text - used, "}");
     script_expect(kind, rows, settings, "{\"worker\":[\"a1:2223\"]}", "worker:0");
     script_expect_error(kind, rows, nine, -MU_EINVALID,
@@ -336,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_configuration_refused),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_groups_of_the_configuration),
+        cmocka_unit_test(test_several_groups_are_noted),
         cmocka_unit_test(test_group_settings_refused),
         cmocka_unit_test(test_groups_refused),
         cmocka_unit_test(test_many_groups),

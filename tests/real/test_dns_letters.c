@@ -8,6 +8,7 @@
 #include <muster/resolver.h>
 
 #include <dlfcn.h>
+#include <locale.h>
 #include <netdb.h>
 
 static const char hosts[] = "127.0.0.1 ready.test\n127.0.0.7 xn--bcher-kva.test\n";
@@ -76,6 +77,7 @@ static void test_other_letters(void **state)
 static const char *check_letters(void)
 {
     void *library = NULL;
+    locale_t letters;
 
 #ifdef AI_IDN
     library = dlopen("libidn2.so.0", RTLD_NOW);
@@ -83,6 +85,10 @@ static const char *check_letters(void)
     if (library == NULL)
         return "the system's look-ups have ASCII alone";
     (void)dlclose(library);
+    letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (letters == (locale_t)0)
+        return "there is no locale C.UTF-8";
+    freelocale(letters);
     return dnsmasq_program() == NULL ? "dnsmasq is not installed" : machine_make_names();
 }
 

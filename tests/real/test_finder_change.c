@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { BURST = 50 };
+enum { BURST = 50, LIMIT_MS = 30000 };
 
 /* ---- The clock ---- */
 
@@ -87,6 +87,7 @@ static const struct mu__resolver_kind folder_kind = {
 /* Before it in a union: a path of its own is watched, in which nothing changes. */
 static struct {
     char folder[64];
+    bool is_watched;
 } quiet;
 
 static int on_resolve_quiet(struct mu__notes *notes, const struct mu__settings *settings,
@@ -104,7 +105,7 @@ static const char *watched_quiet(struct mu__notes *notes,
 {
     (void)notes;
     (void)settings;
-    return quiet.folder;
+    return quiet.is_watched ? quiet.folder : NULL;
 }
 
 static const struct mu__resolver_kind quiet_kind = {
@@ -116,6 +117,12 @@ static const struct mu__resolver_kind quiet_kind = {
 
 static struct desk desk;
 
+/* Of what is waited for, in the same loop: timers of it go by the real clock. */
+static struct {
+    uv_timer_t timer;
+    bool is_over;
+} limit;
+
 static void make_resolver(mu_resolver **ret_resolver)
 {
     mu_error error;
@@ -123,18 +130,30 @@ static void make_resolver(mu_resolver **ret_resolver)
     assert_int_equal(mu__resolver_new_kind(&folder_kind, &error, ret_resolver), 0);
 }
 
-static void make_union(mu_resolver **ret_resolver)
+/* The quiet one is the member of this number. */
+static void make_union(size_t number, mu_resolver **ret_resolver)
 {
     mu_resolver *members[2];
     mu_error error;
 
     (void)snprintf(quiet.folder, sizeof quiet.folder, "%.60s", source.folder);
+    quiet.is_watched = true;
     (void)snprintf(source.watched, sizeof source.watched, "%s/0", source.folder);
     assert_int_equal(mkdir(source.watched, 0700), 0);
     (void)snprintf(source.file, sizeof source.file, "%s/0/all", source.folder);
-    assert_int_equal(mu__resolver_new_kind(&quiet_kind, &error, &members[0]), 0);
-    make_resolver(&members[1]);
+    assert_int_equal(mu__resolver_new_kind(&quiet_kind, &error, &members[number]), 0);
+    make_resolver(&members[1 - number]);
     assert_int_equal(mu_resolver_new_union(members, 2, &error, ret_resolver), 0);
+}
+
+static void make_quiet_first(mu_resolver **ret_resolver)
+{
+    make_union(0, ret_resolver);
+}
+
+static void make_quiet_last(mu_resolver **ret_resolver)
+{
+    make_union(1, ret_resolver);
 }
 
 static int set_up_with(void (*make)(mu_resolver **ret_resolver))
@@ -150,6 +169,7 @@ static int set_up_with(void (*make)(mu_resolver **ret_resolver))
     (void)uv_hrtime();
     stands_still = true;
     desk_open(&desk, resolver, -1);
+    (void)uv_timer_init(&desk.loop, &limit.timer);
     return 0;
 }
 
@@ -159,10 +179,16 @@ static int set_up(void **state)
     return set_up_with(make_resolver);
 }
 
-static int set_up_union(void **state)
+static int set_up_quiet_first(void **state)
 {
     (void)state;
-    return set_up_with(make_union);
+    return set_up_with(make_quiet_first);
+}
+
+static int set_up_quiet_last(void **state)
+{
+    (void)state;
+    return set_up_with(make_quiet_last);
 }
 
 static int tear_down(void **state)
@@ -171,36 +197,76 @@ static int tear_down(void **state)
 
     (void)state;
     stands_still = false;
+    uv_close((uv_handle_t *)&limit.timer, NULL);
     desk_close(&desk, false, 0);
     (void)snprintf(command, sizeof command, "rm -rf %s", source.folder);
     return system(command);
 }
 
+static void on_limit(uv_timer_t *timer)
+{
+    (void)timer;
+    limit.is_over = true;
+}
+
+static void begin_limit(void)
+{
+    limit.is_over = false;
+    (void)uv_timer_start(&limit.timer, on_limit, LIMIT_MS, 0);
+}
+
+static void run_once(const char *missing)
+{
+    (void)uv_run(&desk.loop, UV_RUN_ONCE);
+    if (limit.is_over)
+        fail_msg("not within %d ms: %s; what was logged: %s", (int)LIMIT_MS, missing,
+                 desk.log.text);
+}
+
 static void wait_for_words(const char *words)
 {
+    begin_limit();
     while (!desk_has_logged(&desk, words))
-        (void)uv_run(&desk.loop, UV_RUN_ONCE);
+        run_once(words);
+    (void)uv_timer_stop(&limit.timer);
 }
 
 static void wait_for_failed(unsigned count)
 {
+    begin_limit();
     while (source.failed < count)
-        (void)uv_run(&desk.loop, UV_RUN_ONCE);
+        run_once("another look that fails");
+    (void)uv_timer_stop(&limit.timer);
+}
+
+static void wait_for_looks(unsigned count)
+{
+    begin_limit();
+    while (source.looks < count)
+        run_once("another look");
+    (void)uv_timer_stop(&limit.timer);
 }
 
 static void wait_until_found(void)
 {
+    begin_limit();
     while (!desk.is_found)
-        (void)uv_run(&desk.loop, UV_RUN_ONCE);
+        run_once("the cluster is found");
+    (void)uv_timer_stop(&limit.timer);
+}
+
+static void make_folder_in(const char *parent, unsigned number)
+{
+    char path[96];
+
+    (void)snprintf(path, sizeof path, "%.80s/%u", parent, number);
+    assert_int_equal(mkdir(path, 0700), 0);
 }
 
 /* One change: a folder is made, which is no file that is read. */
 static void make_other(unsigned number)
 {
-    char path[96];
-
-    (void)snprintf(path, sizeof path, "%s/%u", source.folder, number);
-    assert_int_equal(mkdir(path, 0700), 0);
+    make_folder_in(source.folder, number);
 }
 
 /* One change as well. */
@@ -277,6 +343,34 @@ static void test_second_member(void **state)
     assert_int_equal(source.looks, 2);
 }
 
+static void count_watch(uv_handle_t *handle, void *arg)
+{
+    if (handle->type == UV_FS_EVENT && uv_is_active(handle))
+        ++*(unsigned *)arg;
+}
+
+static unsigned watches_count(void)
+{
+    unsigned count = 0;
+
+    uv_walk(&desk.loop, count_watch, &count);
+    return count;
+}
+
+/* What a look says no more of is not watched from the next one on. */
+static void test_path_that_goes(void **state)
+{
+    (void)state;
+    wait_for_words("try 1, again in ");
+    assert_int_equal(watches_count(), 2);
+    quiet.is_watched = false;
+    make_file();
+    wait_until_found();
+    make_folder_in(source.watched, 1);
+    wait_for_looks(3);
+    assert_int_equal(watches_count(), 1);
+}
+
 #define CHANGE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -286,7 +380,10 @@ int main(void)
         CHANGE(test_within_a_look),
         CHANGE(test_many_changes),
         CHANGE(test_folder_that_comes),
-        cmocka_unit_test_setup_teardown(test_second_member, set_up_union, tear_down),
+        cmocka_unit_test_setup_teardown(test_second_member, set_up_quiet_first,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_path_that_goes, set_up_quiet_last,
+                                        tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,6 +297,20 @@ static void test_many(void **state)
     assert_null(strstr(error.message, "203.0.113.17"));
 }
 
+/* NULL, or why not: with ip_nonlocal_bind a machine listens where others are. */
+static const char *check_addresses(void)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_addr.s_addr = htonl(0xCB007101)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int rv;
+
+    assert_true(fd >= 0);
+    rv = bind(fd, (const struct sockaddr *)&address, sizeof address);
+    assert_int_equal(close(fd), 0);
+    return rv == 0 ? "this machine can listen at 203.0.113.1" : NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +323,11 @@ int main(void)
         cmocka_unit_test(test_taken),
         cmocka_unit_test(test_many),
     };
+    const char *reason = check_addresses();
 
+    if (reason != NULL) {
+        print_message("%s: skipped\n", reason);
+        return 0;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,9 @@ struct fixture {
     uv_loop_t loop;
     uv_timer_t timer;
     struct mu__path_watch watch;
+    struct mu__path_watch other;    /* of one test */
     bool has_changed;
+    bool has_other_changed;
     bool is_late;
 };
 
@@ -34,7 +36,7 @@ static void on_change(void *owner)
 
 static void on_other_change(void *owner)
 {
-    *(bool *)owner = true;
+    ((struct fixture *)owner)->has_other_changed = true;
 }
 
 static void on_late(uv_timer_t *timer)
@@ -54,6 +56,7 @@ static int set_up(void **state)
     (void)uv_timer_init(&f->loop, &f->timer);
     f->timer.data = f;
     mu__path_watch_init(&f->watch, &f->loop, on_change, f);
+    mu__path_watch_init(&f->other, &f->loop, on_other_change, f);
     *state = f;
     return 0;
 }
@@ -65,6 +68,7 @@ static int tear_down(void **state)
 
     uv_close((uv_handle_t *)&f->timer, NULL);
     uv_close((uv_handle_t *)&f->watch.event, NULL);
+    uv_close((uv_handle_t *)&f->other.event, NULL);
     (void)uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&f->loop), 0);
     (void)snprintf(command, sizeof command, "rm -r %s", f->folder);
@@ -204,25 +208,39 @@ static void test_another_path(void **state)
 static void test_two_in_a_folder(void **state)
 {
     struct fixture *f = *state;
-    struct mu__path_watch other;
-    bool has_other_changed = false;
     char path[128];
 
-    mu__path_watch_init(&other, &f->loop, on_other_change, &has_other_changed);
     in_folder(f, "other", path, sizeof path);
-    mu__path_watch_start(&other, path);
+    mu__path_watch_start(&f->other, path);
     watch(f);
     make_file(f, "it");
     expect_change(f);
-    assert_false(has_other_changed);
+    assert_false(f->has_other_changed);
     watch(f);
     make_file(f, "other");
-    wait_for(f, &has_other_changed);
+    wait_for(f, &f->has_other_changed);
     assert_false(f->has_changed);
-    uv_close((uv_handle_t *)&other.event, NULL);
-    (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+    mu__path_watch_stop(&f->other);
     watch(f);
     make_file(f, "it");
+    expect_change(f);
+}
+
+/* The other one, which sees the same, is the proof that there was something to notice. */
+static void test_stopped(void **state)
+{
+    struct fixture *f = *state;
+
+    make_folder(f, "it");
+    mu__path_watch_start(&f->other, f->path);
+    watch(f);
+    mu__path_watch_stop(&f->watch);
+    assert_false(f->watch.is_on);
+    make_file(f, "it/a");
+    wait_for(f, &f->has_other_changed);
+    assert_false(f->has_changed);
+    watch(f);
+    make_file(f, "it/b");
     expect_change(f);
 }
 
@@ -234,6 +252,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_another_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_two_in_a_folder, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_stopped, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,8 @@ static int set_up_secure(void **state)
 static int tear_down_secure(void **state)
 {
     static const char *const variables[] = {
-        "MUSTER_ETCD_CA_FILE", "MUSTER_ETCD_CERTIFICATE_FILE", "MUSTER_ETCD_KEY_FILE"};
+        "MUSTER_ETCD_CA_FILE", "MUSTER_ETCD_CERTIFICATE_FILE", "MUSTER_ETCD_KEY_FILE",
+        "MUSTER_ETCD_SERVER_NAME"};
     char command[128];
 
     if (((struct service *)*state)->hosts_count > 0)
@@ -100,6 +101,10 @@ static void test_https_files(void **state)
     assert_int_equal(unsetenv("MUSTER_ETCD_KEY_FILE"), 0);
     assert_int_equal(mu_node_open(&options, &error, &node), -MU_EINVALID);
     assert_non_null(strstr(error.message, "expected both or none"));
+    assert_int_equal(setenv("MUSTER_ETCD_SERVER_NAME", "a/b", 1), 0);
+    assert_int_equal(mu_node_open(&options, &error, &node), -MU_EINVALID);
+    assert_non_null(strstr(error.message, "option store: MUSTER_ETCD_SERVER_NAME: "
+                                          "expected the name of a host"));
     nodes_done(&s->nodes);
 }
 
