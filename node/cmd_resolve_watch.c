@@ -64,10 +64,12 @@ static void close_pause(struct pause *pause)
 static void watch(struct pause *pause, const struct resolve *resolve)
 {
     const char *path;
+    size_t count = 0;
 
-    for (size_t i = 0; (path = mu__resolver_watched_path(resolve->resolver, i)) != NULL;
-         i++)
-        mu__path_watch_start(&pause->watches[i], path);
+    for (; (path = mu__resolver_watched_path(resolve->resolver, count)) != NULL; count++)
+        mu__path_watch_start(&pause->watches[count], path);
+    for (size_t i = count; i < MU__WATCHED_PATHS_MAX; i++)
+        mu__path_watch_stop(&pause->watches[i]);
 }
 
 static void wait(struct pause *pause, const struct resolve *resolve)
