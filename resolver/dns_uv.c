@@ -5,6 +5,7 @@
 #include "resolver/asker_inner_uv.h"
 #include "resolver/dns_exchange_uv.h"
 #include "resolver/question.h"
+#include "runtime/look_up_uv.h"
 
 #include <locale.h>
 #include <netdb.h>
@@ -38,21 +39,7 @@ static int out_of_memory(struct look_up *look_up)
 
 static int fail_system(struct look_up *look_up, int status)
 {
-    static const struct {
-        int status;
-        int code;
-    } codes[] = {
-        {EAI_NONAME, -MU_ENOTFOUND},
-        {EAI_NODATA, -MU_ENOTFOUND},
-        {EAI_ADDRFAMILY, -MU_ENOTFOUND},
-        {EAI_MEMORY, -MU_ENOMEM},
-    };
-    int code = -MU_EUNAVAILABLE;
-
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (codes[i].status == status)
-            code = codes[i].code;
-    return fails(look_up, code, gai_strerror(status));
+    return fails(look_up, mu__look_up_code(status), gai_strerror(status));
 }
 
 static int add_found(struct look_up *look_up, const struct addrinfo *found)

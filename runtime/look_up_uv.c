@@ -55,7 +55,7 @@ static void take(const struct addrinfo *found, struct mu__addresses *addresses)
                    found->ai_addrlen);
 }
 
-static void fail(struct waiter *waiter, int status, int system_error)
+int mu__look_up_code(int status)
 {
     static const struct {
         int status;
@@ -66,12 +66,16 @@ static void fail(struct waiter *waiter, int status, int system_error)
         {EAI_ADDRFAMILY, -MU_ENOTFOUND},
         {EAI_MEMORY, -MU_ENOMEM},
     };
-    int code = -MU_EUNAVAILABLE;
 
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].status == status)
-            code = codes[i].code;
-    (void)mu_error_set(&waiter->error, code, "%s",
+            return codes[i].code;
+    return -MU_EUNAVAILABLE;
+}
+
+static void fail(struct waiter *waiter, int status, int system_error)
+{
+    (void)mu_error_set(&waiter->error, mu__look_up_code(status), "%s",
                        status == EAI_SYSTEM ? strerror(system_error)
                                             : gai_strerror(status));
 }

@@ -31,4 +31,7 @@ struct mu__addresses {
 int mu__look_up(const char *name, uint16_t port, unsigned limit_ms, mu_error *ret_error,
                 struct mu__addresses *ret_addresses);
 
+/* A failure of getaddrinfo as a code: -MU_ENOTFOUND, -MU_ENOMEM or -MU_EUNAVAILABLE. */
+int mu__look_up_code(int status);
+
 #endif
