@@ -21,8 +21,9 @@ TEXT_SUFFIXES = C_SUFFIXES + (
 # Wide tables and links are fine in prose, and data is as wide as it is.
 WIDE_SUFFIXES = (".md", ".json")
 
-# A file that is named so may touch the loop, sockets or HTTP; all others are pure.
-OUTER_STEM = re.compile(r"_(uv|curl|crypto)$")
+# A file that is named so, or is in such a folder, may touch the loop, sockets or HTTP;
+# all others are pure.
+OUTER_STEM = re.compile(r"_(uv|curl|crypto)$|/uv/[^/]*$")
 PURE_FOLDERS = ("actors", "runtime", "transport", "resolver")
 
 OURS = r"^(\.\./)*(%s)/"
@@ -33,21 +34,21 @@ CJSON, MSGPACK, CRYPTO = r"(?i:cjson)", r"msgpack", r"^openssl/"
 WALLS = [
     (r"^include/", (UV, NNG, CURL, CJSON, MSGPACK,
                     OURS % "runtime|actors|transport|resolver|node|tests"), None),
-    (r"^runtime/", (UV,), r"_(curl|uv)\.[ch]$"),
-    (r"^runtime/", (NNG,), r"_uv\.[ch]$"),
+    (r"^runtime/", (UV,), r"_(curl|uv)\.[ch]$|/uv/[^/]*$"),
+    (r"^runtime/", (NNG,), r"_uv\.[ch]$|/uv/[^/]*$"),
     (r"^runtime/", (CURL,), r"_curl\.[ch]$"),
-    (r"^runtime/", (MSGPACK,), r"^runtime/(pack\.h|codec\.c|value_codec\.c)$"),
+    (r"^runtime/", (MSGPACK,), r"^runtime/(message/)?(pack\.h|codec\.c|value_codec\.c)$"),
     (r"^runtime/", (OURS % "actors|transport|resolver|node|tests",), None),
     (r"^actors/", (UV, NNG, CURL, CJSON, MSGPACK, r"^time\.h$",
                    OURS % "transport|resolver|node|tests"), None),
     (r"^transport/", (CURL, CJSON, OURS % "actors|resolver|node|tests"), None),
     (r"^transport/", (NNG,), None),
-    (r"^transport/", (UV,), r"_uv\.[ch]$"),
+    (r"^transport/", (UV,), r"_uv\.[ch]$|/uv/[^/]*$"),
     (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|tests"), None),
     (r"^resolver/", (CURL,), r"_curl\.[ch]$"),
-    (r"^resolver/", (UV,), r"_(curl|uv)\.[ch]$"),
+    (r"^resolver/", (UV,), r"_(curl|uv)\.[ch]$|/uv/[^/]*$"),
     (r"^(runtime|actors|transport|resolver|node|include)/", (CRYPTO,), r"_crypto\.[ch]$"),
-    (r"^node/", (OURS % "tests|bench",), None),
+    (r"^(node|api|cli)/", (OURS % "tests|bench",), None),
     (r"^node/(member|store_)", (UV, NNG, CURL), None),
     (r"^(examples|python)/",
      (NNG, CURL, CJSON, MSGPACK,
@@ -89,7 +90,7 @@ class Source:
         return self.path.split("/")[0] in folders
 
     def is_pure(self):
-        stem = os.path.splitext(os.path.basename(self.path))[0]
+        stem = os.path.splitext(self.path)[0]
         if self.path.startswith(("node/member", "node/store_")):
             return True
         return self.in_folder(*PURE_FOLDERS) and not OUTER_STEM.search(stem)
@@ -295,6 +296,9 @@ CASES = [
     ("wall", "runtime/a_curl.c", "#include <nng/nng.h>\n"),
     (None, "runtime/a_uv.c", "#include <uv.h>\n"),
     (None, "runtime/a_curl.c", "#include <curl/curl.h>\n#include <uv.h>\n"),
+    (None, "runtime/uv/a.c", "#include <uv.h>\n"),
+    ("wall", "runtime/kernel/a.c", "#include <uv.h>\n"),
+    ("impure", "actors/supervisor/a.c", "    now = time(NULL);\n"),
     (None, "runtime/codec.c", "#include <msgpack.h>\n"),
     (None, "runtime/value_codec.c", "#include <msgpack/pack.h>\n"),
     (None, "runtime/pack.h", "#include <msgpack.h>\n"),
