@@ -258,6 +258,36 @@ static int read_storage(struct reading *r)
     return rv;
 }
 
+static int verify_content(const struct mu__buf *content, const char *name,
+                          mu_error *error)
+{
+    struct mu__journal_scan scan;
+    struct mu__journal_piece piece;
+    int rv = mu__journal_scan_begin(&scan, content->data, content->size, name, error);
+
+    if (rv != 0)
+        return rv;
+    do
+        mu__journal_scan_next(&scan, &piece);
+    while (piece.kind == MU__JOURNAL_RECORD);
+    if (piece.kind != MU__JOURNAL_DAMAGED)
+        return 0;
+    mu__journal_scan_refuse(&scan, &piece, name, error);
+    return -MU_EDATALOSS;
+}
+
+int mu__journal_verify(struct mu__storage *storage, mu_error *ret_error)
+{
+    struct mu__buf *content;
+    int rv = storage->ops->load(storage, ret_error, &content);
+
+    if (rv != 0 || content == NULL)
+        return rv;
+    rv = verify_content(content, storage->name, ret_error);
+    mu__buf_unref(content);
+    return rv;
+}
+
 /* ---- Its life ---- */
 
 int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schema,

@@ -34,6 +34,10 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
                      mu_error *ret_error, uint64_t *ret_cut,
                      struct mu__journal **ret_journal);
 
+/* Whether mu__journal_open would take this file as a journal without damage: for those
+ * who must not begin with anything else. Reads all of it and changes nothing. */
+int mu__journal_verify(struct mu__storage *storage, mu_error *ret_error);
+
 /* What was not flushed may be lost. NULL is fine. */
 void mu__journal_close(struct mu__journal *journal);
 

@@ -225,6 +225,20 @@ static void next_with_head(struct mu__journal_scan *scan, struct mu__journal_pie
     }
 }
 
+static void say_head(const struct mu__journal_scan *scan, struct mu__journal_piece *piece)
+{
+    const uint8_t *head = scan->data + scan->at;
+
+    if (scan->size - scan->at < MU__JOURNAL_HEAD_BYTES ||
+        load_little32(head) != MU__JOURNAL_MARK)
+        (void)snprintf(piece->what, sizeof piece->what, "no record begins here, expected "
+                       "the mark %08" PRIx32, MU__JOURNAL_MARK);
+    else
+        (void)snprintf(piece->what, sizeof piece->what, "its head has the sum %08" PRIx32
+                       ", expected %08" PRIx32, mu__crc32c_add(&scan->crc, 0, head, 16),
+                       load_little32(head + 16));
+}
+
 static void next_without_head(struct mu__journal_scan *scan,
                               struct mu__journal_piece *piece)
 {
@@ -237,9 +251,7 @@ static void next_without_head(struct mu__journal_scan *scan,
         give(scan, piece, MU__JOURNAL_TORN, left);
         return;
     }
-    (void)snprintf(piece->what, sizeof piece->what, "no head of a record is here (mark "
-                   "%08" PRIx32 ", expected %08" PRIx32 ", and its sum)",
-                   left < 4 ? 0 : load_little32(scan->data + scan->at), MU__JOURNAL_MARK);
+    say_head(scan, piece);
     if (next < scan->size && read_head(scan, next, &head)) {
         piece->records = head.number - scan->number;
         scan->number = head.number;
@@ -327,6 +339,19 @@ int mu__journal_scan_begin(struct mu__journal_scan *scan, const void *data, size
                             (int)MU__JOURNAL_FORMAT_MIN, (int)MU__JOURNAL_FORMAT);
     scan->at = MU__JOURNAL_HEADER_BYTES;
     return 0;
+}
+
+bool mu__journal_scan_headless(struct mu__journal_scan *scan, const void *data,
+                               size_t size)
+{
+    *scan = (struct mu__journal_scan){.data = data, .size = size, .number = 1};
+    mu__crc32c_init(&scan->crc);
+    scan->zeros_from = find_zeros(data, size);
+    scan->format = MU__JOURNAL_FORMAT;
+    if (find_record(scan, 0) < size)
+        return true;
+    scan->format = MU__JOURNAL_FORMAT_MIN;
+    return find_old_record(scan, 0) < size;
 }
 
 void mu__journal_scan_next(struct mu__journal_scan *scan,

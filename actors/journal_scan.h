@@ -76,6 +76,11 @@ struct mu__journal_scan {
 int mu__journal_scan_begin(struct mu__journal_scan *scan, const void *data, size_t size,
                            const char *name, mu_error *ret_error);
 
+/* The same where the header itself may be damaged: true when there are whole records of
+ * ours behind it. The first piece is then the damaged header. */
+bool mu__journal_scan_headless(struct mu__journal_scan *scan, const void *data,
+                               size_t size);
+
 /* The next piece; from the end on, MU__JOURNAL_END. */
 void mu__journal_scan_next(struct mu__journal_scan *scan,
                            struct mu__journal_piece *ret_piece);

@@ -337,6 +337,8 @@ static void try_to_hold(struct file *file, struct mu__ctx *ctx)
         return;
     (void)snprintf(file->reason, sizeof file->reason, "%s", error.message);
     mu__log(ctx, MU__LOG_ERROR, "%s", file->reason);
+    if (file->up.trouble != NULL)
+        file->up.trouble(file->up.owner, ctx, file->reason);
 }
 
 static void let_go(struct file *file, struct mu__ctx *ctx)

@@ -362,6 +362,25 @@ static int number_effect(struct mu__ctx *ctx, struct supervisor *s, struct more 
     return 0;
 }
 
+/* Where the file takes nothing more the closure runs all the same: it is written when
+ * everything is written anew. What is wrong with the closure itself refuses it. */
+static int note_scheduled(struct mu__ctx *ctx, struct supervisor *s,
+                          const struct named *named, mu_error *ret_error)
+{
+    mu_error error;
+    int rv = s->journal_behind ? 0 : write_scheduled(s, named, &error);
+
+    if (rv == -MU_EINVALID || rv == -MU_ERANGE || rv == -MU_ENOMEM) {
+        *ret_error = error;
+        return rv;
+    }
+    if (rv != 0) {
+        s->journal_behind = true;
+        complain(ctx, s, &error);
+    }
+    return 0;
+}
+
 int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, bool has_inputs,
                               mu_error *ret_error)
@@ -384,7 +403,7 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     more->flags &= ~(uint32_t)MU__CLOSURE_KEEP;
     rv = number_effect(ctx, s, more, ret_error);
     if (rv == 0 && !has_inputs)
-        rv = write_scheduled(s, named, ret_error);
+        rv = note_scheduled(ctx, s, named, ret_error);
     if (rv != 0) {
         named_remove(s, named);
         return rv;

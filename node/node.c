@@ -9,6 +9,7 @@
 #include "node/node.h"
 
 #include "actors/job.h"
+#include "actors/journal.h"
 #include "actors/messages.h"
 #include "node/call_loop.h"
 #include "node/coordinator.h"
@@ -431,10 +432,13 @@ static int open_journal(mu_node *node, const mu_node_options *o, mu_error *ret_e
                                &node->storage);
 }
 
+/* A file that is damaged, or something else, is refused before anything begins. */
 static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_error)
 {
     int rv = open_journal(node, o, ret_error);
 
+    if (rv == 0 && node->storage != NULL)
+        rv = mu__journal_verify(node->storage, ret_error);
     if (rv == 0)
         rv = mu__hosting_open_file(&node->hosting, ret_error);
     if (rv != 0)
