@@ -392,6 +392,23 @@ static int pack(struct mu__journal *journal, const struct mu__msg *msg, uint64_t
     return 0;
 }
 
+static int refuse_full(const struct mu__journal *journal, mu_error *error)
+{
+    return mu_error_set(error, -MU_EEXHAUSTED, "%s: the journal is full: %" PRIu64
+                        " bytes of %" PRIu32, journal->storage->name, journal->bytes,
+                        UINT32_MAX);
+}
+
+int mu__journal_reserve(struct mu__journal *journal, uint64_t bytes, mu_error *ret_error)
+{
+    struct mu__storage *storage = journal->storage;
+
+    if (journal->bytes + bytes > UINT32_MAX)
+        return refuse_full(journal, ret_error);
+    return storage->ops->reserve == NULL ? 0 : storage->ops->reserve(storage, bytes,
+                                                                     ret_error);
+}
+
 static int add_to_storage(struct mu__journal *journal, const void *data, size_t size,
                           mu_error *error)
 {
@@ -399,9 +416,7 @@ static int add_to_storage(struct mu__journal *journal, const void *data, size_t 
     int rv;
 
     if (journal->bytes + size > UINT32_MAX)
-        return mu_error_set(error, -MU_EEXHAUSTED, "%s: the journal is full: %" PRIu64
-                            " bytes of %" PRIu32, storage->name, journal->bytes,
-                            UINT32_MAX);
+        return refuse_full(journal, error);
     rv = storage->ops->append(storage, data, size, error);
     if (rv != 0)
         return rv;

@@ -48,6 +48,10 @@ void mu__journal_close(struct mu__journal *journal);
 int mu__journal_append(struct mu__journal *journal, const struct mu__msg *msg,
                        mu_error *ret_error);
 
+/* See to it that `bytes` more of records can be appended and flushed, as far as that can
+ * be known before: storage.h. -MU_EEXHAUSTED says what is full. */
+int mu__journal_reserve(struct mu__journal *journal, uint64_t bytes, mu_error *ret_error);
+
 /* What was appended survives the process from here on. Nothing when nothing was. After a
  * failure what was appended is kept, and the next flush tries again. */
 int mu__journal_flush(struct mu__journal *journal, mu_error *ret_error);

@@ -69,8 +69,8 @@ static int file_replace(struct mu__storage *storage, const void *data, size_t si
     return file_append(storage, data, size, ret_error);
 }
 
-static const struct mu__storage_ops file_ops = {file_load, file_append, file_flush,
-                                                file_replace};
+static const struct mu__storage_ops file_ops = {
+    .load = file_load, .append = file_append, .flush = file_flush, .replace = file_replace};
 
 /* ---- The world: nothing leaves it, time is the test's ---- */
 

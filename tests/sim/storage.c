@@ -127,11 +127,20 @@ static int sim_replace(struct mu__storage *base, const void *data, size_t size,
     return rv;
 }
 
+static int sim_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_error)
+{
+    struct sim_storage *s = storage_of(base);
+    bool happens = true;
+
+    return check_room(s, s->size + bytes, ret_error, &happens);
+}
+
 static const struct mu__storage_ops sim_storage_ops = {
     .load = sim_load,
     .append = sim_append,
     .flush = sim_flush,
     .replace = sim_replace,
+    .reserve = sim_reserve,
 };
 
 /* ---- Its life ---- */
