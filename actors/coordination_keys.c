@@ -721,6 +721,8 @@ static int make_keys(struct mu__ctx *ctx, struct coord_keys *k)
     if (k->kv == NULL || k->asked == NULL || k->reads == NULL || k->change == NULL ||
         k->result == NULL)
         return -MU_ENOMEM;
+    mu__asked_seed(k->asked, mu__secret(ctx));
+    mu__map_seed(&k->unproved, mu__secret(ctx));
     return 0;
 }
 

@@ -9,6 +9,8 @@
  * of its end. Numbers of effects are reserved in blocks, so that none is given twice. */
 #include "actors/supervisor_inner.h"
 
+#include "runtime/base/sip_hash.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdalign.h>
@@ -52,9 +54,14 @@ struct named {
 
 /* ---- Names ---- */
 
+static uint32_t hash_of(const struct supervisor *s, struct mu__view name)
+{
+    return (uint32_t)mu__sip_hash(s->functions.secret, name.data, name.size);
+}
+
 static struct named *named_find(const struct supervisor *s, struct mu__view name)
 {
-    uint32_t hash = mu__view_hash(name);
+    uint32_t hash = hash_of(s, name);
     struct named *at = s->named_size == 0 ? NULL : s->named[hash % s->named_size];
 
     while (at != NULL && (at->hash != hash || !mu__view_is(name, at->name)))
@@ -110,7 +117,7 @@ static struct named *named_new(struct supervisor *s, struct mu__view name,
         return NULL;
     *named = (struct named){
         .number = number,
-        .hash = mu__view_hash(name),
+        .hash = hash_of(s, name),
         .name_size = name.size,
     };
     mu__view_copy(name, named->name, sizeof named->name);

@@ -897,6 +897,13 @@ uint64_t mu__random(struct mu__ctx *ctx)
     return ctx->kernel->world->ops->random(ctx->kernel->world);
 }
 
+uint64_t mu__secret(struct mu__ctx *ctx)
+{
+    struct mu__world *world = ctx->kernel->world;
+
+    return world->ops->secret == NULL ? 0 : world->ops->secret(world);
+}
+
 void mu__submit(struct mu__ctx *ctx, struct mu__work *work)
 {
     work->owner = ctx->self;
