@@ -15,6 +15,7 @@
 #include "node/coordinator.h"
 #include "node/environment.h"
 #include "resolver/cluster.h"
+#include "runtime/base/printable.h"
 #include "runtime/thread_uv.h"
 
 #include "muster.h"
@@ -64,9 +65,12 @@ static void on_log(void *owner, enum mu__log_level level, const char *who,
                    const char *line)
 {
     mu_node *node = owner;
+    char shown[LOG_TEXT_BYTES];
 
-    if ((int)level <= node->log_level)
-        node->log(node->log_user, (int)level, node->member.task, who, line);
+    if ((int)level > node->log_level)
+        return;
+    mu__printable(line, shown, sizeof shown);
+    node->log(node->log_user, (int)level, node->member.task, who, shown);
 }
 
 /* ---- death ---- */
