@@ -23,8 +23,8 @@ static int read_file(const struct cmd_options *options, const char *path,
 
     if (rv == 0)
         return 0;
-    return mu_error_set(error, rv == -MU_EDEADLINE ? rv : -MU_EINVALID,
-                        "%s: expected JSON or a file of it; %s", origin, inner.message);
+    return mu_error_set(error, -MU_EINVALID, "%s: %s%s", origin, rv == -MU_ENOTFOUND
+                        ? "expected JSON or a file of it; " : "", inner.message);
 }
 
 /* The text of --cluster, or of the file that it names. */

@@ -32,7 +32,7 @@ int mu__file_open(const char *path, mu_error *ret_error, int *ret_fd)
     if (fstat(fd, &status) != 0)
         rv = mu__file_error(path, "read", errno, ret_error);
     else if (!S_ISREG(status.st_mode))
-        rv = mu_error_set(ret_error, -MU_EINVALID, "\"%.200s\" cannot be read: it is no "
+        rv = mu_error_set(ret_error, -MU_EDATALOSS, "\"%.200s\" cannot be read: it is no "
                           "regular file", path);
     if (rv == 0)
         *ret_fd = fd;

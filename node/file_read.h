@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Open a file for reading. Of anything but a regular file -MU_EINVALID; else as
+/* Open a file for reading. Of anything but a regular file -MU_EDATALOSS; else as
  * mu__file_error says. */
 int mu__file_open(const char *path, mu_error *ret_error, int *ret_fd);
 
