@@ -649,8 +649,8 @@ static void test_cluster_in_a_pipe(void **state)
     (void)close(fd);
     cli_expect_code(&cli, 0);
     (void)cli_expect(&cli, NULL, "/job:worker/task:0 at a.example:1");
-    cli_start(&cli, NULL, "node", "--cluster", spec, "--task", "worker:0", "--plugin",
-              path, NULL);
+    cli_start(&cli, NULL, "node", "--cluster", "{\"chief\": [\"127.0.0.1:0\"]}", "--task",
+              "chief:0", "--plugin", path, NULL);
     cli_expect_code(&cli, 2);
     (void)cli_expect(&cli, NULL, "it is no regular file");
     assert_int_equal(unlink(path), 0);
