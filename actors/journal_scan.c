@@ -334,8 +334,8 @@ int mu__journal_scan_begin(struct mu__journal_scan *scan, const void *data, size
     scan->format = load_little32(scan->data + MU__JOURNAL_MAGIC_BYTES);
     if (scan->format < MU__JOURNAL_FORMAT_MIN || scan->format > MU__JOURNAL_FORMAT)
         return mu_error_set(ret_error, -MU_EDATALOSS, "%s: a journal of format %" PRIu32
-                            ", expected %d to %d: it is of a newer muster, or damaged; it "
-                            "is left as it is", name, scan->format,
+                            ", expected %d to %d: it is of a newer muster, or damaged; "
+                            "it is left as it is", name, scan->format,
                             (int)MU__JOURNAL_FORMAT_MIN, (int)MU__JOURNAL_FORMAT);
     scan->at = MU__JOURNAL_HEADER_BYTES;
     return 0;
@@ -390,8 +390,8 @@ void mu__journal_scan_refuse(struct mu__journal_scan *scan,
     } while (piece.kind != MU__JOURNAL_END);
     (void)mu_error_set(ret_error, -MU_EDATALOSS, "%s: record %" PRIu64 " at byte %zu is "
                        "damaged: %s; %" PRIu64 " whole records stand behind it. The file "
-                       "is left as it is: \"muster journal check FILE\" shows the damage, "
-                       "\"muster journal repair FILE\" keeps a copy and goes on without "
+                       "is left as it is: \"muster journal check FILE\" shows the "
+                       "damage, \"muster journal repair FILE\" keeps a copy and goes on without "
                        "what is damaged", name, damage->number, damage->offset,
                        damage->what, whole);
 }

@@ -9,8 +9,8 @@
  * a new number, so that agents see it.
  *
  * Some room is kept free on the disk for what must be written also when a change has been
- * refused because the disk is full: deletions, results, the outcomes of barriers. While it
- * is full and the file holds more than what counts, it is tried to write it anew.
+ * refused because the disk is full: deletions, results, the outcomes of barriers. While
+ * it is full and the file holds more than what counts, it is tried to write it anew.
  *
  * The file is on this machine, and only the one task that hosts the service opens it: who
  * has it holds it. After a failure the file is read anew, so that memory and file agree

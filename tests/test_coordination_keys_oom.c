@@ -70,7 +70,11 @@ static int file_replace(struct mu__storage *storage, const void *data, size_t si
 }
 
 static const struct mu__storage_ops file_ops = {
-    .load = file_load, .append = file_append, .flush = file_flush, .replace = file_replace};
+    .load = file_load,
+    .append = file_append,
+    .flush = file_flush,
+    .replace = file_replace,
+};
 
 /* ---- The world: nothing leaves it, time is the test's ---- */
 

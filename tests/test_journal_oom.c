@@ -67,7 +67,11 @@ static int fixed_replace(struct mu__storage *base, const void *data, size_t size
 }
 
 static const struct mu__storage_ops fixed_ops = {
-    .load = fixed_load, .append = fixed_append, .flush = fixed_flush, .replace = fixed_replace};
+    .load = fixed_load,
+    .append = fixed_append,
+    .flush = fixed_flush,
+    .replace = fixed_replace,
+};
 
 /* ---- One session ---- */
 

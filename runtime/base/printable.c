@@ -44,11 +44,12 @@ static bool is_control(const unsigned char *at, size_t bytes)
 static size_t escape(unsigned char byte, char *out)
 {
     static const char digits[] = "0123456789abcdef";
-    const char *letter = byte == '\n' ? "n" : byte == '\r' ? "r" : byte == '\t' ? "t" : "";
+    static const char controls[] = "\n\r\t";
+    const char *control = memchr(controls, byte, sizeof controls - 1);
 
     out[0] = '\\';
-    if (letter[0] != '\0') {
-        out[1] = letter[0];
+    if (control != NULL) {
+        out[1] = "nrt"[control - controls];
         return 2;
     }
     out[1] = 'x';
