@@ -152,10 +152,12 @@ static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *ca
     int phase;
 
     mu__client_start_cancelling(ctx, c);
-    phase = mu__client_phase(c);
-    if (take_notice(c))
+    if (take_notice(c)) {
         raise_error(ctx, c, call);
-    else if (phase == MU__SESSION_FINE)
+        return true;
+    }
+    phase = mu__client_phase(c);
+    if (phase == MU__SESSION_FINE)
         mu__client_complete(ctx, c, call, 0);
     else if (phase == MU__SESSION_RAISABLE)
         raise_error(ctx, c, call);

@@ -391,7 +391,7 @@ void mu__journal_scan_refuse(struct mu__journal_scan *scan,
     (void)mu_error_set(ret_error, -MU_EDATALOSS, "%s: record %" PRIu64 " at byte %zu is "
                        "damaged: %s; %" PRIu64 " whole records stand behind it. The file "
                        "is left as it is: \"muster journal check FILE\" shows the "
-                       "damage, \"muster journal repair FILE\" keeps a copy and goes on without "
-                       "what is damaged", name, damage->number, damage->offset,
+                       "damage, \"muster journal repair FILE\" keeps a copy and goes on "
+                       "without what is damaged", name, damage->number, damage->offset,
                        damage->what, whole);
 }
