@@ -94,6 +94,29 @@ static void test_a_full_disk_stops_changes_alone(void **state)
     service_end(p.s);
 }
 
+/* A file that cannot be read takes the service away, and agents hear why. */
+static void test_agents_hear_of_a_foreign_file(void **state)
+{
+    static const char notes[] = "somebody's notes";
+    struct pair p = begin(&mu__store_journal);
+    const char *said;
+
+    (void)state;
+    service_crash(p.s, 0);
+    sim_storage_set(p.s->hosts[0].storage, notes, sizeof notes);
+    (void)service_text(p.w0);
+    p.w0->notes_hosts = true;
+    service_start(p.s, 0);
+    service_run(p.s, 1500);
+    service_link_up(p.w0, 0);
+    said = service_text(p.w0);
+    if (strstr(said, "its store is not held yet: ") == NULL ||
+        strstr(said, "expected a journal of muster") == NULL)
+        fail_msg("%s", said);
+    assert_int_equal(p.s->hosts[0].storage->size, sizeof notes);
+    service_end(p.s);
+}
+
 static void again_at(struct pair *p)
 {
     service_crash(p->s, 0);
@@ -360,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_answers_wait_for_the_store),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_full_disk_stops_changes_alone),
+        cmocka_unit_test(test_agents_hear_of_a_foreign_file),
         cmocka_unit_test(test_rewrite),
         cmocka_unit_test(test_revisions_ascend),
         cmocka_unit_test(test_reads_wait),
