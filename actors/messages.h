@@ -198,7 +198,8 @@ enum mu__put_flag {
     F(S, OPTIONAL, u64, input, 0)                                           \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* An error that is of no closure: a worker that did not come back, say. */
+/* An error that is of no closure: a worker that did not come back, say. One of the chief
+ * itself (MU_ERROR_CHIEF) cancels nothing: it goes on. */
 #define MU__FAULT_FIELDS(F, S)                                              \
     F(S, REQUIRED, u32, code, 255)                                          \
     F(S, REQUIRED, u32, error_kind, 255)                                    \

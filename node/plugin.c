@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
                     void *user)
@@ -92,9 +93,16 @@ const char *mu_node_setting(const mu_node *node, const char *key)
 /* A plugin stays loaded: its functions may still be running when a node is closed. */
 int mu_node_load(mu_node *node, const char *path, mu_error *ret_error)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     mu_plugin_open_fn open_plugin;
+    struct stat status;
+    void *handle;
     int rv;
+
+    /* The loader would wait for somebody who writes into a pipe. */
+    if (strchr(path, '/') != NULL && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: it is "
+                            "no regular file", path);
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
     if (handle == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "plugin \"%s\" does not load: %s",
