@@ -52,6 +52,11 @@ static const char *ender_of(const mu_cluster *cluster)
                : "chief";
 }
 
+const char *mu__member_leader_type(const struct mu__member *member)
+{
+    return ender_of(member->cluster);
+}
+
 /* The type as whom a task dials, and is dialled. */
 static const char *role_of(const mu_cluster *cluster, const char *type, uint32_t index)
 {
@@ -360,6 +365,10 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .task_index = config->task_index,
         .address = config->address,
         .incarnation = member->incarnation,
+        .host = config->host,
+        .pid = config->pid,
+        .listens = config->listens,
+        .claim_ms = MU__CLAIM_SILENCES * config->silence_ms + MU__CLAIM_MS,
         .heartbeat_ms = config->heartbeat_ms,
         .silence_ms = config->silence_ms,
         .only = config->only,
@@ -374,6 +383,7 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .down = link_down,
         .trouble = link_trouble,
         .deliver = deliver,
+        .taken = mu__member_on_taken,
     };
 
     return mu__links_new(&links, &upcalls, wire, &member->links);
@@ -469,6 +479,8 @@ static int take_config(struct mu__member *member, const struct mu__member_config
     member->is_stranger = is_stranger(config);
     member->news = config->news;
     member->news_owner = config->news_owner;
+    member->taken = config->taken;
+    member->taken_owner = config->taken_owner;
     (void)snprintf(member->type, sizeof member->type, "%s", config->task_type);
     (void)snprintf(member->address, sizeof member->address, "%s", config->address);
     (void)snprintf(member->coordinated_jobs, sizeof member->coordinated_jobs, "%s",

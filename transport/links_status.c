@@ -119,6 +119,7 @@ void mu__links_each(const struct mu__links *links,
             .for_ms = now_ms - (is_up ? link->since_ms : link->missing_since_ms),
             .node = link->node,
             .is_kept = link->keep,
+            .is_taken = link->taken_since_ms != 0,
         };
 
         if (link->state != MU__LINK_REFUSING)
