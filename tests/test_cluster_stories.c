@@ -207,7 +207,8 @@ static void test_two_workers(void **state)
     sim_crash(cluster->workers[0]->node);
     sim_run_until(cluster->sim, 4000);
     trace = without_incarnations(sim_trace(cluster->sim));
-    assert_non_null(strstr(trace, "ps/0 links: /job:worker/task:0 is up at tcp://twin:1"));
+    assert_non_null(strstr(trace, "ps/0 links: /job:worker/task:0 is up at "
+                                  "tcp://twin:1"));
     assert_non_null(strstr(trace, "twin links: /job:ps/task:0 is up at tcp://ps-0:1"));
     free(trace);
     assert_int_equal(twin->taken, 0);
