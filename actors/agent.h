@@ -183,6 +183,11 @@ void mu__agent_watch_unref(struct mu__agent_watch *watch);
  * actor's. */
 const mu_error *mu__agent_error(const void *state);
 
+/* The last word of a process that ends well, to be transmitted before it hangs up: its
+ * task has left, and is not lost. NULL: there is nobody to say it to, or no memory. Loop
+ * thread; `state` is the actor's. */
+struct mu__msg *mu__agent_goodbye(void *state, struct mu__pool *pool);
+
 extern const struct mu__behavior mu__agent;     /* init takes the config */
 
 #endif

@@ -539,9 +539,22 @@ void mu__member_stop(struct mu__member *member)
     member->cluster = NULL;
 }
 
+/* The coordination service hears that this task has left, and is not lost. */
+static void say_goodbye(struct mu__member *member)
+{
+    void *agent = mu__actor_state(member->kernel, (mu__pid){MU__NODE_SELF, MU__AGENT});
+    struct mu__msg *msg =
+        agent == NULL ? NULL : mu__agent_goodbye(agent, mu__kernel_pool(member->kernel));
+
+    if (msg != NULL)
+        (void)mu__links_transmit(member->links, msg);
+}
+
 void mu__member_leave(struct mu__member *member, const char *reason)
 {
     mu__member_forget_changes(member);
+    if (!member->fails)
+        say_goodbye(member);
     mu__links_leave(member->links, reason);
     mu__links_flush(member->links);
 }

@@ -109,6 +109,8 @@ struct mu__member {
     void *news_owner;
     mu__identity_taken_fn taken;
     void *taken_owner;
+    bool fails;                 /* its program has failed: when it leaves, the
+                                   coordination service counts that as a failure */
     bool is_taken;              /* it has been called, or the log has said so */
 };
 
@@ -147,7 +149,8 @@ bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
                       const char *other);
 bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
 
-/* Say goodbye to the peers; mu__links_count_up(member->links) tells when they have hung
+/* Say goodbye to the peers, and to the coordination service, for which this task has left
+ * then; mu__links_count_up(member->links) tells when they have hung
  * up. */
 void mu__member_leave(struct mu__member *member, const char *reason);
 

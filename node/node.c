@@ -261,6 +261,7 @@ static void begin_closing(mu_node *node)
                      mu__world_uv_start_no_work(node->world));
     uv_update_time(node->loop);
     node->closing_ms = uv_now(node->loop);
+    node->member.fails = atomic_load(&node->fails);
     mu__member_leave(&node->member, "it is closing");
     (void)uv_timer_start(&node->closing_timer, on_leaving, 0, CLOSING_STEP_MS);
 }

@@ -440,7 +440,8 @@ static void test_refused(void **state)
         run_for(f, 2000);
         (void)snprintf(expected, sizeof expected,
                        "[%5" PRIu64 "] us links: refused /job:%s/task:0 at "
-                       "tcp://peer:1%s: %s\n[%5" PRIu64 "] sim note: hears REFUSE: %s\n[%5" PRIu64
+                       "tcp://peer:1%s: %s\n[%5" PRIu64 "] sim note: hears "
+                       "REFUSE: %s\n[%5" PRIu64
                        "] sim note: hears the end: closed by the peer\n",
                        begin_ms + 30, rows[i].words.type, rows[i].who, rows[i].reason,
                        begin_ms + 60, rows[i].reason, begin_ms + 1040);

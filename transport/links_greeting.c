@@ -45,6 +45,7 @@ static void come_up(struct mu__links *links, struct mu__link *link)
     link->node = node;
     link->backoff_ms = 0;
     link->taken_since_ms = 0;
+    link->left = false;
     if (link->detour == NULL)
         mu__links_not_silent(links, link->url);
     mu__link_keep_words(&link->why, "");

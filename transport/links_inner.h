@@ -44,6 +44,7 @@ struct mu__link {
     bool keep;                  /* asked for with mu__links_dial */
     bool any;                   /* with mu__links_dial_any: whoever answers */
     bool heard;                 /* their HELLO has come, on `in` */
+    bool left;                  /* it said goodbye, and is not missed */
     enum mu__link_state state;
     char type[16];
     uint32_t index;

@@ -64,7 +64,7 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
 {
     const char *why = why_missing(links, link);
 
-    if (!link->keep || links->leaving || now_ms < link->waiting_note_ms)
+    if (!link->keep || link->left || links->leaving || now_ms < link->waiting_note_ms)
         return;
     mu__links_log(links, MU__LOG_WARN,
                   "waiting for /job:%s/task:%" PRIu32 " at %s for %" PRIu64 " s (%s%s%s)",

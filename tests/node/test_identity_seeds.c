@@ -5,8 +5,8 @@
  *
  * In a quiet run nothing happens to the first processes: then none of them loses a run,
  * and each second one is told to end. In the others they stand still and are restarted,
- * too. In all of them everything comes to its end when the second ones have gone, and what
- * cluster.h says is looked for after every event. */
+ * too. In all of them everything comes to its end when the second ones have gone, and
+ * what cluster.h says is looked for after every event. */
 #include "tests/seeds.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
