@@ -592,7 +592,8 @@ static void explain_late(struct mu__ctx *ctx, const struct coordination *c,
     else
         (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
                            "after %" PRIu64 " ms these tasks have not said what step "
-                           "they have reached: %s", p->round, now_ms - p->begun_ms, missing);
+                           "they have reached: %s", p->round, now_ms - p->begun_ms,
+                           missing);
     ret_error->kind = MU_ERROR_LIMIT;
 }
 
