@@ -341,9 +341,7 @@ static void on_met(void *user, int code, const mu_error *error)
     leave_meeting(meeting);
 }
 
-/* Why the run has failed, if it has: what was heard, or else what the key says, for a
- * barrier may end before its answer is here. */
-static bool failure(struct mu__distribution *run, mu_error *ret_why)
+bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why)
 {
     struct mu__task_news *news = run->news;
     char key[KEY_BYTES];
@@ -432,7 +430,7 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret
     leave_meeting(meeting);
     if (rv == 0)
         return 0;
-    if (!failure(run, &error))
+    if (!mu__tasks_failure(run, &error))
         explain_gone(news, rv, &error);
     if (ret_error != NULL)
         *ret_error = error;

@@ -491,6 +491,45 @@ static void test_sessions(void **state)
                      0);
 }
 
+static int no_parameters(mu_node *node, void *user, mu_error *ret_error)
+{
+    (void)node;
+    (void)user;
+    return mu_error_set(ret_error, -MU_EDATALOSS, "no file");
+}
+
+static int open_no_session(mu_context *c, void *user)
+{
+    mu_session_options options;
+    mu_session *session = NULL;
+    mu_error error = {0};
+
+    (void)user;
+    mu_session_options_init(&options);
+    options.scaffold.init = no_parameters;
+    if (mu_context_session(c, &options, &error, &session) != 0)
+        return mu_context_fail_with(c, &error);
+    return mu_context_fail(c, -MU_EINTERNAL, "there is a session");
+}
+
+/* The chief has no session: nobody waits for it to the end of the limit, which is hours
+ * away. */
+static void test_no_session(void **state)
+{
+    struct world *world = *state;
+
+    make_cluster(world, 1, 2, 0, 0);
+    add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
+    for (int i = 0; i < world->count; i++)
+        world->processes[i].options.worker = open_no_session;
+    run_all(world);
+    for (int i = 0; i < world->count; i++) {
+        assert_int_equal(world->processes[i].rv, -MU_EDATALOSS);
+        assert_string_equal(world->processes[i].error.message,
+                            "session session: init: no file");
+    }
+}
+
 /* ---- the server that a thread keeps ---- */
 
 struct twice {
@@ -723,6 +762,7 @@ int main(void)
         TEST(test_large_results),
         TEST(test_missing_worker),
         TEST(test_sessions),
+        TEST(test_no_session),
         TEST(test_server_is_kept),
         TEST(test_client_worker),
         TEST(test_standalone),
