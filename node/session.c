@@ -513,8 +513,8 @@ static int is_in_vain(const struct opening *opening, mu_error *ret_error)
     if (job.code == 0)
         return mu_error_set(ret_error, -MU_EABORTED, "session %s: the job is done, and "
                             "the chief has not said that the parameters are ready", name);
-    return mu_error_set(ret_error, job.code, "session %s: the job has failed: %.700s", name,
-                        job.message);
+    return mu_error_set(ret_error, job.code, "session %s: the job has failed: %.700s",
+                        name, job.message);
 }
 
 /* In the log: soon, and then from time to time. */

@@ -186,7 +186,8 @@ static void test_job_ends_while_workers_wait(void **state)
         chief = nodes_open(&nodes, "chief", 0);
         begin_open(&opener, nodes_open(&nodes, "worker", 0), &seen);
         nodes_wait_log(&nodes, "/job:chief/task:0 is connected and was heard ");
-        (void)mu_node_job_done(chief, codes[i], codes[i] == 0 ? "" : "no data", 100, NULL);
+        (void)mu_node_job_done(chief, codes[i], codes[i] == 0 ? "" : "no data", 100,
+                               NULL);
         assert_int_equal(pthread_join(opener.thread, NULL), 0);
         assert_int_equal(opener.rv, i == 0 ? -MU_EABORTED : -MU_EDATALOSS);
         assert_true(is_in(opener.error.message,
