@@ -408,7 +408,8 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
     (void)ctx;
     mu__view_copy(body->type, type, sizeof type);
-    if (mu__task_set_has(&a->hosts, type, body->index))
+    if (mu__task_set_has(&a->hosts, type, body->index) ||
+        (a->config.any != NULL && strcmp(type, a->config.any) == 0))
         mu__view_copy(body->reason, a->trouble, sizeof a->trouble);
 }
 

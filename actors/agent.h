@@ -56,6 +56,8 @@ struct mu__agent_config {
     const char *hosts;      /* a task set: who may host the service; "": nobody */
     const char *address;    /* of the first of them, for messages */
     const char *tasks;      /* a task set: the coordinated jobs */
+    const char *any;        /* type of a link to whoever is at an address, until that one
+                               has answered: a host, perhaps; NULL: there is none */
     const char *type;       /* of this task; the strings outlive the actor */
     uint32_t index;
     uint64_t incarnation;

@@ -269,6 +269,7 @@ static int spawn_agent(struct mu__member *member, const struct mu__member_config
         .hosts = config->hosts == NULL ? "" : config->hosts,
         .address = url == NULL ? "" : url,
         .tasks = config->coordination.tasks,
+        .any = config->dials_any == NULL ? NULL : MU__LINK_UNKNOWN,
         .type = member->type,
         .index = config->task_index,
         .incarnation = member->incarnation,

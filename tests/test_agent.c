@@ -491,6 +491,36 @@ static void test_leave_without_others(void **state)
     end(cluster);
 }
 
+static struct cluster_call *barrier_of_two(struct cluster_task *task, int64_t limit_ms)
+{
+    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_BARRIER,
+                                             .limit_ms = limit_ms},
+                                    .name = "b", .tasks = "worker:0-1"));
+}
+
+/* The host stands still for longer than the barrier's limit: nobody gives up alone, and
+ * the pause counts for nobody. */
+static void test_barrier_of_a_paused_host(void **state)
+{
+    static const uint64_t comes_ms[] = {3500, 9000};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct cluster *cluster = SERVICE(.workers = 2, .silence_ms = 8000, .coordination = {
+            .suspect_ms = 5000, .dead_ms = 10000, .reconnect_ms = 5000});
+        struct cluster_call *first = barrier_of_two(cluster->workers[0], 3000);
+        struct cluster_call *second;
+
+        run_for(cluster, 100);
+        sim_pause(cluster->chief->node, 4500);
+        run_for(cluster, comes_ms[i]);
+        second = barrier_of_two(cluster->workers[1], 3000);
+        assert_int_equal(cluster_wait(first), i == 0 ? 0 : -MU_EDEADLINE);
+        assert_int_equal(cluster_wait(second), i == 0 ? 0 : -MU_EDEADLINE);
+        end(cluster);
+    }
+}
+
 /* A process that ends well has left, in every setting: nobody is in error for it, and a
  * round of preemption does not ask it. */
 static void test_clean_end(void **state)
@@ -1349,6 +1379,7 @@ int main(void)
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_leave_in_error),
         cmocka_unit_test(test_leave_without_others),
+        cmocka_unit_test(test_barrier_of_a_paused_host),
         cmocka_unit_test(test_clean_end),
         cmocka_unit_test(test_end_without_word),
         cmocka_unit_test(test_restart_while_others_register),
