@@ -431,6 +431,18 @@ static void describe(const struct mu__roster_task *task, uint64_t now_ms, char *
     (void)snprintf(out, size, "%s (%slast heard %s ms ago)", task->name, words, ago);
 }
 
+enum { RANKS = 5 };
+
+/* Who is named first when not all are: those who will not come as they are. */
+static int rank_of(const struct mu__roster_task *task)
+{
+    if (task->state == MU__TASK_FAILED)
+        return 0;
+    if (task->state == MU__TASK_CONNECTED)
+        return task->suspect ? 1 : 4;
+    return task->seen ? 2 : 3;
+}
+
 static void append(char *out, size_t size, const char *text)
 {
     size_t used = strlen(out);
@@ -444,16 +456,20 @@ uint32_t mu__roster_words(const struct mu__roster *roster, uint64_t now_ms,
                           void *user, uint32_t most, char *out, size_t size)
 {
     uint32_t count = 0;
+    uint32_t named = 0;
     char text[128];
 
     out[0] = '\0';
-    for (uint32_t i = 0; i < roster->count; i++) {
-        if (!missing(user, roster->tasks[i]) || ++count > most)
-            continue;
-        describe(roster->tasks[i], now_ms, text, sizeof text);
-        append(out, size, count > 1 ? ", " : "");
-        append(out, size, text);
-    }
+    for (uint32_t i = 0; i < roster->count; i++)
+        count += missing(user, roster->tasks[i]);
+    for (int rank = 0; rank < RANKS; rank++)
+        for (uint32_t i = 0; i < roster->count && named < most; i++) {
+            if (rank_of(roster->tasks[i]) != rank || !missing(user, roster->tasks[i]))
+                continue;
+            describe(roster->tasks[i], now_ms, text, sizeof text);
+            append(out, size, ++named > 1 ? ", " : "");
+            append(out, size, text);
+        }
     if (count > most) {
         (void)snprintf(text, sizeof text, "%s%" PRIu32 " more", most > 0 ? " and " : "",
                        count - most);

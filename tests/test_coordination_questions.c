@@ -270,9 +270,9 @@ static void test_wait_late(void **state)
     expect_waits(w0, token);
     service_run_until(s, 5700);
     expect_error(w0, token, -MU_EDEADLINE,
-                 "1 of 4 tasks are connected after 4200 ms; missing: /job:chief/task:0 "
-                 "(never registered), /job:ps/task:0 (has left, last heard 4,700 ms "
-                 "ago), /job:worker/task:1 (in error, last heard 4,700 ms ago)");
+                 "1 of 4 tasks are connected after 4200 ms; missing: /job:worker/task:1 "
+                 "(in error, last heard 4,700 ms ago), /job:ps/task:0 (has left, last "
+                 "heard 4,700 ms ago), /job:chief/task:0 (never registered)");
     expect_error(w0, narrow, -MU_EDEADLINE,
                  "1 of 2 tasks are connected after 3700 ms; missing: /job:worker/task:1 "
                  "(in error, last heard 4,700 ms ago)");
