@@ -57,7 +57,7 @@ _Static_assert(ACTIVE_MAX * MU__EFFECTS_TELL_BYTES < MU__WINDOW_BYTES,
                "what servers have not told of would fill the window");
 
 /* The timers. */
-enum timer { RETRY, AGAIN, LIMIT, TIMERS };
+enum timer { RETRY, AGAIN, LIMIT, LOST, TIMERS };
 
 struct chain {
     struct batch *first;
@@ -105,6 +105,7 @@ struct sending {
 struct server {
     uint32_t node;
     bool up;
+    bool was_up;                /* at any time: before that it is waited for */
     uint64_t down_ms;           /* since when, if not up */
     char *address;              /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
@@ -775,6 +776,53 @@ static void pump_run(struct mu__ctx *ctx, struct effects *e, const struct mu_run
         pump_all(ctx, e);
 }
 
+/* ---- Servers that are lost ---- */
+
+static void fail_missing(struct mu__ctx *ctx, struct effects *e, struct batch *batch);
+
+static bool may_be_lost(const struct effects *e, const struct server *server)
+{
+    return e->config.server_lost_ms != 0 && !server->up && server->was_up;
+}
+
+/* The batch of a run that waits for a server that is lost; NULL: there is none. */
+static struct batch *lost_batch(struct mu__ctx *ctx, const struct effects *e,
+                                const struct sending *sending)
+{
+    struct batch *batch = sending->batches;
+
+    for (; batch != NULL; batch = batch->sibling) {
+        const struct server *server = e->servers[batch->server];
+
+        if (may_be_lost(e, server) &&
+            mu__now_ms(ctx) - server->down_ms >= e->config.server_lost_ms)
+            return batch;
+    }
+    return NULL;
+}
+
+/* Those that wait for a server that is lost now fail; the timer for the next one. */
+static void look_at_lost(struct mu__ctx *ctx, struct effects *e)
+{
+    struct sending *sending = e->first;
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    while (sending != NULL) {
+        struct sending *next = sending->next;
+        struct batch *batch = lost_batch(ctx, e, sending);
+
+        if (batch != NULL)
+            fail_missing(ctx, e, batch);
+        sending = next;
+    }
+    for (uint32_t i = 0; i < e->servers_count; i++) {
+        uint64_t due_ms = e->servers[i]->down_ms + e->config.server_lost_ms;
+
+        if (may_be_lost(e, e->servers[i]) && due_ms > now_ms)
+            arm_at(ctx, e, LOST, due_ms);
+    }
+}
+
 static void on_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct effects *e = state;
@@ -797,7 +845,10 @@ static void on_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     start(ctx, e, sending);
-    pump_run(ctx, e, run);
+    if (lost_batch(ctx, e, sending) != NULL)
+        fail_missing(ctx, e, lost_batch(ctx, e, sending));
+    else
+        pump_run(ctx, e, run);
 }
 
 /* ---- Answers ---- */
@@ -935,6 +986,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         look_at_limits(ctx, e);
     if (body->token == AGAIN)
         wake_resting(ctx, e);
+    if (body->token == LOST)
+        look_at_lost(ctx, e);
     pump_all(ctx, e);
 }
 
@@ -970,6 +1023,8 @@ static void lose_server(struct mu__ctx *ctx, struct effects *e, uint32_t index)
     server->down_ms = mu__now_ms(ctx);
     recall(ctx, e, &server->flying, true);
     recall(ctx, e, &server->active, false);
+    if (may_be_lost(e, server))
+        arm(ctx, e, LOST, e->config.server_lost_ms);
 }
 
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -988,6 +1043,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (server->up)
         lose_server(ctx, e, body->index);
     server->up = true;
+    server->was_up = true;
     server->node = body->node;
     server->trouble[0] = '\0';
     free(server->address);

@@ -68,6 +68,8 @@ enum { MU__EFFECTS_TELL_BYTES = 256 << 10 };
 struct mu__effects_config {
     uint32_t limit_ms;          /* a batch that is not answered for so long fails its run,
                                    naming the server; 0: 60000 */
+    uint32_t server_lost_ms;    /* and so does each batch for a server that was up and is
+                                   away for so long; 0: never */
 };
 
 extern const struct mu__behavior mu__effects_actor; /* init takes the config, or NULL */

@@ -438,6 +438,8 @@ static int start(struct mu__ctx *ctx, struct variables *v, struct mu__variable_c
         mu__vars_begin_open(v, op, 0);
     for (uint32_t i = 0; i < op->parts_count && !is_open(op); i++)
         mu__vars_enqueue(v, &op->parts[i]);
+    if (!mu__vars_end_if_lost(ctx, v, op))
+        mu__vars_watch_lost(ctx, v);
     return 0;
 }
 
@@ -573,6 +575,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (body->token == 0) {
         v->retry_timer = 0;
         mu__vars_pay_debts(ctx, v);
+    } else if (body->token == LOST_TOKEN) {
+        mu__vars_lost_tick(ctx, v);
     } else {
         while (op != NULL && op->id != body->token)
             op = op->next;
@@ -595,6 +599,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     int rv;
 
     v->flights = calloc(MU__FLIGHTS_MAX, sizeof *v->flights);
+    v->id_last = LOST_TOKEN;
     rv = v->flights == NULL ? -MU_ENOMEM : mu__vars_servers_init(ctx, v, arg);
     if (rv == 0)
         rv = mu__watch_nodes(ctx);

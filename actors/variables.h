@@ -11,9 +11,11 @@
  * node's to create. So two who create a variable at once never share it, and shards that
  * a server has lost are found out: see variable.h for what is done about them.
  *
- * A server that is not there is waited for. When one is lost, what it owed is asked again
- * once it is back (opens, reads, and assigns from their first piece); an add or a
- * gradient without answer fails at once, since nobody knows whether it was applied. */
+ * A server that is not there is waited for. When its link goes down, what it owed is asked
+ * again once it is back (opens, reads, and assigns from their first piece); an add or a
+ * gradient without answer fails at once, since nobody knows whether it was applied. One
+ * that was up and is away for `server_lost_ms` is lost: whatever needs it fails at once,
+ * and so does each call that comes until it is back. */
 #ifndef MU_ACTORS_VARIABLES_H
 #define MU_ACTORS_VARIABLES_H
 
@@ -77,6 +79,7 @@ struct mu__variables_options {
     const char *const *addresses;   /* by task index; NULL: not known. Copied. */
     bool is_server;                 /* MU__PS is an actor of this node, */
     uint32_t index;                 /* with this task index */
+    uint32_t server_lost_ms;        /* away for so long after it was up: lost; 0: never */
 };
 
 #endif

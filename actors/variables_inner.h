@@ -6,6 +6,7 @@
  *     variables_servers.c  where the servers are, and what is done when one is lost
  *     variables_fail.c     how an operation fails, and whom its error names
  *     variables_abandon.c  telling servers what is not wanted any more
+ *     ps/lost_servers.c    servers that are away for too long
  *
  * A call becomes an operation with one part for each shard. A part that has something to
  * send stands in the queue of its server; what was sent and is not answered is a flight.
@@ -96,6 +97,7 @@ struct operation {
 struct server {
     uint32_t node;
     bool up;
+    bool was_up;            /* at any time: before that it is waited for */
     uint64_t down_ms;       /* since when, if not up */
     char *address;          /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
@@ -127,6 +129,9 @@ struct variables {
     uint64_t id_last;
     struct operation *operations;
     uint64_t retry_timer;
+    uint32_t server_lost_ms;    /* 0: servers are never lost */
+    uint32_t away_count;        /* servers that were up and are not */
+    uint64_t lost_timer;        /* for the next server to be lost; 0: not set */
     struct debt *debts;
     uint32_t debts_count;
     bool look_around;       /* any server's queue may go on: an operation failed, or the
@@ -225,7 +230,28 @@ void mu__vars_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 void mu__vars_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
+/* ---- ps/lost_servers.c ---- */
+
+enum { LOST_TOKEN = 1 };        /* of `lost_timer`; operations begin behind it */
+
+bool mu__vars_is_lost(struct mu__ctx *ctx, const struct variables *v, uint32_t server);
+
+/* End an operation that needs a server that is lost; false: it needs none. */
+bool mu__vars_end_if_lost(struct mu__ctx *ctx, struct variables *v, struct operation *op);
+
+/* After a server went down or an operation began: the timer for what is lost next. */
+void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v);
+void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v);
+
 /* ---- variables_fail.c: each of these ends an operation ---- */
+
+/* Whether its server is to blame when the operation ends without an answer: one that is
+ * missing for what will be asked of it too. */
+bool mu__vars_is_owed(const struct variables *v, const struct part *part);
+
+/* Servers that the operation needs are lost. */
+void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v,
+                           struct operation *op);
 
 /* With an error from `server`: "variable w: add: <words>". */
 void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *op,

@@ -73,6 +73,15 @@ typedef struct mu_node_options {
                                    taken for passing, each a while after the other;
                                    default 3, 0: none */
     unsigned server_failures_ms; /* chief: for how long a report counts; default 600000 */
+    unsigned server_lost_ms;    /* a parameter server that was up and is away for so long
+                                   is lost: each call that needs it fails with
+                                   -MU_EUNAVAILABLE, MU_ERROR_SERVER and its name in
+                                   `task`, and new ones do so at once, until it is back;
+                                   one that was never up is waited for. Default 10000,
+                                   0: never */
+    unsigned effect_wait_ms;    /* worker: how long the writes of a run wait for a server
+                                   that does not answer, or was never up; default
+                                   60000 */
     unsigned timeouts;          /* chief: -MU_EDEADLINE results that are retried; default
                                    MU_TIMEOUTS_OF_WORKERS */
     unsigned unknown_is_worker; /* chief: 1: a function's -MU_EUNKNOWN counts as the

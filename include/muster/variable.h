@@ -7,8 +7,10 @@
  * (negative: no limit), and may be made on any thread except a loop's. Buffers are dense,
  * rows first, in host byte order.
  *
- * Errors of every call: -MU_EDEADLINE names the servers that were not reached, or did not
- * answer, within the limit; -MU_ENOTFOUND says that a server was restarted since the
+ * Errors of every call: -MU_EUNAVAILABLE names a server that was up and is away for longer
+ * than `server_lost_ms` of the node's options, at once also for calls that come then;
+ * -MU_EDEADLINE names the servers that were not reached, or did not answer, within the
+ * limit, and for how long they are away; -MU_ENOTFOUND says that a server was restarted since the
  * variable was opened and does not have it any more, or that the variable was created
  * anew (open it again). Server and words are in the mu_error: `task` is the server's.
  *
