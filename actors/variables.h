@@ -11,11 +11,11 @@
  * node's to create. So two who create a variable at once never share it, and shards that
  * a server has lost are found out: see variable.h for what is done about them.
  *
- * A server that is not there is waited for. When its link goes down, what it owed is asked
- * again once it is back (opens, reads, and assigns from their first piece); an add or a
- * gradient without answer fails at once, since nobody knows whether it was applied. One
- * that was up and is away for `server_lost_ms` is lost: whatever needs it fails at once,
- * and so does each call that comes until it is back. */
+ * A server that is not there is waited for. When its link goes down, what it owed is
+ * asked again once it is back (opens, reads, and assigns from their first piece); an add
+ * or a gradient without answer fails at once, since nobody knows whether it was applied.
+ * One that was up and is away for `server_lost_ms` is lost: whatever needs it fails, and
+ * so does each call that comes until it is back. */
 #ifndef MU_ACTORS_VARIABLES_H
 #define MU_ACTORS_VARIABLES_H
 

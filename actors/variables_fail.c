@@ -191,7 +191,8 @@ static bool named_before(const struct variables *v, const struct operation *op,
                          uint32_t part)
 {
     for (uint32_t i = 0; i < part; i++)
-        if (op->parts[i].server == op->parts[part].server && mu__vars_is_owed(v, &op->parts[i]))
+        if (op->parts[i].server == op->parts[part].server &&
+            mu__vars_is_owed(v, &op->parts[i]))
             return true;
     return false;
 }

@@ -82,8 +82,8 @@ struct mu_node {
     void *closed_user;
     uv_mutex_t lock;                /* guards `pending`, `coordinator`, `orphan` and
                                        `server_error` */
-    mu_error server_error;          /* the last -MU_EUNAVAILABLE of a parameter server that
-                                       a call was told; code 0: none */
+    mu_error server_error;          /* the last -MU_EUNAVAILABLE of a parameter server
+                                       that a call was told; code 0: none */
     struct mu__pending *pending;
     struct mu_coordinator *coordinator;
     struct mu_coordinator *orphan;  /* could not be closed: freed with the node */

@@ -143,7 +143,8 @@ MU_EXPORT int mu_node_options_environment(mu_node_options *options, mu_error *re
 /* The exit code by which a cluster manager knows that the chief wants to be restarted: if
  * `error` says that a parameter server is unavailable (-MU_EUNAVAILABLE, MU_ERROR_SERVER)
  * and MUSTER_RESTART_EXIT_CODE (or TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE) is set to a
- * number of 0 to 255, that code; else -1. */
+ * number of 0 to 255, that code; else -1. An error of mu_node_main is such a one when the
+ * program returned the code that a call about a server gave it. */
 MU_EXPORT int mu_restart_exit_code(const mu_error *error);
 
 /* Start a node: checks the options, binds, starts its threads, begins to connect.

@@ -7,10 +7,10 @@
  * (negative: no limit), and may be made on any thread except a loop's. Buffers are dense,
  * rows first, in host byte order.
  *
- * Errors of every call: -MU_EUNAVAILABLE names a server that was up and is away for longer
- * than `server_lost_ms` of the node's options, at once also for calls that come then;
+ * Errors of every call: -MU_EUNAVAILABLE names a server that was up and is away for
+ * `server_lost_ms` of the node's options; calls that come then have it at once.
  * -MU_EDEADLINE names the servers that were not reached, or did not answer, within the
- * limit, and for how long they are away; -MU_ENOTFOUND says that a server was restarted since the
+ * limit, and for how long. -MU_ENOTFOUND says that a server was restarted since the
  * variable was opened and does not have it any more, or that the variable was created
  * anew (open it again). Server and words are in the mu_error: `task` is the server's.
  *
@@ -110,7 +110,8 @@ MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, siz
  * returned 0, and forgotten when it has failed. To each server they arrive together, in
  * the order in which they were made: all are applied there, or none. In a closure with
  * MU_CLOSURE_EFFECT_ONCE each server applies them once, however often the closure runs
- * and whatever dies: a server that is lost is waited for, for up to a minute. In others
+ * and whatever dies: a server that is away is waited for, until it is lost
+ * (`server_lost_ms`) or `effect_wait_ms` have passed. In others
  * -MU_EUNAVAILABLE says that a server was lost before it answered, as mu_variable_add
  * does. Errors that show up then end the run with the server's error.
  *

@@ -53,10 +53,12 @@ static const char plugin_text[] =
     "    int rv;\n"
     "    mu_closure_options_init(&options);\n"
     "    options.flags = MU_CLOSURE_EFFECT_ONCE;\n"
-    "    rv = mu_coordinator_schedule_with(c, function, NULL, &options, -1, error, NULL);\n"
+    "    rv = mu_coordinator_schedule_with(c, function, NULL, &options, -1, error,\n"
+    "                                      NULL);\n"
     "    return rv == 0 ? mu_coordinator_join(c, -1, error) : rv;\n"
     "}\n"
-    "static int once(mu_node *node, mu_coordinator *c, const char *what, mu_error *error)\n"
+    "static int once(mu_node *node, mu_coordinator *c, const char *what,\n"
+    "                mu_error *error)\n"
     "{\n"
     "    float data[4];\n"
     "    mu_checkpoint_options options;\n"
@@ -126,7 +128,7 @@ static int clean(void **state)
 }
 
 /* The exit code of the one that is to be started again; both names of it are heard. */
-static void lose_while(const char *what)
+static void assert_loss_is_said_by(const char *what)
 {
     static const char *const variables[] = {"MUSTER_RESTART_EXIT_CODE=42", NULL};
     char setting[64];
@@ -156,31 +158,31 @@ static void lose_while(const char *what)
 static void test_read(void **state)
 {
     (void)state;
-    lose_while("read");
+    assert_loss_is_said_by("read");
 }
 
 static void test_open(void **state)
 {
     (void)state;
-    lose_while("open");
+    assert_loss_is_said_by("open");
 }
 
 static void test_checkpoint(void **state)
 {
     (void)state;
-    lose_while("save");
+    assert_loss_is_said_by("save");
 }
 
 static void test_call_in_a_function(void **state)
 {
     (void)state;
-    lose_while("look");
+    assert_loss_is_said_by("look");
 }
 
 static void test_writes_of_a_function(void **state)
 {
     (void)state;
-    lose_while("add");
+    assert_loss_is_said_by("add");
 }
 
 int main(void)

@@ -148,14 +148,16 @@ static void test_every_call_says_that_the_server_is_lost(void **state)
     net_run_for(&f->net, 1);
     for (size_t i = 0; i < ROWS; i++) {
         (void)snprintf(words, sizeof words, "variable w: %s: /job:ps/task:1 "
-                       "(tcp://ps1:1) not reached for 4.0 s (connection lost)", rows[i].verb);
+                       "(tcp://ps1:1) not reached for 4.0 s (connection lost)",
+                       rows[i].verb);
         assert_unavailable(&calls[i], words);
     }
     net_run_for(&f->net, 3500);
     for (size_t i = 0; i < ROWS; i++) {
         post(f, &calls[i], rows[i].operation, VAR_NEVER);
         (void)snprintf(words, sizeof words, "variable w: %s: /job:ps/task:1 "
-                       "(tcp://ps1:1) not reached for 7.5 s (connection lost)", rows[i].verb);
+                       "(tcp://ps1:1) not reached for 7.5 s (connection lost)",
+                       rows[i].verb);
         assert_unavailable(&calls[i], words);
     }
 }
