@@ -119,18 +119,20 @@ void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *o
 void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v, struct part *part,
                              uint32_t code, struct mu__view words)
 {
-    bool opens = is_open(part->op);
     char said[MU__ERROR_TEXT_MAX + 1];
     char text[sizeof said + 64];
 
     mu__view_copy(words, said, sizeof said);
-    if (code == MU_ENOTFOUND && !opens)
-        (void)snprintf(said, sizeof said,
-                       "the server was restarted, or the variable created anew: it "
-                       "does not have it");
     (void)snprintf(text, sizeof text, "on /job:ps/task:%" PRIu32 ": %s", part->server,
                    said);
     mu__vars_fail(ctx, v, part->op, part->server, -(int)code, text);
+}
+
+void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v, struct part *part)
+{
+    mu__vars_fail_by_answer(ctx, v, part, MU_ENOTFOUND,
+                            mu__view_str("the server was restarted, or the variable "
+                                         "created anew: it does not have it"));
 }
 
 void mu__vars_fail_by_nonsense(struct mu__ctx *ctx, struct variables *v,
@@ -153,6 +155,36 @@ void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct part
     (void)snprintf(text, sizeof text,
                    "%s was lost before it answered: the outcome is unknown", place);
     mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
+}
+
+void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v, struct part *part)
+{
+    char text[PLACE_BYTES_MAX + 96];
+    char place[PLACE_BYTES_MAX];
+
+    place_text(v, part->server, place, sizeof place);
+    (void)snprintf(text, sizeof text,
+                   "the variable was created anew on %s before all of it was written: "
+                   "the outcome is unknown", place);
+    mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
+}
+
+/* Its words, about this operation: "variable w: open: " is what they begin with. */
+void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                      const struct mu__variable_call *inner)
+{
+    const mu_error *error = &inner->call.error;
+    const char *words = strstr(error->message, ": open: ");
+
+    (void)mu_error_set(&op->call->call.error, error->code, "variable %s: %s: %s",
+                       op->call->name, op->rule->verb,
+                       words == NULL ? error->message : words + strlen(": open: "));
+    op->call->call.error.kind = error->kind;
+    memcpy(op->call->call.error.task, error->task, sizeof error->task);
+    for (uint32_t i = 0; i < op->parts_count; i++)
+        mu__vars_abandon_part(ctx, v, &op->parts[i]);
+    v->look_around = true;
+    mu__vars_complete(ctx, v, op, error->code);
 }
 
 static bool is_absent(const struct part *part)

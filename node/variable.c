@@ -92,26 +92,55 @@ static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret
 
 /* ---- Calling ---- */
 
-static struct mu__variable_call call_of(mu_variable *variable, int operation,
+enum { IDS_NEAR = 16 };     /* more are on the heap */
+
+static struct mu__variable_call call_of(const mu_variable *variable, int operation,
                                         int64_t limit_ms)
 {
     return (struct mu__variable_call){
         .call = {.operation = operation, .limit_ms = limit_ms},
-        .name = variable->name,
-        .shape = &variable->shape,
-        .servers_count = variable->servers_count,
-        .ids = variable->ids,
+        .name = variable->opened->name,
+        .shape = &variable->opened->shape,
+        .servers_count = variable->opened->servers_count,
     };
+}
+
+/* The call has a copy of the ids, since other threads use the handle too. */
+static int call_with(mu_variable *variable, struct mu__variable_call *call, uint64_t *ids)
+{
+    int rv;
+
+    mu__opened_variable_load(variable->opened, ids);
+    call->ids = ids;
+    rv = mu__node_call(variable->node, MU__VARIABLES, &call->call);
+    if (call->reopened || (rv == 0 && call->call.operation == MU__VARIABLE_OPEN))
+        mu__opened_variable_store(variable->opened, ids);
+    return rv;
+}
+
+static int call_actor(mu_variable *variable, struct mu__variable_call *call)
+{
+    uint32_t count = variable->opened->shape.shards;
+    uint64_t near[IDS_NEAR];
+    uint64_t *ids = count <= IDS_NEAR ? near : calloc(count, sizeof *ids);
+    int rv;
+
+    if (ids == NULL)
+        return -MU_ENOMEM;
+    rv = call_with(variable, call, ids);
+    if (ids != near)
+        free(ids);
+    return rv;
 }
 
 static int run(mu_variable *variable, struct mu__variable_call *call, mu_error *ret_error)
 {
-    int rv = mu__node_call(variable->node, MU__VARIABLES, &call->call);
+    int rv = call_actor(variable, call);
 
     if (rv == 0)
         return 0;
     if (call->call.error.code == 0)
-        return mu_error_set(ret_error, rv, "variable %s: %s", variable->name,
+        return mu_error_set(ret_error, rv, "variable %s: %s", variable->opened->name,
                             mu_strerror(rv));
     if (ret_error != NULL)
         *ret_error = call->call.error;
@@ -124,10 +153,11 @@ static int check_bytes(const mu_variable *variable, const void *buffer, size_t b
     if (bytes != mu_variable_bytes(variable))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "variable %s: a buffer of %zu bytes: expected %zu",
-                            variable->name, bytes, mu_variable_bytes(variable));
+                            variable->opened->name, bytes,
+                            mu_variable_bytes(variable));
     if (buffer == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "variable %s: the buffer is NULL",
-                            variable->name);
+                            variable->opened->name);
     return 0;
 }
 
@@ -137,13 +167,14 @@ static int check_dtype(const mu_variable *variable, bool fits, const char *what,
     if (fits)
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID, "variable %s is %s, which %s",
-                        variable->name, mu_dtype_name((int)variable->shape.dtype), what);
+                        variable->opened->name,
+                        mu_dtype_name((int)variable->opened->shape.dtype), what);
 }
 
 int mu__variable_check(const mu_variable *variable, int operation, const void *buffer,
                        size_t bytes, mu_error *ret_error)
 {
-    int dtype = (int)variable->shape.dtype;
+    int dtype = (int)variable->opened->shape.dtype;
     int rv = check_bytes(variable, buffer, bytes, ret_error);
 
     if (rv == 0 && operation == MU__VARIABLE_ADD)
@@ -156,6 +187,33 @@ int mu__variable_check(const mu_variable *variable, int operation, const void *b
 
 /* ---- The public calls ---- */
 
+static mu_variable *variable_new(mu_node *node, const char *name,
+                                 const struct mu__shape *shape)
+{
+    mu_variable *variable = malloc(sizeof *variable);
+    struct mu__opened_variable *opened =
+        mu__opened_variable_new(name, shape, mu__node_ps_count(node));
+
+    if (variable == NULL || opened == NULL) {
+        free(variable);
+        mu__opened_variable_unref(opened);
+        return NULL;
+    }
+    variable->node = node;
+    variable->opened = opened;
+    mu__node_ref(node);
+    return variable;
+}
+
+void mu_variable_close(mu_variable *variable)
+{
+    if (variable == NULL)
+        return;
+    mu__node_unref(variable->node);
+    mu__opened_variable_unref(variable->opened);
+    free(variable);
+}
+
 int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_ms,
                      mu_error *ret_error, mu_variable **ret_variable)
 {
@@ -166,38 +224,25 @@ int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_
 
     if (rv != 0)
         return rv;
-    variable = calloc(1, sizeof *variable + shape.shards * sizeof variable->ids[0]);
+    variable = variable_new(node, spec->name, &shape);
     if (variable == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: out of memory",
                             spec->name);
-    variable->node = node;
-    variable->servers_count = mu__node_ps_count(node);
-    variable->shape = shape;
-    memcpy(variable->name, spec->name, strlen(spec->name));
     call = call_of(variable, MU__VARIABLE_OPEN, limit_ms);
     call.source = spec->initial;
     call.flags = spec->flags;
     rv = run(variable, &call, ret_error);
     if (rv != 0) {
-        free(variable);
+        mu_variable_close(variable);
         return rv;
     }
-    mu__node_ref(node);
     *ret_variable = variable;
     return 0;
 }
 
-void mu_variable_close(mu_variable *variable)
-{
-    if (variable == NULL)
-        return;
-    mu__node_unref(variable->node);
-    free(variable);
-}
-
 size_t mu_variable_bytes(const mu_variable *variable)
 {
-    return (size_t)mu__shape_bytes(&variable->shape);
+    return (size_t)mu__shape_bytes(&variable->opened->shape);
 }
 
 int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes, int64_t limit_ms,

@@ -11,8 +11,14 @@
  * `server_lost_ms` of the node's options; calls that come then have it at once.
  * -MU_EDEADLINE names the servers that were not reached, or did not answer, within the
  * limit, and for how long. -MU_ENOTFOUND says that a server was restarted since the
- * variable was opened and does not have it any more, or that the variable was created
- * anew (open it again). Server and words are in the mu_error: `task` is the server's.
+ * variable was opened and does not have it. Server and words are in the mu_error: `task`
+ * is the server's.
+ *
+ * A handle goes on with a variable that was restored, or created anew, under its name
+ * (from a checkpoint, say), by whatever node; so do writes of runs made with it.
+ * One with another dtype, shape or number of shards is not the same one:
+ * -MU_EPRECONDITION says what it is. An add or a gradient that was applied to some former
+ * shards gives -MU_EUNAVAILABLE: its outcome is unknown.
  *
  * A server that is restarted comes back empty. A variable of which some shards are lost
  * and others are there is not mended silently: see mu_variable_open.
@@ -61,8 +67,8 @@ typedef struct mu_variable_spec {
  *
  * When some servers have their shards and others were restarted without them:
  * -MU_EDATALOSS names those. With MU_VARIABLE_RECREATE the variable is created anew, and
- * handles opened before give -MU_ENOTFOUND from then on. With MU_VARIABLE_EXISTING the
- * call waits for somebody who does that, and at the limit names the servers that lack it.
+ * handles opened before go on with that one. With MU_VARIABLE_EXISTING the call waits for
+ * somebody who does that, and at the limit names the servers that lack it.
  * When all servers that it lives on were restarted it is created as at first. */
 MU_EXPORT int mu_variable_open(mu_node *node, const mu_variable_spec *spec,
                                int64_t limit_ms, mu_error *ret_error,
