@@ -256,12 +256,14 @@ enum mu__put_flag {
     F(S, OPTIONAL, flag, existing, 0)                                       \
     F(S, OPTIONAL, u64, replaces, 0)
 
+/* `shards` beside MU_EPRECONDITION: the number that it has, when nothing else differs. */
 #define MU__VAR_OPENED_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, u64, variable, 0)                                        \
-    F(S, OPTIONAL, flag, created, 0)
+    F(S, OPTIONAL, flag, created, 0)                                        \
+    F(S, OPTIONAL, u32, shards, 65535)
 
 #define MU__VAR_READ_FIELDS(F, S)                                           \
     F(S, REQUIRED, u64, token, 0)                                           \

@@ -458,6 +458,7 @@ int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
     call->call.timer = 0;
     call->version = UINT64_MAX;
     call->reopened = false;
+    call->found_shards = 0;
     if (call->call.limit_ms >= 0) {
         call->call.timer =
             mu__timer_set(ctx, (uint64_t)call->call.limit_ms, v->id_last + 1);
@@ -565,6 +566,7 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (!landed)
         return;
     if (part != NULL && body->code != 0) {
+        part->op->call->found_shards = body->shards;
         mu__vars_fail_by_answer(ctx, v, part, body->code, body->message);
     } else if (part != NULL) {
         mu__vars_take_opened(ctx, v, part, body);

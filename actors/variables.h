@@ -53,6 +53,8 @@ struct mu__variable_call {
     double rate;                    /* APPLY */
     double momentum;
     uint64_t version;               /* set by READ, VERSION and writes */
+    uint32_t found_shards;          /* set by an OPEN that fails: so many are there, and
+                                       nothing else differs; 0: not so */
     bool reopened;                  /* set by all but OPEN: the ids are other ones now */
 };
 

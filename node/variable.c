@@ -7,9 +7,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 /* Variables up to this many bytes have one shard, unless asked otherwise. */
 enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
+
+enum { OPENS_MAX = 4 };     /* while others create it with ever other numbers of shards */
 
 /* ---- Opening ---- */
 
@@ -214,17 +217,24 @@ void mu_variable_close(mu_variable *variable)
     free(variable);
 }
 
-int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_ms,
-                     mu_error *ret_error, mu_variable **ret_variable)
+static int64_t left_ms(int64_t limit_ms, uint64_t began_ns)
 {
-    struct mu__variable_call call;
-    struct mu__shape shape;
-    mu_variable *variable;
-    int rv = check_spec(node, spec, ret_error, &shape);
+    int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
 
-    if (rv != 0)
-        return rv;
-    variable = variable_new(node, spec->name, &shape);
+    if (limit_ms < 0)
+        return -1;
+    return spent_ms > limit_ms ? 0 : limit_ms - spent_ms;
+}
+
+/* `*ret_found` is set when it is there with another number of shards alone. */
+static int open_as(mu_node *node, const mu_variable_spec *spec,
+                   const struct mu__shape *shape, int64_t limit_ms, mu_error *ret_error,
+                   uint32_t *ret_found, mu_variable **ret_variable)
+{
+    mu_variable *variable = variable_new(node, spec->name, shape);
+    struct mu__variable_call call;
+    int rv;
+
     if (variable == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: out of memory",
                             spec->name);
@@ -232,12 +242,37 @@ int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_
     call.source = spec->initial;
     call.flags = spec->flags;
     rv = run(variable, &call, ret_error);
+    *ret_found = rv == -MU_EPRECONDITION ? call.found_shards : 0;
     if (rv != 0) {
         mu_variable_close(variable);
         return rv;
     }
     *ret_variable = variable;
     return 0;
+}
+
+/* A number of shards that the library has chosen gives way to that which is there: it may
+ * have been restored from a checkpoint of a cluster of another size. */
+int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_ms,
+                     mu_error *ret_error, mu_variable **ret_variable)
+{
+    uint64_t began_ns = uv_hrtime();
+    struct mu__shape shape;
+    uint32_t found = 0;
+    int rv = check_spec(node, spec, ret_error, &shape);
+
+    if (rv != 0)
+        return rv;
+    for (int i = 0; i < OPENS_MAX; i++) {
+        rv = open_as(node, spec, &shape, left_ms(limit_ms, began_ns), ret_error, &found,
+                     ret_variable);
+        if (found == 0 || spec->shards != 0)
+            return rv;
+        shape.shards = found;
+        if (mu__shape_check(&shape, NULL) != 0)
+            return rv;
+    }
+    return rv;
 }
 
 size_t mu_variable_bytes(const mu_variable *variable)
