@@ -264,6 +264,10 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         if (more != NULL && more->timer == body->timer)
             mu__sup_closure_timer(ctx, s, more);
         break;
+    case TIMER_BUILD:
+        if (rest < s->stations_size && s->stations[rest].build_timer == body->timer)
+            mu__sup_builds_timer(ctx, s, (uint32_t)rest);
+        break;
     case TIMER_STATION:
         if (rest < s->stations_size && s->stations[rest].timer == body->timer)
             mu__sup_station_timer(ctx, s, (uint32_t)rest);

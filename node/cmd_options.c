@@ -140,6 +140,18 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .kind = CMD_NUMBER, .verbs = NODES, .word = "MS",
         .help = "chief: for how long such a report counts",
     },
+    [CMD_FLAG_SERVER_LOST_MS] = {
+        .name = "server-lost-ms", .option = OPTION(SERVER_LOST_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "a parameter server that was up and is away for so long is unavailable "
+                "to every call, until it is back; 0: calls wait for it",
+    },
+    [CMD_FLAG_EFFECT_WAIT_MS] = {
+        .name = "effect-wait-ms", .option = OPTION(EFFECT_WAIT_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "worker: how long what a run wrote waits for a parameter server that "
+                "does not answer",
+    },
     [CMD_FLAG_TIMEOUTS] = {
         .name = "timeouts", .option = OPTION(TIMEOUTS), .kind = CMD_NUMBER,
         .verbs = NODES, .word = "N",

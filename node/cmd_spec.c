@@ -147,12 +147,11 @@ static int set_type(struct cmd_spec *spec, const char *name, const char *origin,
                     mu_error *error)
 {
     mu_error inner;
-    int type;
-    int rv = mu__task_type_find(name, &inner, &type);
+    int rv = mu__task_type_check(name, &inner);
 
     if (rv != 0)
         return mu_error_set(error, rv, "%s: %s", origin, inner.message);
-    (void)snprintf(spec->type, sizeof spec->type, "%s", mu__task_type_name(type));
+    (void)snprintf(spec->type, sizeof spec->type, "%.15s", name);
     return 0;
 }
 

@@ -164,6 +164,7 @@ static void on_record_frame(struct mu__links *links, struct mu__link *link,
 
         (void)snprintf(why, sizeof why, "it left: %.*s", (int)bye->reason.size,
                        (const char *)bye->reason.data);
+        link->left = true;
         mu__link_go_down(links, link, why);
     }
     mu__pool_put(links->config.pool, msg);

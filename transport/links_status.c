@@ -68,7 +68,7 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
 {
     const char *why = why_missing(links, link);
 
-    if (!link->keep || links->leaving || now_ms < link->waiting_note_ms)
+    if (!link->keep || link->left || links->leaving || now_ms < link->waiting_note_ms)
         return;
     mu__links_log(links, MU__LOG_WARN,
                   "waiting for /job:%s/task:%" PRIu32 " at %s for %" PRIu64 " s (%s%s%s)",
@@ -123,6 +123,7 @@ void mu__links_each(const struct mu__links *links,
             .for_ms = now_ms - (is_up ? link->since_ms : link->missing_since_ms),
             .node = link->node,
             .is_kept = link->keep,
+            .is_taken = link->taken_since_ms != 0,
         };
 
         if (link->state != MU__LINK_REFUSING)
