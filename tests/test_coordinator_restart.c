@@ -490,6 +490,52 @@ static void test_effect(void **state)
     end_with(cluster, storage);
 }
 
+static void fail_writes(struct sim_storage *storage, unsigned times)
+{
+    sim_storage_fail(storage, SIM_STORAGE_APPEND, times, -MU_EEXHAUSTED);
+    sim_storage_fail(storage, SIM_STORAGE_FLUSH, times, -MU_EEXHAUSTED);
+    sim_storage_fail(storage, SIM_STORAGE_REPLACE, times, -MU_EEXHAUSTED);
+}
+
+/* The journal is full when a closure ends that writes once, so the next chief runs it
+ * again: servers still know then that its effect is there. */
+static void test_effect_whose_end_was_not_written(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .servers = 1,
+                                         .clients = 1, .effects_add = mu__effects_add);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closure;
+    int64_t key = 0;
+
+    (void)state;
+    open_at(client);
+    assert_int_equal(cluster_wait(cluster_counter_open(client, 4, 10000)), 0);
+    set_work_ms(cluster, 300);
+    (void)cluster_write(client, ASK(.name = "w", .flags = MU_CLOSURE_EFFECT_ONCE,
+                                    .key = &key));
+    run_for(cluster, 100);
+    fail_writes(storage, 1 << 20);
+    assert_int_equal(join(client), -MU_EDATALOSS);
+    for (key = 1; key < 4; key++) {
+        (void)cluster_write(client, ASK(.flags = MU_CLOSURE_EFFECT_ONCE, .key = &key));
+        assert_int_equal(join(client), 0);
+    }
+    restart_chief(cluster);
+    run_for(cluster, 3000);
+    (void)join(client);
+    key = 0;
+    closure = cluster_write(client, ASK(.name = "w", .flags = MU_CLOSURE_EFFECT_ONCE,
+                                        .key = &key));
+    assert_int_equal(join(client), 0);
+    expect_squares(&closure, 1);
+    assert_int_equal(cluster->runs[0], 2);
+    assert_int_equal(cluster_wait(cluster_counter_read(client, 10000)), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(cluster->counter.items[i], 1);
+    end_with(cluster, storage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_effect),
+        cmocka_unit_test(test_effect_whose_end_was_not_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
