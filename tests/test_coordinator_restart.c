@@ -497,8 +497,8 @@ static void fail_writes(struct sim_storage *storage, unsigned times)
     sim_storage_fail(storage, SIM_STORAGE_REPLACE, times, -MU_EEXHAUSTED);
 }
 
-/* The journal is full when a closure that writes once is cancelled, so the next chief runs
- * it: servers must not take its effect for one that has had its time. */
+/* The journal is full when a closure that writes once is cancelled, so the next chief
+ * runs it: servers must not take its effect for one that has had its time. */
 static void test_effect_whose_end_was_not_written(void **state)
 {
     struct sim_storage *storage;
