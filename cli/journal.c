@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, COPIES_MAX = 100 };
 
 /* A file and what a scan of it found. */
 struct report {
@@ -256,7 +256,31 @@ static int write_all(int file, const uint8_t *data, size_t size)
     return fsync(file) != 0 ? errno : 0;
 }
 
-/* Beside the file, under a name that is free, for its owner alone. */
+/* Open a file that is not there yet: "FILE.damaged-TIME", and if that is there, with a
+ * number behind it. Returns its descriptor, or -1 with errno. */
+static int make_copy(struct report *r, const char *stamp)
+{
+    for (unsigned number = 1; number <= COPIES_MAX; number++) {
+        char suffix[16] = "";
+        int size;
+        int file;
+
+        if (number > 1)
+            (void)snprintf(suffix, sizeof suffix, "-%u", number);
+        size = snprintf(r->copy, sizeof r->copy, "%s.damaged-%s%s", r->path, stamp,
+                        suffix);
+        if (size >= (int)sizeof r->copy) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        file = open(r->copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+        if (file >= 0 || errno != EEXIST)
+            return file;
+    }
+    return -1;
+}
+
+/* Beside the file, for its owner alone. */
 static int keep_copy(struct report *r, mu_error *error)
 {
     time_t now = time(NULL);
@@ -267,10 +291,7 @@ static int keep_copy(struct report *r, mu_error *error)
 
     if (gmtime_r(&now, &parts) != NULL)
         (void)strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &parts);
-    if (snprintf(r->copy, sizeof r->copy, "%s.damaged-%s", r->path, stamp) >=
-        (int)sizeof r->copy)
-        return mu_error_set(error, -MU_EINVALID, "%s: its name is too long", r->path);
-    file = open(r->copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    file = make_copy(r, stamp);
     if (file < 0)
         return mu__file_error(r->copy, "made", errno, error);
     number = write_all(file, r->content->data, r->content->size);

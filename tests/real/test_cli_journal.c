@@ -131,6 +131,12 @@ static void test_flipped_bit(void **state)
     assert_int_equal(read_whole(copy, after), size);
     assert_memory_equal(before, after, size);
     expect_journal(0, "nothing is damaged", "check", path);
+    size = read_whole(path, before);
+    memset(before, 'x', 8);     /* its header, in the same second perhaps */
+    write_whole(before, size);
+    expect_journal(1, "its header is damaged", "check", path);
+    expect_journal(0, "repaired: the damaged file is ", "repair", path);
+    expect_journal(0, "nothing is damaged", "check", path);
 
     start();
     for (int i = 0; i < KEYS; i++) {
