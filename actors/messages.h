@@ -198,7 +198,8 @@ enum mu__put_flag {
     F(S, OPTIONAL, u64, input, 0)                                           \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* An error that is of no closure: a worker that did not come back, say. */
+/* An error that is of no closure: a worker that did not come back, say. One of the chief
+ * itself (MU_ERROR_CHIEF) cancels nothing: it goes on. */
 #define MU__FAULT_FIELDS(F, S)                                              \
     F(S, REQUIRED, u32, code, 255)                                          \
     F(S, REQUIRED, u32, error_kind, 255)                                    \
@@ -432,10 +433,12 @@ enum mu__put_flag {
 #define MU__TASK_RESET_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)
 
-/* Shut down: with `limit_ms`, together with all others. */
+/* Shut down: with `limit_ms`, together with all others. `now`: the process ends, and
+ * waits for nobody, nor for an answer. */
 #define MU__TASK_LEAVE_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
-    F(S, OPTIONAL, u64, limit_ms, 0)
+    F(S, OPTIONAL, u64, limit_ms, 0)                                        \
+    F(S, OPTIONAL, flag, now, 0)
 
 /* What somebody wants to know about tasks: enum mu__tasks_what. `tasks` is a set,
  * `version` the one that is known already, plus 1; 0: none. */
@@ -501,7 +504,8 @@ enum mu__put_flag {
 #define MU__PREEMPT_NOTICE_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u64, grace_ms, 0)                                        \
-    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
+    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)                         \
+    F(S, OPTIONAL, u64, limit_ms, 0)
 
 /* To every task: `task` will be gone; which step have you reached? No step is begun until
  * PREEMPT_STOP says where to stop. */

@@ -380,6 +380,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     s->config = *(const struct mu__supervisor_config *)arg;
     take_defaults(&s->config);
     s->origin = s->config.origin;
+    s->functions.secret = s->metric_names.secret = mu__secret(ctx);
     mu__id_window_init(&s->effects, 1);
     s->progress_ms = mu__now_ms(ctx);
     if (mu__closures_init(&s->closures) == 0 && make_nobody(s) && make_counters(s) &&

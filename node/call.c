@@ -186,6 +186,8 @@ static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *
                            mu_strerror(rv));
     }
     uv_sem_destroy(&pending.woken);
+    if (rv == -MU_ECLOSED && node->taken[0] != '\0')
+        rv = mu_error_set(&call->error, -MU_EEXISTS, "%s", node->taken);
     return rv;
 }
 

@@ -15,6 +15,7 @@
     (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR)
 #define SERVICE_ASKERS (KV | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT)
 #define ASKERS (CHIEF_ASKERS | SERVICE_ASKERS)
+#define JOURNALS (CMD_JOURNAL_CHECK | CMD_JOURNAL_REPAIR)
 #define FINDERS (CMD_NODE | ASKERS | CMD_RESOLVE | CMD_CHECK)
 #define OPTION(name) &mu__options[MU__OPTION_##name]
 
@@ -443,7 +444,7 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
         .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_STOP | CMD_VERSION | CMD_CHECK |
-                 SERVICE_ASKERS,
+                 JOURNALS | SERVICE_ASKERS,
         .word = "FORMAT",
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",

@@ -76,6 +76,9 @@ struct mu_node {
     atomic_llong close_limit_ms;
     atomic_bool closed;             /* calls are refused */
     atomic_uint posting;            /* threads that saw it open and have not posted yet */
+    char taken[768];                /* why this process ends: another one plays its task;
+                                       "": none does. Written before `closed` is set */
+    atomic_bool fails;              /* it closes because its program has failed */
     bool abandoned;                 /* a function did not end */
     char running[64];               /* its name */
     void (*closed_cb)(void *user);

@@ -12,6 +12,8 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <string.h>
+#include <sys/stat.h>
 
 /* ---- The interface ---- */
 
@@ -81,10 +83,16 @@ static int find_open(void *handle, const char *path, mu_error *ret_error,
 /* A plugin stays loaded: its functions may still be running when a node is closed. */
 static int load(mu_node *node, const char *path, mu_error *ret_error)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     mu_plugin_open_fn open_plugin = NULL;
+    struct stat status;
+    void *handle;
     int rv;
 
+    /* The loader would wait for somebody who writes into a pipe. */
+    if (strchr(path, '/') != NULL && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: it is "
+                            "no regular file", path);
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "plugin \"%s\" does not load: %s",
                             path, dlerror());

@@ -93,10 +93,13 @@ typedef struct mu_node_options {
                                    under way, is told in the log; default 60000, 0: off */
     unsigned measure;           /* 1: collect timers for the status; default 0 */
     const char *journal;        /* chief: file that keeps named closures over a restart of
-                                   the chief; default NULL: none */
+                                   the chief; a damaged one is refused (-MU_EDATALOSS,
+                                   `muster journal repair`); default NULL: none */
     unsigned journal_sync;      /* 1: the journal survives a power cut, too; default 0 */
     unsigned heartbeat_ms;      /* default 1000 */
-    unsigned silence_ms;        /* a peer not heard for so long is lost; default 5000 */
+    unsigned silence_ms;        /* a peer not heard for so long is lost; default 5000.
+                                   A second process of a task that is there is refused:
+                                   after twice this and 2 s its calls give -MU_EEXISTS */
     const char *service_hosts;  /* a set of tasks, "chief:0" or "ps:0-1": who may host the
                                    coordination service (coordination.h), the same on
                                    all nodes; "none": there is no service. Default NULL:
