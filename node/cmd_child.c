@@ -54,7 +54,7 @@ static pid_t fork_quietly(sigset_t *ret_mask)
     return pid;
 }
 
-static void become(int out, pid_t parent, char *const *arguments,
+static void become(int out, int loads, pid_t parent, char *const *arguments,
                    char *const *environment)
 {
     int null = open("/dev/null", O_RDONLY);
@@ -62,7 +62,8 @@ static void become(int out, pid_t parent, char *const *arguments,
     die_with(parent);
     (void)setpgid(0, 0);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(out, STDERR_FILENO) < 0)
+        dup2(out, STDERR_FILENO) < 0 || dup2(loads, CMD_LOADS_FD) < 0 ||
+        fcntl(CMD_LOADS_FD, F_SETFD, 0) != 0)
         _exit(EXIT_NOT_STARTED);
     (void)execve(own_program, arguments, environment);
     _exit(EXIT_NOT_STARTED);
@@ -78,30 +79,83 @@ static int own_flags(int fd)
                : 0;
 }
 
-int cmd_child_start(struct cmd_child *child, char *const *arguments,
-                    char *const *environment)
+static void close_both(const int ends[2])
 {
-    pid_t parent = getpid();
-    sigset_t mask;
-    pid_t pid = -1;
-    int ends[2];
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
 
+/* Ours reads, and does not wait. */
+static int open_pipe(int ends[2])
+{
     if (pipe(ends) != 0)
         return -1;
     if (own_flags(ends[0]) == 0 && fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0)
-        pid = fork_quietly(&mask);
+        return 0;
+    close_both(ends);
+    return -1;
+}
+
+static int start_with(struct cmd_child *child, const int out[2], const int loads[2],
+                      char *const *arguments, char *const *environment)
+{
+    pid_t parent = getpid();
+    sigset_t mask;
+    pid_t pid = fork_quietly(&mask);
+
     if (pid == 0)
-        become(ends[1], parent, arguments, environment);
-    (void)close(ends[1]);
-    if (pid < 0) {
-        (void)close(ends[0]);
+        become(out[1], loads[1], parent, arguments, environment);
+    if (pid < 0)
         return -1;
-    }
+    (void)close(out[1]);
+    (void)close(loads[1]);
     child->pid = pid;
-    child->fd = ends[0];
+    child->fd = out[0];
+    child->loads_fd = loads[0];
     child->used = 0;
     child->returned = false;
     return 0;
+}
+
+int cmd_child_start(struct cmd_child *child, char *const *arguments,
+                    char *const *environment)
+{
+    int loads[2];
+    int out[2];
+
+    if (open_pipe(out) != 0)
+        return -1;
+    if (open_pipe(loads) != 0) {
+        close_both(out);
+        return -1;
+    }
+    if (start_with(child, out, loads, arguments, environment) == 0)
+        return 0;
+    close_both(out);
+    close_both(loads);
+    return -1;
+}
+
+/* ---- what it loads ---- */
+
+void cmd_child_loading(struct cmd_child *child, char *ret_plugin, size_t size)
+{
+    size_t used = 0;
+    bool ended = true;
+    char byte;
+
+    ret_plugin[0] = '\0';
+    while (child->loads_fd >= 0 && read(child->loads_fd, &byte, 1) == 1) {
+        if (ended)
+            used = 0;
+        ended = byte == '\n';
+        if (!ended && used + 1 < size)
+            ret_plugin[used++] = byte;
+        ret_plugin[used] = '\0';
+    }
+    if (child->loads_fd >= 0)
+        (void)close(child->loads_fd);
+    child->loads_fd = -1;
 }
 
 /* ---- lines ---- */

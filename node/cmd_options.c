@@ -281,6 +281,11 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .word = "FILE",
         .help = "shared object with functions and programs; may be repeated",
     },
+    [CMD_FLAG_PLUGIN_TIMEOUT_MS] = {
+        .name = "plugin-timeout-ms", .option = OPTION(PLUGIN_TIMEOUT_MS),
+        .kind = CMD_NUMBER, .verbs = NODES, .word = "MS",
+        .help = "a plugin that is not loaded for so long ends the task; 0: never",
+    },
     [CMD_FLAG_SET] = {
         .name = "set", .variable = "MUSTER_SET", .kind = CMD_LIST, .verbs = NODES,
         .word = "KEY=VALUE", .help = "a setting for the plugins; may be repeated",

@@ -180,7 +180,7 @@ static void write_status(struct run *run)
 static const char *const own_variables[] = {
     "TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK",      "MUSTER_TYPE",
     "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_PROGRESS",
-    "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET",
+    "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET", "MUSTER_LOADS_FD",
 };
 
 /* How a launcher tells a process which one of another cluster it is: by these names, or
@@ -222,18 +222,22 @@ static bool is_own_variable(const char *entry)
 static int make_environment(struct run *run)
 {
     static char progress[] = "MUSTER_PROGRESS=1";
+    static char loads[48];
     size_t count = 0;
 
     while (environ[count] != NULL)
         count++;
-    run->environment = calloc(count + 3, sizeof *run->environment);
+    run->environment = calloc(count + 4, sizeof *run->environment);
     if (run->environment == NULL)
         return -MU_ENOMEM;
     count = 0;
     for (char **at = environ; *at != NULL; at++)
         if (!is_own_variable(*at) && !is_of_others(*at))
             run->environment[count++] = *at;
-    run->environment[count] = progress;
+    (void)snprintf(loads, sizeof loads, "MUSTER_LOADS_FD=%d:%ld", CMD_LOADS_FD,
+                   (long)getpid());
+    run->environment[count++] = progress;
+    run->environment[count] = loads;
     return 0;
 }
 
@@ -470,12 +474,18 @@ static void client_ended(struct run *run, const struct cmd_child *client)
 
 static void child_ended(struct run *run, struct cmd_child *child, int status)
 {
+    char plugin[512];
     char how[96];
 
     child->pid = 0;
     child->code = code_of(status);
     describe(status, how, sizeof how);
     cmd_child_drain(child, on_line, run);
+    cmd_child_loading(child, plugin, sizeof plugin);
+    if (plugin[0] != '\0')
+        say(run, "%s ended while it was loading plugin \"%s\"", child->name, plugin);
+    if (plugin[0] != '\0' && child->code == CMD_FINE)
+        child->code = CMD_USAGE;
     if (child->code == CMD_UNENDED)
         run->unended = true;
     if (wants_restart(run, child)) {
@@ -656,6 +666,7 @@ static int init_child(struct run *run, size_t number, mu_error *error)
     char origin[64];
 
     child->fd = -1;
+    child->loads_fd = -1;
     child->colour = (unsigned)number + 1;
     (void)mu_cluster_task_at(run->cluster, number, &child->type, &child->index,
                              &child->address);

@@ -156,6 +156,10 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
         FIELD(lease_ms), .variable = "MUSTER_LEASE_MS", .initial = 5000, .low = 100,
         .high = 3600000,
     },
+    [MU__OPTION_PLUGIN_TIMEOUT_MS] = {
+        FIELD(plugin_timeout_ms), .variable = "MUSTER_PLUGIN_TIMEOUT_MS",
+        .initial = 300000, .high = DAY_MS,
+    },
     [MU__OPTION_RESTART_EXIT_CODE] = {
         .name = "restart_exit_code", .variable = "MUSTER_RESTART_EXIT_CODE",
         .tensorflow = "TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE",

@@ -619,6 +619,7 @@ static mu_node *node_new(const mu_node_options *o)
     }
     atomic_init(&node->refs, 1);
     mu__node_init_home(node);
+    node->plugin_timeout_ms = o->plugin_timeout_ms;
     node->log = o->log == NULL ? mu__log_text : o->log;
     node->log_user = o->log_user;
     node->log_level = o->log_level;

@@ -112,6 +112,7 @@ struct mu_node {
     struct mu__finder *finder;      /* looks for changes of the cluster; NULL: there is
                                        no resolver */
     bool finder_stops;
+    unsigned plugin_timeout_ms;     /* 0: never */
     char refused_change[512];       /* of the cluster, that was logged */
     char address[280];
     char visible_devices[512];      /* for this process, by its resolver; "": not said */

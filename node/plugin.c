@@ -1,11 +1,9 @@
-/* Plugins, programs and settings: what a node does beyond serving. */
+/* Programs and settings: what a node does beyond serving. */
 #include "node/node.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
                     void *user)
@@ -104,35 +102,4 @@ const char *mu_node_setting(const mu_node *node, const char *key)
         if (strcmp(s->key, key) == 0)
             return s->value;
     return NULL;
-}
-
-/* A plugin stays loaded: its functions may still be running when a node is closed. */
-int mu_node_load(mu_node *node, const char *path, mu_error *ret_error)
-{
-    mu_plugin_open_fn open_plugin;
-    struct stat status;
-    void *handle;
-    int rv;
-
-    /* The loader would wait for somebody who writes into a pipe. */
-    if (strchr(path, '/') != NULL && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: it is "
-                            "no regular file", path);
-    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-
-    if (handle == NULL)
-        return mu_error_set(ret_error, -MU_ENOTFOUND, "plugin \"%s\" does not load: %s",
-                            path, dlerror());
-    *(void **)&open_plugin = dlsym(handle, "mu_plugin_open");
-    if (open_plugin == NULL) {
-        (void)dlclose(handle);
-        return mu_error_set(ret_error, -MU_ENOTFOUND,
-                            "plugin \"%s\" has no function \"mu_plugin_open\"", path);
-    }
-    rv = open_plugin(node);
-    if (rv == 0)
-        return 0;
-    return mu_error_set(ret_error, rv < 0 ? rv : -MU_EUNKNOWN,
-                        "plugin \"%s\" could not be opened: mu_plugin_open returned %d "
-                        "(%s)", path, rv, mu_strerror(rv));
 }

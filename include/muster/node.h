@@ -128,6 +128,8 @@ typedef struct mu_node_options {
                                    after so long; default 0: each when it likes */
     unsigned lease_ms;          /* host: one of several that is not heard for so long is
                                    replaced; default 5000 */
+    unsigned plugin_timeout_ms; /* a plugin that is not loaded for so long ends the
+                                   process; default 300000, 0: never */
     mu_log_fn log;              /* default NULL: text on standard error */
     void *log_user;
     int log_level;              /* default MU_LOG_INFO */
@@ -380,11 +382,29 @@ MU_EXPORT int mu_node_set(mu_node *node, const char *key, const char *value);
 MU_EXPORT const char *mu_node_setting(const mu_node *node, const char *key);
 
 /* A plugin is a shared object that exports `int mu_plugin_open(mu_node *node)`, where it
- * registers its functions and programs; 0 or a negative code. */
+ * registers its functions and programs; 0 or a negative code. It says once, outside of
+ * functions, `MU_PLUGIN;`: for which version of this interface it was compiled. One that
+ * does not is taken for version 1. */
 typedef int (*mu_plugin_open_fn)(mu_node *node);
 
-/* Load a plugin into a node. -MU_ENOTFOUND (no such file, no such symbol) and
- * whatever the plugin returns, with the reason in ret_error. */
+#define MU_PLUGIN_API_VERSION 1
+
+#ifdef __cplusplus
+#define MU_PLUGIN                                                           \
+    extern "C" MU_EXPORT const unsigned mu_plugin_api_version;              \
+    const unsigned mu_plugin_api_version = MU_PLUGIN_API_VERSION
+#else
+#define MU_PLUGIN                                                           \
+    extern MU_EXPORT const unsigned mu_plugin_api_version;                  \
+    const unsigned mu_plugin_api_version = MU_PLUGIN_API_VERSION
+#endif
+
+/* Load a plugin into a node. -MU_ENOTFOUND (no such file, no such symbol),
+ * -MU_EPRECONDITION (made for another version; mu_plugin_open is no function) and
+ * whatever the plugin returns, with the reason in ret_error. A plugin that calls exit()
+ * meanwhile ends the process with exit code 2, one that crashes ends it too, both with a
+ * line on standard error that names it; one that takes long is told in the log (see
+ * plugin_timeout_ms). One plugin is loaded at a time. */
 MU_EXPORT int mu_node_load(mu_node *node, const char *path, mu_error *ret_error);
 
 #ifdef __cplusplus

@@ -47,6 +47,7 @@ static const struct {
     {"MUSTER_SERVER_FAILURES_MS", "17", AT(server_failures_ms), 17},
     {"MUSTER_SERVER_LOST_MS", "0", AT(server_lost_ms), 0},
     {"MUSTER_EFFECT_WAIT_MS", "2500", AT(effect_wait_ms), 2500},
+    {"MUSTER_PLUGIN_TIMEOUT_MS", "0", AT(plugin_timeout_ms), 0},
     {"MUSTER_TIMEOUTS", "18", AT(timeouts), 18},
     {"MUSTER_UNKNOWN_IS_WORKER", "1", AT(unknown_is_worker), 1},
     {"MUSTER_BACKUP_PERCENT", "150", AT(backup_percent), 150},
