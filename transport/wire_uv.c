@@ -5,6 +5,8 @@
  * the poll, and right before the next for what timers and connections brought. */
 #include "transport/inner_uv.h"
 
+#include "runtime/message/block_pool.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,10 +116,10 @@ bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol)
 
 static void release_frame(struct mu__buf *buf)
 {
-    free(buf);
+    mu__block_put(buf);
 }
 
-/* One malloc: the struct, the headroom, the bytes. */
+/* One block: the struct, the headroom, the bytes. */
 struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity)
 {
     const size_t offset = (sizeof(struct mu__buf) + 15) / 16 * 16 + MU__SP_HEADROOM;
@@ -126,7 +128,7 @@ struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity)
     (void)door;
     if (capacity > MU__FRAME_BYTES_MAX)
         return NULL;
-    buf = malloc(offset + capacity);
+    buf = mu__block_get(offset + capacity);
     if (buf == NULL)
         return NULL;
     *buf = (struct mu__buf){
