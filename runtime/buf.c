@@ -31,3 +31,15 @@ struct mu__buf *mu__buf_new(size_t capacity)
     };
     return buf;
 }
+
+void mu__buf_cut_splices(struct mu__buf *frame, uint32_t count)
+{
+    struct mu__splices *splices = frame->splices;
+
+    while (splices != NULL && splices->count > count) {
+        struct mu__splice *last = &splices->items[--splices->count];
+
+        splices->bytes -= last->size;
+        mu__buf_unref(last->owner);
+    }
+}

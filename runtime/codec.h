@@ -22,15 +22,22 @@
 
 enum { MU__TAIL_ALIGN = 16 };
 
+enum { MU__ENCODED_BYTES_MAX = 4 << 20 };
+
 /* The most bytes that mu__encode may need for `msg`, wherever the record begins. */
 size_t mu__encode_bound(const struct mu__schema *schema, const struct mu__msg *msg);
 
 /* Append one record to `frame` at frame->size, which moves behind it. The frame's begin
  * is aligned to 16 bytes. -MU_EEXHAUSTED when capacity - size is too small (nothing
- * changed), -MU_ERANGE when a field is beyond its bound, -MU_EINVALID when the message
+ * changed; a frame with splices never grows beyond MU__ENCODED_BYTES_MAX in all),
+ * -MU_ERANGE when a field is beyond its bound, -MU_EINVALID when the message
  * does not travel. Does not take `msg`. */
 int mu__encode(const struct mu__schema *schema, const struct mu__msg *msg,
                struct mu__buf *frame);
+
+/* How many of the bound's bytes need no room in a frame that can have splices: large
+ * bytes of msg->backing, which the frame refers to then. */
+size_t mu__encode_spliceable(const struct mu__schema *schema, const struct mu__msg *msg);
 
 /* Decode the record at *offset of `frame`, which moves behind it on success. When a view
  * of the message points into the frame, the message holds it (msg->backing). to.node and
