@@ -58,6 +58,12 @@ int mu__value_measure(const mu_value *value, uint32_t *ret_head, uint32_t *ret_t
 void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
                     uint8_t *tail, uint32_t tail_size);
 
+/* The packed form of bytes or a tensor, in the memory of the value itself, which has
+ * `memory_bytes` from its begin; false for all other values. Nothing stands behind the
+ * tail. */
+bool mu__value_packed_in_place(const mu_value *value, struct mu__packed *ret_packed,
+                               size_t *ret_memory_bytes);
+
 /* Unpack a whole value from untrusted bytes: depth, counts, sizes, dtypes, alignment and
  * UTF-8 of strings are checked, and a key may stand in a map once only. Copies what it
  * needs; a byte of the head costs at most some 100 bytes of memory, a byte of the tail

@@ -189,6 +189,7 @@ mu_value *mu__value_blob(enum mu_value_type type, const void *data, size_t size)
     if (size > 0)
         memcpy(blob->data, data, size);
     blob->data[size] = '\0';
+    mu__value_write_room(&blob->head);
     return &blob->head;
 }
 
@@ -235,6 +236,7 @@ mu_value *mu_value_tensor(int dtype, unsigned rank, const uint64_t *dims,
         memcpy(tensor->data, data, bytes);
     else
         memset(tensor->data, 0, bytes);
+    mu__value_write_room(&tensor->head);
     return &tensor->head;
 }
 
