@@ -278,27 +278,48 @@ static int cut_piece(struct mu__outbox *outbox, const struct mu__outbox_route *r
     return 0;
 }
 
+/* Closed frames, until the wire takes no more. */
+static int send_ring(struct mu__outbox *outbox, const struct mu__outbox_route *route,
+                     uint64_t *ret_frames, uint64_t *ret_bytes)
+{
+    outbox->blocked = false;
+    while (outbox->ring_count > 0) {
+        struct mu__buf *frame = outbox->ring[outbox->ring_first];
+        uint32_t size = mu__buf_total(frame);
+        int rv = route->wire->ops->send(route->wire, route->out, frame);
+
+        outbox->blocked = rv == -MU_EAGAIN;
+        if (rv != 0)
+            return rv;
+        ring_drop_first(outbox, size);
+        *ret_frames += 1;
+        *ret_bytes += size;
+    }
+    return 0;
+}
+
 int mu__outbox_send(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                     uint64_t *ret_frames, uint64_t *ret_bytes)
 {
     int rv = close_open(outbox, route);
 
     while (rv == 0 && (outbox->ring_count > 0 || outbox->large_first != NULL)) {
-        struct mu__buf *frame;
-        uint32_t size;
-
-        if (outbox->ring_count == 0) {
+        if (outbox->ring_count == 0)
             rv = cut_piece(outbox, route);
-            continue;
-        }
-        frame = outbox->ring[outbox->ring_first];
-        size = mu__buf_total(frame);
-        rv = route->wire->ops->send(route->wire, route->out, frame);
-        if (rv != 0)
-            break;
-        ring_drop_first(outbox, size);
-        *ret_frames += 1;
-        *ret_bytes += size;
+        else
+            rv = send_ring(outbox, route, ret_frames, ret_bytes);
     }
+    return rv == -MU_EAGAIN ? 0 : rv;
+}
+
+int mu__outbox_send_early(struct mu__outbox *outbox,
+                          const struct mu__outbox_route *route, uint64_t *ret_frames,
+                          uint64_t *ret_bytes)
+{
+    int rv = 0;
+
+    if (!outbox->blocked && outbox->ring_count > 0 &&
+        outbox->waiting_bytes >= MU__OUTBOX_EARLY_BYTES)
+        rv = send_ring(outbox, route, ret_frames, ret_bytes);
     return rv == -MU_EAGAIN ? 0 : rv;
 }
