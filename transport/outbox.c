@@ -205,13 +205,30 @@ static int make_room(struct mu__outbox *outbox, const struct mu__outbox_route *r
                                                    : outbox->open->size));
 }
 
+/* What was put into the open frame before would come with the last of a large record:
+ * then the frame is closed first. */
+static int leave_large_alone(struct mu__outbox *outbox,
+                             const struct mu__outbox_route *route,
+                             const struct mu__schema *schema, const struct mu__msg *msg)
+{
+    const struct mu__buf *open = outbox->open;
+
+    if (open == NULL || open->splices == NULL || msg->backing == NULL ||
+        msg->backing->capacity < MU__SPLICE_BYTES_MIN ||
+        mu__buf_total(open) + mu__encode_spliceable(schema, msg) <= FRAME_FULL_BYTES)
+        return 0;
+    return close_open(outbox, route);
+}
+
 int mu__outbox_add(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                    const struct mu__schema *schema, const struct mu__msg *msg)
 {
-    int rv =
-        outbox->open == NULL ? -MU_EEXHAUSTED : mu__encode(schema, msg, outbox->open);
+    int rv = leave_large_alone(outbox, route, schema, msg);
     size_t bound;
 
+    if (rv != 0)
+        return rv;
+    rv = outbox->open == NULL ? -MU_EEXHAUSTED : mu__encode(schema, msg, outbox->open);
     if (rv == -MU_EEXHAUSTED) {
         bound = mu__encode_bound(schema, msg);
         if (bound > MU__FRAME_BYTES_MAX - MU__FRAME_HEADER_BYTES)
