@@ -429,6 +429,7 @@ static void large_bytes_are_spliced_only_if_the_message_holds_them(void **state)
     struct fixture *f = *state;
     struct mu__msg *msg = mu__msg_heap(MU__RUN, sizeof(struct mu__run));
     struct mu__buf *borrowed = backing_new(100000);
+    struct mu__buf *own = backing_new(100000);
     struct mu__run *run = (void *)msg->body;
 
     assert_int_equal(add(f, 1, 100000), 0);
@@ -437,7 +438,9 @@ static void large_bytes_are_spliced_only_if_the_message_holds_them(void **state)
     run->function = mu__view_str("f");
     run->args.head = borrowed->data;
     run->args.head_size = 100000;
+    msg->backing = own;
     assert_int_equal(mu__outbox_add(&f->outbox, &f->route, &mu__messages, msg), 0);
+    mu__buf_unref(own);
     mu__buf_unref(borrowed);
     free(msg);
     assert_int_equal(flush(f), 0);

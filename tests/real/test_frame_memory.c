@@ -155,17 +155,24 @@ static void arguments_and_results_of_all_kinds_and_sizes_come_back_whole(void **
 /* The program may do with a tensor what it likes as soon as it is scheduled. */
 static void tensor_that_is_changed_after_it_was_scheduled_is_sent_as_it_was(void **state)
 {
+    enum { AHEAD = 16 };
     struct fixture *f = *state;
     mu_value *tensor = tensor_of(1 << 20, 1);
     mu_value *before = tensor_of(1 << 20, 1);
-    mu_remote_value *future = schedule(f, "give", tensor);
+    mu_value *ahead = bytes_of(3 << 20, 3);
+    mu_remote_value *future;
     mu_value *result;
 
+    /* So that it waits for some time before it is sent. */
+    for (int i = 0; i < AHEAD; i++)
+        mu_remote_value_free(schedule(f, "give", ahead));
+    future = schedule(f, "give", tensor);
     fill(mu_value_tensor_data(tensor), 1 << 20, 2);
     result = fetch(future);
     assert_int_equal(mu_value_equal(result, before), 1);
     mu_value_free(result);
     mu_value_free(before);
+    mu_value_free(ahead);
     mu_value_free(tensor);
 }
 

@@ -54,7 +54,7 @@ static void block_given_back_is_given_out_again_for_sizes_of_its_class(void **st
 {
     struct mu__block_pool *pool = *state;
 
-    for (size_t size = MU__BLOCK_BYTES_MIN; size <= MU__BLOCK_BYTES_MAX / 2; size += size / 3) {
+    for (size_t size = MU__BLOCK_BYTES_MIN; size < POOL_BYTES; size += size / 3) {
         uint64_t reused = mu__block_pool_counts(pool).reused;
         void *block = get(pool, size);
 
@@ -79,7 +79,8 @@ static void kept_block_is_hardly_larger_than_what_was_asked_for(void **state)
 
         mu__block_pool_put(pool, get(pool, size));
         kept = mu__block_pool_kept(pool);
-        assert_true(kept >= size && kept <= (size + MU__BLOCK_HEADER_BYTES) * 5 / 4 + 1024);
+        assert_true(kept >= size);
+        assert_true(kept <= (size + MU__BLOCK_HEADER_BYTES) * 5 / 4 + 1024);
         mu__block_pool_clear(pool);
     }
 }
@@ -118,12 +119,11 @@ static void kept_bytes_stay_below_the_bound_whatever_the_sizes(void **state)
         }
         for (int i = 0; i < BLOCKS; i++) {
             mu__block_pool_put(pool, blocks[i]);
-            assert_true(mu__block_pool_kept(pool) <= POOL_BYTES);
             if (mu__block_pool_kept(pool) > most)
                 most = mu__block_pool_kept(pool);
         }
     }
-    assert_true(most > POOL_BYTES / 2);
+    assert_true(most > POOL_BYTES / 2 && most <= POOL_BYTES);
 }
 
 static void idle_pool_gives_everything_back(void **state)
