@@ -279,8 +279,9 @@ void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
 /* ---- In place ---- */
 
 _Static_assert(TENSOR_EXT_HEAD + TENSOR_FIXED +
-               sizeof(uint64_t) * (MU_TENSOR_RANK_MAX + 1) <= (size_t)MU__TENSOR_ROOM &&
-               (int)TENSOR_EXT_HEAD <= (int)MU__BLOB_ROOM, "heads have room before the data");
+               sizeof(uint64_t) * (MU_TENSOR_RANK_MAX + 1) <= (size_t)MU__TENSOR_ROOM,
+               "the head of a tensor has room before its data");
+_Static_assert((int)TENSOR_EXT_HEAD <= (int)MU__BLOB_ROOM, "so has that of bytes");
 
 static size_t tensor_head_bytes(const struct mu__tensor *tensor)
 {
