@@ -2,8 +2,8 @@
  * worker process over tcp: one thread schedules them all and joins. Each closure has its
  * arguments made anew from the program's own memory.
  *
- * Beside each row stand libuv's bare streams (the limit) with blocks of the same size,
- * one way or there and back, without a copy on either side. Both are measured in turns; each
+ * Beside each row stand libuv's bare streams (the limit): blocks of the same size, one
+ * way or there and back, without a copy on either side. Both are measured in turns; each
  * figure is the median of ROUNDS. malloc is left as it is found.
  *
  *     bench_closure_sizes [bytes=N] [results=0|1] [values=bytes|tensor] [peers=0] */

@@ -30,7 +30,8 @@ enum {
     REFERENCE_EXT = 2,
     REFERENCE_BYTES = 2 + sizeof(uint64_t),
     TENSOR_EXT_HEAD = 3,    /* lead, size and type, before the extension's bytes */
-    TENSOR_FIXED = 4        /* dtype, rank and zero */
+    TENSOR_FIXED = 4,       /* dtype, rank and zero */
+    BIN_HEAD_MAX = 5        /* before bytes */
 };
 
 /* Sizes may pass 32 bits while they are being added up. */
@@ -281,7 +282,7 @@ void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
 _Static_assert(TENSOR_EXT_HEAD + TENSOR_FIXED +
                sizeof(uint64_t) * (MU_TENSOR_RANK_MAX + 1) <= (size_t)MU__TENSOR_ROOM,
                "the head of a tensor has room before its data");
-_Static_assert((int)TENSOR_EXT_HEAD <= (int)MU__BLOB_ROOM, "so has that of bytes");
+_Static_assert((int)BIN_HEAD_MAX <= (int)MU__BLOB_ROOM, "so has that of bytes");
 
 static size_t tensor_head_bytes(const struct mu__tensor *tensor)
 {
@@ -339,7 +340,7 @@ bool mu__value_packed_in_place(const mu_value *value, struct mu__packed *ret_pac
     if (value->type == MU_VALUE_TENSOR)
         return tensor_in_place((const struct mu__tensor *)value, ret_packed,
                                ret_memory_bytes);
-    if (value->type != MU_VALUE_BYTES || blob->size > UINT32_MAX - TENSOR_EXT_HEAD - 2)
+    if (value->type != MU_VALUE_BYTES || blob->size > UINT32_MAX - BIN_HEAD_MAX)
         return false;
     head_size = mu__pack_bin_size(blob->size);
     *ret_packed = (struct mu__packed){

@@ -1,7 +1,7 @@
 /* Bulk data through libuv's TCP streams, with a window of blocks in flight: the client
  * asks for blocks (pull), sends them (push), or sends them and gets them back (echo).
- * Each side reads straight into a block and goes round as many blocks as are in flight; with
- * mode=copy there is one copy more on each side, between variable and block.
+ * Each side reads straight into a block and goes round as many blocks as are in flight;
+ * with mode=copy there is one copy more on each side, between variable and block.
  *
  *     raw_uv_bandwidth [direction=pull|push|echo] [mode=nocopy|copy] [depth=4] [kib=1024]
  *                      [megabytes=4096]
