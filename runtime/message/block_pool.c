@@ -218,10 +218,11 @@ static bool put_free(struct mu__block_pool *pool, struct mu__block *block)
 
 void mu__block_pool_put(struct mu__block_pool *pool, void *data)
 {
-    struct mu__block *block = (struct mu__block *)data - 1;
+    struct mu__block *block;
 
     if (data == NULL)
         return;
+    block = (struct mu__block *)data - 1;
     refuse_second_put(block);
     if (block->block_class != CLASS_NONE && put_free(pool, block))
         return;
