@@ -104,7 +104,7 @@ static void blocks_that_are_too_small_or_too_large_are_not_kept(void **state)
 /* Any number of blocks of any sizes: what is kept never passes the bound. */
 static void kept_bytes_stay_below_the_bound_whatever_the_sizes(void **state)
 {
-    enum { BLOCKS = 64, ROUNDS = 200 };
+    enum { BLOCKS = 64, ROUNDS = 40 };
     struct mu__block_pool *pool = *state;
     uint32_t random = 1;
     uint64_t most = 0;
@@ -220,7 +220,7 @@ static void second_put_of_a_block_ends_the_process(void **state)
 
 /* ---- threads: blocks go round a ring of mailboxes, and are put where they end ---- */
 
-enum { THREADS = 4, MAILBOXES = 16, STEPS = 20000 };
+enum { THREADS = 4, MAILBOXES = 16, STEPS = 5000 };
 
 struct worker {
     pthread_t thread;
