@@ -21,7 +21,6 @@ struct side {
     struct variable variable;
     uint8_t *out_blocks;        /* `depth` of them, as are those below */
     uint8_t *in_blocks;
-    uv_write_t *writes;
     unsigned out_turn;
     unsigned in_turn;
     size_t out_bytes;           /* of one message to the peer, */
@@ -39,9 +38,7 @@ static void side_init(struct side *side, const struct bulk *bulk, bool sends_blo
     side->in_bytes = gets_blocks ? bulk->block_bytes : SMALL_BYTES;
     side->out_blocks = calloc(bulk->depth, side->out_bytes);
     side->in_blocks = calloc(bulk->depth, side->in_bytes);
-    side->writes = calloc(bulk->depth, sizeof *side->writes);
-    raw_check(side->out_blocks != NULL && side->in_blocks != NULL &&
-              side->writes != NULL, "calloc");
+    raw_check(side->out_blocks != NULL && side->in_blocks != NULL, "calloc");
     raw_check(uv_loop_init(&side->loop) == 0 &&
               uv_tcp_init(&side->loop, &side->tcp) == 0, "loop");
     side->tcp.data = side;
@@ -49,7 +46,7 @@ static void side_init(struct side *side, const struct bulk *bulk, bool sends_blo
 
 static void on_written(uv_write_t *write, int status)
 {
-    (void)write;
+    free(write);
     raw_check(status == 0, "write");
 }
 
@@ -58,6 +55,7 @@ static void message_send(struct side *side)
     unsigned turn = side->out_turn++ % side->bulk->depth;
     uint8_t *block = side->out_blocks + turn * side->out_bytes;
     uv_buf_t buffer = uv_buf_init((char *)block, (unsigned)side->out_bytes);
+    uv_write_t *write;
     int written;
 
     if (side->bulk->copy && side->out_bytes > SMALL_BYTES)
@@ -69,8 +67,10 @@ static void message_send(struct side *side)
         return;
     buffer.base += written;
     buffer.len -= (size_t)written;
-    raw_check(uv_write(&side->writes[turn], (uv_stream_t *)&side->tcp, &buffer, 1,
-                       on_written) == 0, "uv_write");
+    /* One may be answered before this side has heard that it was written. */
+    write = malloc(sizeof *write);
+    raw_check(write != NULL && uv_write(write, (uv_stream_t *)&side->tcp, &buffer, 1,
+                                        on_written) == 0, "uv_write");
 }
 
 static void fill_window(struct side *side)
