@@ -20,6 +20,7 @@
 #include "actors/run.h"
 #include "actors/variable_store.h"
 #include "actors/variables.h"
+#include "runtime/message/block_pool.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -69,7 +70,7 @@ int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
     assert(write->size > 0);
     if (bytes > MU__EFFECTS_BYTES_MAX - effects->bytes)
         return -MU_EEXHAUSTED;
-    effect = malloc(sizeof *effect + (size_t)write->size);
+    effect = mu__block_get(sizeof *effect + (size_t)write->size);
     if (effect == NULL)
         return -MU_ENOMEM;
     *effect = *write;
@@ -94,7 +95,7 @@ void mu__effects_cut(struct mu__effects *effects, struct mu__effect *last, uint6
         struct mu__effect *next = effect->next;
 
         mu__opened_variable_unref(effect->opened);
-        free(effect);
+        mu__block_put(effect);
         effect = next;
     }
     if (last == NULL)

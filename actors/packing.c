@@ -47,6 +47,44 @@ struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_pac
     return buf;
 }
 
+/* A buffer that is the memory of a value. */
+struct value_buf {
+    struct mu__buf buf;     /* first: released by it */
+    mu_value *value;
+};
+
+static void release_value(struct mu__buf *buf)
+{
+    struct value_buf *of = (struct value_buf *)buf;
+
+    mu_value_free(of->value);
+    free(of);
+}
+
+struct mu__buf *mu__pack_to_send(const mu_value *value, bool keeps_tensors,
+                                 struct mu__packed *ret_packed)
+{
+    struct value_buf *of;
+    size_t bytes;
+
+    if (value == NULL || (!keeps_tensors && mu_value_type(value) == MU_VALUE_TENSOR) ||
+        !mu__value_packed_in_place(value, ret_packed, &bytes) ||
+        bytes < MU__SPLICE_BYTES_MIN || bytes > UINT32_MAX)
+        return mu__pack_value(value, ret_packed);
+    of = malloc(sizeof *of);
+    if (of == NULL)
+        return NULL;
+    of->value = mu_value_ref(value);
+    of->buf = (struct mu__buf){
+        .data = (uint8_t *)of->value,
+        .size = (uint32_t)bytes,
+        .capacity = (uint32_t)bytes,
+        .refs = 1,
+        .release = release_value,
+    };
+    return &of->buf;
+}
+
 struct mu__buf *mu__pack_copy(const struct mu__packed *packed,
                               struct mu__packed *ret_packed)
 {

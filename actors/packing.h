@@ -8,6 +8,12 @@
  * memory or beyond the bounds of values. */
 struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed);
 
+/* The same for a message: large bytes that are the whole value stay where they are, and
+ * the buffer holds the value; with `keeps_tensors` a tensor too, which nobody may write
+ * to any more. Behind the tail there may be nothing. */
+struct mu__buf *mu__pack_to_send(const mu_value *value, bool keeps_tensors,
+                                 struct mu__packed *ret_packed);
+
 /* A buffer with a copy of a packed value. */
 struct mu__buf *mu__pack_copy(const struct mu__packed *packed,
                               struct mu__packed *ret_packed);

@@ -418,7 +418,7 @@ static int pack_result(struct mu_run *run)
     rv = check_objects(run);
     if (rv != 0)
         return rv;
-    run->result_buf = mu__pack_value(run->result, &run->result_packed);
+    run->result_buf = mu__pack_to_send(run->result, true, &run->result_packed);
     return run->result_buf != NULL ? 0 : fail_too_large(run);
 }
 

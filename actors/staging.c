@@ -1,6 +1,7 @@
 #include "actors/staging.h"
 
 #include "actors/effects.h"
+#include "runtime/message/block_pool.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static void free_batch(struct mu__staging *staging, struct mu__staged_node *from
     while (batch->first != NULL) {
         struct piece *next = batch->first->next;
 
-        free(batch->first);
+        mu__block_put(batch->first);
         batch->first = next;
     }
     staging->bytes -= batch->bytes;
@@ -234,7 +235,7 @@ static int check_room(const struct mu__staging *staging,
 
 static struct piece *copy_of(const struct mu__store_write *write)
 {
-    struct piece *piece = malloc(sizeof *piece + write->data.size);
+    struct piece *piece = mu__block_get(sizeof *piece + write->data.size);
 
     if (piece == NULL)
         return NULL;

@@ -1,6 +1,8 @@
 /* What the supervisor tells about itself: numbers that were reported, and the status. */
 #include "actors/supervisor_inner.h"
 
+#include "runtime/message/block_pool.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -238,6 +240,19 @@ static mu_value *timers_value(const struct supervisor *s)
     return map;
 }
 
+/* Of the chief's process: see runtime/message/block_pool.h. */
+static mu_value *memory_value(void)
+{
+    const struct mu__block_counts counts = mu__block_pool_counts(&mu__blocks);
+    mu_value *map = mu_value_map();
+
+    (void)mu_value_set(map, "kept_bytes", mu_value_int((int64_t)counts.kept_bytes));
+    (void)mu_value_set(map, "reused_total", mu_value_int((int64_t)counts.reused));
+    (void)mu_value_set(map, "allocated_total", mu_value_int((int64_t)counts.allocated));
+    (void)mu_value_set(map, "released_total", mu_value_int((int64_t)counts.released));
+    return map;
+}
+
 static void answer(struct mu__ctx *ctx, struct supervisor *s, struct question *question)
 {
     uint64_t now_ms = mu__now_ms(ctx);
@@ -250,6 +265,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s, struct question *q
     (void)mu_value_set(map, "closures", closures_value(s));
     (void)mu_value_set(map, "in_flight", in_flight_value(s, now_ms));
     (void)mu_value_set(map, "metrics", metrics_value(s, now_ms));
+    (void)mu_value_set(map, "memory", memory_value());
     (void)mu_value_set(map, "variables", question->variables);
     (void)mu_value_set(map, "servers_missing", mu_value_int(question->missing));
     (void)mu_value_set(map, "per_worker", mu__sup_inputs_value(s));

@@ -134,7 +134,7 @@ int mu__pack_args(struct mu__msg *msg, const mu_value *args,
 {
     if (args == NULL)
         return 0;
-    msg->backing = mu__pack_value(args, ret_packed);
+    msg->backing = mu__pack_to_send(args, false, ret_packed);
     if (msg->backing == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
     return 0;

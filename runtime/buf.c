@@ -1,12 +1,9 @@
-/* Counted byte buffers: the plain kind, one malloc for the struct and its bytes. */
+/* Counted byte buffers: the plain kind, one block for the struct and its bytes. */
 #include "runtime/buf.h"
 
-#include <stdalign.h>
-#include <stdlib.h>
+#include "runtime/message/block_pool.h"
 
 enum { DATA_ALIGN = 16 };
-
-_Static_assert(alignof(max_align_t) >= DATA_ALIGN, "malloc aligns buffers and tensors");
 
 /* Bytes from the struct's begin to the data's. */
 static const size_t data_offset =
@@ -14,7 +11,7 @@ static const size_t data_offset =
 
 static void release(struct mu__buf *buf)
 {
-    free(buf);
+    mu__block_put(buf);
 }
 
 struct mu__buf *mu__buf_new(size_t capacity)
@@ -23,7 +20,7 @@ struct mu__buf *mu__buf_new(size_t capacity)
 
     if (capacity > UINT32_MAX)
         return NULL;
-    buf = malloc(data_offset + capacity);
+    buf = mu__block_get(data_offset + capacity);
     if (buf == NULL)
         return NULL;
     *buf = (struct mu__buf){
@@ -33,4 +30,16 @@ struct mu__buf *mu__buf_new(size_t capacity)
         .release = release,
     };
     return buf;
+}
+
+void mu__buf_cut_splices(struct mu__buf *frame, uint32_t count)
+{
+    struct mu__splices *splices = frame->splices;
+
+    while (splices != NULL && splices->count > count) {
+        struct mu__splice *last = &splices->items[--splices->count];
+
+        splices->bytes -= last->size;
+        mu__buf_unref(last->owner);
+    }
 }

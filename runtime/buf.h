@@ -5,14 +5,18 @@
 #ifndef MU_RUNTIME_BUF_H
 #define MU_RUNTIME_BUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct mu__splices;
 
 struct mu__buf {
     uint8_t *data;          /* aligned to 16 bytes */
     uint32_t size;          /* bytes in use */
     uint32_t capacity;
     uint32_t refs;
+    struct mu__splices *splices;    /* of a frame to send that can have some; else NULL */
     void (*release)(struct mu__buf *buf); /* frees data and the struct */
 };
 
@@ -32,5 +36,44 @@ static inline void mu__buf_unref(struct mu__buf *buf)
     if (buf != NULL && --buf->refs == 0)
         buf->release(buf);
 }
+
+/* Large bytes of other buffers that belong into a frame and are not copied there: the
+ * frame's content is its own bytes, with these between them. */
+enum {
+    MU__SPLICE_BYTES_MIN = 8 << 10,     /* less is copied */
+    MU__SPLICES_MAX = 32                /* of one frame */
+};
+
+struct mu__splice {
+    const uint8_t *data;
+    struct mu__buf *owner;  /* a reference */
+    uint32_t size;
+    uint32_t at;            /* the frame's own bytes before it */
+};
+
+struct mu__splices {
+    uint32_t count;
+    uint32_t bytes;         /* of all */
+    struct mu__splice items[MU__SPLICES_MAX];
+};
+
+/* Bytes that a frame sends: its own, and those of others. */
+static inline uint32_t mu__buf_total(const struct mu__buf *buf)
+{
+    return buf->size + (buf->splices == NULL ? 0 : buf->splices->bytes);
+}
+
+/* Whether all these bytes are the buffer's, so that a reference keeps them. */
+static inline bool mu__buf_has(const struct mu__buf *buf, const void *data, size_t size)
+{
+    uintptr_t at = (uintptr_t)data;
+    uintptr_t begin = (uintptr_t)buf->data;
+
+    return at >= begin && at - begin <= buf->capacity &&
+           size <= buf->capacity - (at - begin);
+}
+
+/* Drops the splices behind the first `count`. */
+void mu__buf_cut_splices(struct mu__buf *frame, uint32_t count);
 
 #endif

@@ -45,6 +45,48 @@ struct tail {
     uint32_t size;
 };
 
+/* One record under way. */
+struct encoder {
+    struct mu__writer out;
+    struct mu__buf *frame;
+    struct mu__buf *backing;    /* of the message; may be NULL */
+    struct tail tail;
+};
+
+static bool is_spliceable(const struct mu__buf *backing, const void *data, size_t size)
+{
+    return size >= MU__SPLICE_BYTES_MIN && backing != NULL &&
+           mu__buf_has(backing, data, size);
+}
+
+/* Whether bytes are referred to by the frame, and need not be copied. */
+static bool splice(struct encoder *e, const void *data, uint32_t size)
+{
+    struct mu__splices *splices = e->frame->splices;
+    uint32_t own = (uint32_t)(e->out.at - e->frame->data);
+
+    if (splices == NULL || splices->count == MU__SPLICES_MAX ||
+        !is_spliceable(e->backing, data, size) ||
+        (uint64_t)own + splices->bytes + size > MU__ENCODED_BYTES_MAX)
+        return false;
+    splices->items[splices->count++] =
+        (struct mu__splice){data, mu__buf_ref(e->backing), size, own};
+    splices->bytes += size;
+    return true;
+}
+
+static uint32_t count_splices(const struct mu__buf *frame)
+{
+    return frame->splices == NULL ? 0 : frame->splices->count;
+}
+
+static int put_bytes(struct encoder *e, const void *data, uint32_t size)
+{
+    if (size == 0 || splice(e, data, size))
+        return 0;
+    return mu__writer_put(&e->out, data, size);
+}
+
 _Static_assert(offsetof(struct mu__view, data) == 0 &&
                offsetof(struct mu__packed, head) == 0 &&
                sizeof(void *) == sizeof(uint64_t),
@@ -74,33 +116,41 @@ static int fits(int packed)
     return packed == 0 ? 0 : -MU_EEXHAUSTED;
 }
 
+static int encode_bin(struct encoder *e, const void *data, uint32_t size)
+{
+    if (msgpack_pack_bin(&e->out, size) != 0)
+        return -MU_EEXHAUSTED;
+    return fits(put_bytes(e, data, size));
+}
+
 static int encode_bytes(const struct mu__field *field, const struct mu__view *view,
-                        struct mu__writer *out, struct tail *tail)
+                        struct encoder *e)
 {
     if (view->size > field->bound)
         return -MU_ERANGE;
     if (field->type == MU__FIELD_str)
-        return fits(mu__pack_str(out, view->data, view->size));
+        return fits(mu__pack_str(&e->out, view->data, view->size));
     if (field->type == MU__FIELD_bytes)
-        return fits(mu__pack_bin(out, view->data, view->size));
-    *tail = (struct tail){view->data, view->size};
-    return fits(msgpack_pack_uint32(out, view->size));
+        return encode_bin(e, view->data, view->size);
+    e->tail = (struct tail){view->data, view->size};
+    return fits(msgpack_pack_uint32(&e->out, view->size));
 }
 
 /* A tail belongs to what the head says, so an empty head has none. */
 static int encode_value(const struct mu__field *field, const struct mu__packed *packed,
-                        struct mu__writer *out, struct tail *tail)
+                        struct encoder *e)
 {
     if ((uint64_t)packed->head_size + packed->tail_size > field->bound)
         return -MU_ERANGE;
     if (packed->head_size > 0)
-        *tail = (struct tail){packed->tail, packed->tail_size};
-    return fits(mu__pack_bin(out, packed->head, packed->head_size));
+        e->tail = (struct tail){packed->tail, packed->tail_size};
+    return encode_bin(e, packed->head, packed->head_size);
 }
 
-static int encode_field(const struct mu__field *field, const void *at,
-                        struct mu__writer *out, struct tail *tail)
+static int encode_field(const struct mu__field *field, const void *at, struct encoder *e)
 {
+    struct mu__writer *out = &e->out;
+
     switch ((enum mu__field_type)field->type) {
     case MU__FIELD_u64:
         if (!is_within(*(const uint64_t *)at, field->bound))
@@ -119,9 +169,9 @@ static int encode_field(const struct mu__field *field, const void *at,
     case MU__FIELD_str:
     case MU__FIELD_bytes:
     case MU__FIELD_raw:
-        return encode_bytes(field, at, out, tail);
+        return encode_bytes(field, at, e);
     case MU__FIELD_value:
-        return encode_value(field, at, out, tail);
+        return encode_value(field, at, e);
     case MU__FIELD_ptr:
         break;
     }
@@ -144,9 +194,10 @@ static size_t count_present(const struct mu__row *row, const unsigned char *body
 }
 
 static int encode_head(const struct mu__row *row, const struct mu__msg *msg,
-                       struct mu__writer *out, struct tail *tail)
+                       struct encoder *e)
 {
     size_t count = count_present(row, msg->body);
+    struct mu__writer *out = &e->out;
 
     if (msgpack_pack_array(out, ADDRESS_FIELDS + count) != 0 ||
         msgpack_pack_uint16(out, msg->kind) != 0 ||
@@ -162,34 +213,65 @@ static int encode_head(const struct mu__row *row, const struct mu__msg *msg,
         if (!field->required && is_absent(field, at))
             rv = fits(msgpack_pack_nil(out));
         else
-            rv = encode_field(field, at, out, tail);
+            rv = encode_field(field, at, e);
         if (rv != 0)
             return rv;
     }
     return 0;
 }
 
+/* Where the cursor is, the bytes of others counted. */
+static size_t encoded(const struct encoder *e)
+{
+    return (size_t)(e->out.at - e->frame->data) +
+           (e->frame->splices == NULL ? 0 : e->frame->splices->bytes);
+}
+
 /* Padding and tail, when there is a tail. */
-static int encode_tail(const struct tail *tail, size_t offset, struct mu__writer *out)
+static int encode_tail(struct encoder *e)
 {
     static const uint8_t zeros[MU__TAIL_ALIGN];
 
-    if (tail->size == 0)
+    if (e->tail.size == 0)
         return 0;
-    if (mu__writer_put(out, zeros, padding_after(offset)) != 0)
+    if (mu__writer_put(&e->out, zeros, padding_after(encoded(e))) != 0)
         return -MU_EEXHAUSTED;
-    return fits(mu__writer_put(out, tail->data, tail->size));
+    return fits(put_bytes(e, e->tail.data, e->tail.size));
+}
+
+/* Behind the sizes, which stand at `begin` when it is known what they are. */
+static int encode_record(const struct mu__row *row, const struct mu__msg *msg,
+                         struct encoder *e)
+{
+    uint8_t *begin = e->out.at;
+    size_t head_begin;
+    size_t head_size;
+    int rv;
+
+    e->out.at += PREFIX_BYTES;
+    head_begin = encoded(e);
+    rv = encode_head(row, msg, e);
+    if (rv != 0)
+        return rv;
+    head_size = encoded(e) - head_begin;
+    rv = encode_tail(e);
+    if (rv != 0)
+        return rv;
+    store_little32(begin, (uint32_t)head_size);
+    store_little32(begin + 4, e->tail.size);
+    return 0;
 }
 
 int mu__encode(const struct mu__schema *schema, const struct mu__msg *msg,
                struct mu__buf *frame)
 {
     const struct mu__row *row = find_row(schema, msg->kind);
-    uint8_t *begin = frame->data + frame->size;
-    struct mu__writer out = {begin, frame->data + frame->capacity};
-    struct tail tail = {NULL, 0};
-    uint8_t *head;
-    size_t head_size;
+    uint32_t splices_count = count_splices(frame);
+    struct encoder e = {
+        .out = {frame->data + frame->size, frame->data + frame->capacity},
+        .frame = frame,
+        .backing = msg->backing,
+    };
     int rv;
 
     if (row == NULL || !row->travels)
@@ -197,19 +279,45 @@ int mu__encode(const struct mu__schema *schema, const struct mu__msg *msg,
     if (frame->capacity - frame->size < PREFIX_BYTES)
         return -MU_EEXHAUSTED;
 
-    head = out.at += PREFIX_BYTES;
-    rv = encode_head(row, msg, &out, &tail);
+    rv = encode_record(row, msg, &e);
+    if (rv == 0 && splices_count < count_splices(frame) &&
+        encoded(&e) > MU__ENCODED_BYTES_MAX)
+        rv = -MU_EEXHAUSTED;
     if (rv != 0)
-        return rv;
-    head_size = (size_t)(out.at - head);
-    rv = encode_tail(&tail, (size_t)(out.at - frame->data), &out);
-    if (rv != 0)
-        return rv;
+        mu__buf_cut_splices(frame, splices_count);
+    else
+        frame->size = (uint32_t)(e.out.at - frame->data);
+    return rv;
+}
 
-    store_little32(begin, (uint32_t)head_size);
-    store_little32(begin + 4, tail.size);
-    frame->size = (uint32_t)(out.at - frame->data);
-    return 0;
+static size_t field_spliceable(const struct mu__field *field, const void *at,
+                               const struct mu__buf *backing)
+{
+    const struct mu__view *view = at;
+    const struct mu__packed *packed = at;
+    size_t bytes = 0;
+
+    if (field->type == MU__FIELD_value) {
+        bytes += is_spliceable(backing, packed->head, packed->head_size)
+                     ? packed->head_size : 0;
+        bytes += is_spliceable(backing, packed->tail, packed->tail_size)
+                     ? packed->tail_size : 0;
+    }
+    if ((field->type == MU__FIELD_bytes || field->type == MU__FIELD_raw) &&
+        is_spliceable(backing, view->data, view->size))
+        bytes += view->size;
+    return bytes;
+}
+
+size_t mu__encode_spliceable(const struct mu__schema *schema, const struct mu__msg *msg)
+{
+    const struct mu__row *row = find_row(schema, msg->kind);
+    size_t bytes = 0;
+
+    for (size_t i = 0; row != NULL && msg->backing != NULL && i < row->fields_count; i++)
+        bytes += field_spliceable(&row->fields[i], msg->body + row->fields[i].offset,
+                                  msg->backing);
+    return bytes;
 }
 
 /* The most bytes that one field takes, its share of the tail included. */

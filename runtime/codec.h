@@ -22,15 +22,22 @@
 
 enum { MU__TAIL_ALIGN = 16 };
 
+enum { MU__ENCODED_BYTES_MAX = 4 << 20 };
+
 /* The most bytes that mu__encode may need for `msg`, wherever the record begins. */
 size_t mu__encode_bound(const struct mu__schema *schema, const struct mu__msg *msg);
 
 /* Append one record to `frame` at frame->size, which moves behind it. The frame's begin
  * is aligned to 16 bytes. -MU_EEXHAUSTED when capacity - size is too small (nothing
- * changed), -MU_ERANGE when a field is beyond its bound, -MU_EINVALID when the message
+ * changed; a frame with splices never grows beyond MU__ENCODED_BYTES_MAX in all),
+ * -MU_ERANGE when a field is beyond its bound, -MU_EINVALID when the message
  * does not travel. Does not take `msg`. */
 int mu__encode(const struct mu__schema *schema, const struct mu__msg *msg,
                struct mu__buf *frame);
+
+/* How many of the bound's bytes need no room in a frame that can have splices: large
+ * bytes of msg->backing, which the frame refers to then. */
+size_t mu__encode_spliceable(const struct mu__schema *schema, const struct mu__msg *msg);
 
 /* Decode the record at *offset of `frame`, which moves behind it on success. When a view
  * of the message points into the frame, the message holds it (msg->backing). to.node and
@@ -50,6 +57,12 @@ int mu__value_measure(const mu_value *value, uint32_t *ret_head, uint32_t *ret_t
  * not have changed since it was measured. */
 void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
                     uint8_t *tail, uint32_t tail_size);
+
+/* The packed form of bytes or a tensor, in the memory of the value itself, which has
+ * `memory_bytes` from its begin; false for all other values. Nothing stands behind the
+ * tail. */
+bool mu__value_packed_in_place(const mu_value *value, struct mu__packed *ret_packed,
+                               size_t *ret_memory_bytes);
 
 /* Unpack a whole value from untrusted bytes: depth, counts, sizes, dtypes, alignment and
  * UTF-8 of strings are checked, and a key may stand in a map once only. Copies what it

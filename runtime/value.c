@@ -2,6 +2,8 @@
  * beside it. */
 #include "runtime/value_parts.h"
 
+#include "runtime/message/block_pool.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,7 +181,7 @@ mu_value *mu__value_blob(enum mu_value_type type, const void *data, size_t size)
 
     if (size > PTRDIFF_MAX - sizeof *blob - 1)
         return NULL;
-    blob = malloc(sizeof *blob + size + 1);
+    blob = mu__block_get(sizeof *blob + size + 1);
     if (blob == NULL)
         return NULL;
     begin(&blob->head, type);
@@ -187,6 +189,7 @@ mu_value *mu__value_blob(enum mu_value_type type, const void *data, size_t size)
     if (size > 0)
         memcpy(blob->data, data, size);
     blob->data[size] = '\0';
+    mu__value_write_room(&blob->head);
     return &blob->head;
 }
 
@@ -218,8 +221,7 @@ mu_value *mu_value_tensor(int dtype, unsigned rank, const uint64_t *dims,
     if ((dims == NULL && rank > 0) || !mu__tensor_bytes(dtype, rank, dims, &bytes) ||
         bytes > PTRDIFF_MAX - sizeof *tensor)
         return NULL;
-    tensor = data == NULL ? calloc(1, sizeof *tensor + bytes)
-                          : malloc(sizeof *tensor + bytes);
+    tensor = mu__block_get(sizeof *tensor + bytes);
     if (tensor == NULL)
         return NULL;
 
@@ -232,6 +234,9 @@ mu_value *mu_value_tensor(int dtype, unsigned rank, const uint64_t *dims,
         memcpy(tensor->dims, dims, rank * sizeof *dims);
     if (data != NULL && bytes > 0)
         memcpy(tensor->data, data, bytes);
+    else
+        memset(tensor->data, 0, bytes);
+    mu__value_write_room(&tensor->head);
     return &tensor->head;
 }
 
@@ -489,6 +494,13 @@ mu_value *mu__value_reference(uint64_t number, void *holder,
     return &reference->head;
 }
 
+/* In a block of the pool, unlike small values. */
+static bool is_blob(const mu_value *value)
+{
+    return value->type == MU_VALUE_STRING || value->type == MU_VALUE_BYTES ||
+           value->type == MU_VALUE_TENSOR;
+}
+
 /* Let go of one value: free it, or put it on the list `dead` when it holds others. */
 static void bury(mu_value *value, struct mu__container **dead)
 {
@@ -498,6 +510,10 @@ static void bury(mu_value *value, struct mu__container **dead)
         return;
     if (value->type == MU_VALUE_REFERENCE)
         drop_holder((struct mu__reference *)value);
+    if (is_blob(value)) {
+        mu__block_put(value);
+        return;
+    }
     if (!is_container(value)) {
         free(value);
         return;

@@ -30,7 +30,8 @@ enum {
     REFERENCE_EXT = 2,
     REFERENCE_BYTES = 2 + sizeof(uint64_t),
     TENSOR_EXT_HEAD = 3,    /* lead, size and type, before the extension's bytes */
-    TENSOR_FIXED = 4        /* dtype, rank and zero */
+    TENSOR_FIXED = 4,       /* dtype, rank and zero */
+    BIN_HEAD_MAX = 5        /* before bytes */
 };
 
 /* Sizes may pass 32 bits while they are being added up. */
@@ -179,19 +180,28 @@ static int pack_map(const mu_value *value, struct packing *packing)
     return rv;
 }
 
-static int pack_tensor(const mu_value *value, struct packing *packing)
+/* All but the bytes, which begin at `offset` of the tail. */
+static int pack_tensor_head(const struct mu__tensor *tensor, uint64_t offset,
+                            struct mu__writer *head)
 {
-    const struct mu__tensor *tensor = (const struct mu__tensor *)value;
     uint8_t ext[TENSOR_FIXED + sizeof(uint64_t) * (MU_TENSOR_RANK_MAX + 1)] = {
         tensor->dtype, tensor->rank};
     size_t ext_bytes = tensor_ext_bytes(tensor->rank);
-    uint64_t offset = align_tail(packing->tail_size);
 
     for (unsigned i = 0; i < tensor->rank; i++)
         store_little64(ext + TENSOR_FIXED + sizeof(uint64_t) * i, tensor->dims[i]);
     store_little64(ext + ext_bytes - sizeof offset, offset);
-    if (msgpack_pack_ext(&packing->head, ext_bytes, TENSOR_EXT) != 0 ||
-        mu__writer_put(&packing->head, ext, ext_bytes) != 0)
+    if (msgpack_pack_ext(head, ext_bytes, TENSOR_EXT) != 0)
+        return -1;
+    return mu__writer_put(head, ext, ext_bytes);
+}
+
+static int pack_tensor(const mu_value *value, struct packing *packing)
+{
+    const struct mu__tensor *tensor = (const struct mu__tensor *)value;
+    uint64_t offset = align_tail(packing->tail_size);
+
+    if (pack_tensor_head(tensor, offset, &packing->head) != 0)
         return -1;
     if (tensor->bytes == 0)
         return 0;
@@ -265,6 +275,80 @@ void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
     assert(rv == 0 && packing.head.at == packing.head.end);
     assert(packing.tail_size == tail_size);
     (void)rv;
+}
+
+/* ---- In place ---- */
+
+_Static_assert(TENSOR_EXT_HEAD + TENSOR_FIXED +
+               sizeof(uint64_t) * (MU_TENSOR_RANK_MAX + 1) <= (size_t)MU__TENSOR_ROOM,
+               "the head of a tensor has room before its data");
+_Static_assert((int)BIN_HEAD_MAX <= (int)MU__BLOB_ROOM, "so has that of bytes");
+
+static size_t tensor_head_bytes(const struct mu__tensor *tensor)
+{
+    return TENSOR_EXT_HEAD + tensor_ext_bytes(tensor->rank);
+}
+
+static void write_tensor_room(struct mu__tensor *tensor)
+{
+    size_t bytes = tensor_head_bytes(tensor);
+    uint8_t *end = tensor->room + sizeof tensor->room;
+    struct packing packing = {.head = {end - bytes, end}};
+    int rv = pack_tensor_head(tensor, 0, &packing.head);
+
+    assert(rv == 0 && packing.head.at == end);
+    (void)rv;
+}
+
+void mu__value_write_room(mu_value *value)
+{
+    struct mu__blob *blob = (struct mu__blob *)value;
+    struct mu__writer out;
+
+    if (value->type == MU_VALUE_TENSOR)
+        write_tensor_room((struct mu__tensor *)value);
+    if (value->type != MU_VALUE_BYTES || blob->size > UINT32_MAX)
+        return;
+    out.end = blob->room + sizeof blob->room;
+    out.at = out.end - mu__pack_bin_size(blob->size);
+    (void)msgpack_pack_bin(&out, blob->size);
+}
+
+static bool tensor_in_place(const struct mu__tensor *tensor,
+                            struct mu__packed *ret_packed, size_t *ret_memory_bytes)
+{
+    size_t head_size = tensor_head_bytes(tensor);
+
+    if (tensor->bytes == 0 || tensor->bytes > UINT32_MAX)
+        return false;
+    *ret_packed = (struct mu__packed){
+        .head = tensor->room + sizeof tensor->room - head_size,
+        .tail = tensor->data,
+        .head_size = (uint32_t)head_size,
+        .tail_size = (uint32_t)tensor->bytes,
+    };
+    *ret_memory_bytes = sizeof *tensor + tensor->bytes;
+    return true;
+}
+
+bool mu__value_packed_in_place(const mu_value *value, struct mu__packed *ret_packed,
+                               size_t *ret_memory_bytes)
+{
+    const struct mu__blob *blob = (const struct mu__blob *)value;
+    size_t head_size;
+
+    if (value->type == MU_VALUE_TENSOR)
+        return tensor_in_place((const struct mu__tensor *)value, ret_packed,
+                               ret_memory_bytes);
+    if (value->type != MU_VALUE_BYTES || blob->size > UINT32_MAX - BIN_HEAD_MAX)
+        return false;
+    head_size = mu__pack_bin_size(blob->size);
+    *ret_packed = (struct mu__packed){
+        .head = blob->room + sizeof blob->room - head_size,
+        .head_size = (uint32_t)(head_size + blob->size),
+    };
+    *ret_memory_bytes = sizeof *blob + blob->size;
+    return true;
 }
 
 /* ---- Unpacking ---- */

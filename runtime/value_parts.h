@@ -26,10 +26,16 @@ struct mu__scalar {
     } as;
 };
 
+/* Room before the data of bytes and tensors for what stands before them when they are
+ * packed, so that they can be sent from where they are. Its end is written when the value
+ * is made. */
+enum { MU__BLOB_ROOM = 16, MU__TENSOR_ROOM = 80 };
+
 /* String and bytes; a zero byte follows that the size does not count. */
 struct mu__blob {
     struct mu_value head;
     size_t size;
+    uint8_t room[MU__BLOB_ROOM];
     char data[];
 };
 
@@ -50,6 +56,7 @@ struct mu__tensor {
     uint8_t rank;
     size_t bytes;
     uint64_t dims[MU_TENSOR_RANK_MAX];
+    uint8_t room[MU__TENSOR_ROOM];
     alignas(16) uint8_t data[];
 };
 
@@ -64,6 +71,9 @@ struct mu__reference {
 /* NULL when out of memory: then `holder` stays the caller's. `drop` may be NULL. */
 mu_value *mu__value_reference(uint64_t number, void *holder,
                               void (*drop_it)(void *holder));
+
+/* What is packed before the data of bytes or a tensor goes into the room there. */
+void mu__value_write_room(mu_value *value);
 
 /* Whether `size` bytes are UTF-8: no long forms, no surrogates, nothing past U+10FFFF. */
 bool mu__utf8_valid(const void *data, size_t size);

@@ -15,6 +15,7 @@
 #include "muster/error.h"
 #include "runtime/executor_uv.h"
 #include "runtime/inbox.h"
+#include "runtime/message/block_pool.h"
 #include "runtime/pool.h"
 #include "runtime/system_messages.h"
 
@@ -46,6 +47,7 @@ struct mu__world_uv {
     struct mu__work *finished;  /* taken from the executor, not delivered yet */
     unsigned busy;
 
+    uv_timer_t trim;            /* of mu__blocks, while anything is kept there */
     uv_timer_t timer;
     uv_idle_t idle;
     uv_check_t check;
@@ -119,6 +121,21 @@ static void on_timer(uv_timer_t *timer)
     step(timer->data);
 }
 
+/* ---- The memory of the process ---- */
+
+static void on_trim(uv_timer_t *trim)
+{
+    if (mu__block_pool_trim(&mu__blocks, uv_now(trim->loop)))
+        (void)uv_timer_start(trim, on_trim, MU__BLOCKS_TRIM_MS, 0);
+}
+
+static void trim_later(struct mu__world_uv *world)
+{
+    if (mu__block_pool_kept(&mu__blocks) > 0 &&
+        !uv_is_active((uv_handle_t *)&world->trim))
+        (void)uv_timer_start(&world->trim, on_trim, MU__BLOCKS_TRIM_MS, 0);
+}
+
 /* Bring the handles in line with due_ms. Starting and stopping do not fail: the handles
  * are initialized and the callbacks are not NULL. */
 static void arm(struct mu__world_uv *world)
@@ -147,6 +164,8 @@ static void op_wake_at(struct mu__world *door, uint64_t due_ms)
 {
     struct mu__world_uv *world = from_door(door);
 
+    if (!world->closing)
+        trim_later(world);      /* each turn ends with a wish for the next */
     if (world->closing || due_ms >= world->due_ms)
         return;
     world->due_ms = due_ms;
@@ -306,17 +325,20 @@ static int seed(struct mu__world_uv *world)
     return 0;
 }
 
-/* These three do not fail. */
+/* These four do not fail. */
 static void init_turn_handles(struct mu__world_uv *world)
 {
+    (void)uv_timer_init(world->loop, &world->trim);
+    uv_unref((uv_handle_t *)&world->trim);
     (void)uv_timer_init(world->loop, &world->timer);
     (void)uv_idle_init(world->loop, &world->idle);
     (void)uv_check_init(world->loop, &world->check);
+    world->trim.data = world;
     world->timer.data = world;
     world->idle.data = world;
     world->check.data = world;
     world->wake.data = world;
-    world->open_handles = 4;
+    world->open_handles = 5;
 }
 
 int mu__world_uv_open(uv_loop_t *loop, unsigned threads,
@@ -347,6 +369,7 @@ int mu__world_uv_open(uv_loop_t *loop, unsigned threads,
     }
 
     init_turn_handles(world);
+    mu__block_pool_join(&mu__blocks);
     *ret_world = world;
     return 0;
 
@@ -388,6 +411,7 @@ static void on_handle_closed(uv_handle_t *handle)
     if (--world->open_handles > 0)
         return;
     free(world);
+    mu__block_pool_leave(&mu__blocks);
     closed(arg);
 }
 
@@ -423,6 +447,7 @@ static void end(struct mu__world_uv *world)
 {
     world->executor = NULL;
     uv_close((uv_handle_t *)&world->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&world->trim, on_handle_closed);
     uv_close((uv_handle_t *)&world->timer, on_handle_closed);
     uv_close((uv_handle_t *)&world->idle, on_handle_closed);
     uv_close((uv_handle_t *)&world->check, on_handle_closed);
@@ -447,6 +472,7 @@ void mu__world_uv_close(struct mu__world_uv *world, void (*closed)(void *arg), v
     world->closing = true;
     world->closed = closed;
     world->closed_arg = arg;
+    (void)uv_timer_stop(&world->trim);
     (void)uv_timer_stop(&world->timer);
     (void)uv_idle_stop(&world->idle);
     (void)uv_check_stop(&world->check);

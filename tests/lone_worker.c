@@ -1,6 +1,7 @@
 #include "tests/lone_worker.h"
 
 #include "actors/keep.h"
+#include "runtime/message/block_pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,9 +160,10 @@ static int run_wrap(mu_run *run, void *user)
 
 static int write_effect(mu_run *run, int code)
 {
-    struct mu__effect *effect = calloc(1, sizeof *effect);
+    struct mu__effect *effect = mu__block_get(sizeof *effect);
 
     assert_non_null(effect);
+    memset(effect, 0, sizeof *effect);
     run->effects.first = effect;
     run->effects.last = effect;
     mu_run_return(run, mu_value_int(1));

@@ -1,6 +1,7 @@
 /* What waits on a link: messages of a turn in one frame, nothing lost and nothing out of
  * order when the wire takes nothing for a while, large records in pieces. The wire here
- * writes down what it is given. */
+ * writes down what it is given; all tests run with a wire whose frames can have splices,
+ * too. */
 #include "actors/messages.h"
 #include "muster/error.h"
 #include "runtime/codec.h"
@@ -23,6 +24,7 @@ struct recorder {
     size_t count;
     size_t room;        /* frames that it still takes */
     int when_full;
+    uint64_t spliced_bytes;
 };
 
 struct fixture {
@@ -40,22 +42,90 @@ static struct mu__buf *recorder_buffer(struct mu__wire *wire, size_t capacity)
     return mu__buf_new(capacity);
 }
 
+/* A frame that can have splices. */
+struct spliced {
+    struct mu__buf buf;     /* first: released by it */
+    struct mu__splices splices;
+    uint8_t *data;
+};
+
+static void spliced_release(struct mu__buf *buf)
+{
+    mu__buf_cut_splices(buf, 0);
+    free(((struct spliced *)buf)->data);
+    free(buf);
+}
+
+static struct mu__buf *spliced_buffer(struct mu__wire *wire, size_t capacity)
+{
+    struct spliced *spliced = calloc(1, sizeof *spliced);
+
+    (void)wire;
+    assert_non_null(spliced);
+    spliced->data = malloc(capacity);
+    assert_non_null(spliced->data);
+    spliced->buf = (struct mu__buf){
+        .data = spliced->data,
+        .capacity = (uint32_t)capacity,
+        .refs = 1,
+        .splices = &spliced->splices,
+        .release = spliced_release,
+    };
+    return &spliced->buf;
+}
+
+static void append(struct mu__buf *flat, const void *data, size_t size)
+{
+    assert_true(size <= flat->capacity - flat->size);
+    memcpy(flat->data + flat->size, data, size);
+    flat->size += (uint32_t)size;
+}
+
+/* What the peer reads; takes `frame`. */
+static struct mu__buf *flatten(struct recorder *recorder, struct mu__buf *frame)
+{
+    struct mu__buf *flat = mu__buf_new(mu__buf_total(frame));
+    uint32_t at = 0;
+
+    assert_non_null(flat);
+    for (uint32_t i = 0; i < frame->splices->count; i++) {
+        const struct mu__splice *splice = &frame->splices->items[i];
+
+        assert_true(splice->size >= MU__SPLICE_BYTES_MIN && splice->at >= at);
+        append(flat, frame->data + at, splice->at - at);
+        append(flat, splice->data, splice->size);
+        recorder->spliced_bytes += splice->size;
+        at = splice->at;
+    }
+    append(flat, frame->data + at, frame->size - at);
+    mu__buf_unref(frame);
+    return flat;
+}
+
 static int recorder_send(struct mu__wire *wire, uint32_t out, struct mu__buf *frame)
 {
     struct recorder *recorder = (struct recorder *)wire;
 
     assert_int_equal(out, OUT);
-    assert_true(frame->size <= MU__FRAME_BYTES_MAX);
+    assert_true(mu__buf_total(frame) <= MU__FRAME_BYTES_MAX);
     if (recorder->room == 0)
         return recorder->when_full;
     assert_true(recorder->count < FRAMES_MAX);
     recorder->room--;
+    if (frame->splices != NULL)
+        frame = flatten(recorder, frame);
     recorder->frames[recorder->count++] = frame;
     return 0;
 }
 
 static const struct mu__wire_ops recorder_ops = {
     .buffer = recorder_buffer,
+    .send = recorder_send,
+};
+
+static const struct mu__wire_ops spliced_ops = {
+    .splices = true,
+    .buffer = spliced_buffer,
     .send = recorder_send,
 };
 
@@ -71,6 +141,17 @@ static int setup(void **state)
     f->route = (struct mu__outbox_route){&f->recorder.wire, OUT, 11, 22, 0};
     mu__pool_init(&f->pool);
     *state = f;
+    return 0;
+}
+
+static int setup_spliced(void **state)
+{
+    struct fixture *f;
+
+    if (setup(state) != 0)
+        return -1;
+    f = *state;
+    f->recorder.wire.ops = &spliced_ops;
     return 0;
 }
 
@@ -96,17 +177,37 @@ static int teardown(void **state)
 
 /* ---- Messages: a RUN whose closure is its number, with so many bytes ---- */
 
+/* What is used after its end is other bytes than were sent. */
+static void release_backing(struct mu__buf *buf)
+{
+    memset(buf->data, 0xdd, buf->capacity);
+    free(buf->data);
+    free(buf);
+}
+
+static struct mu__buf *backing_new(uint32_t size)
+{
+    struct mu__buf *buf = malloc(sizeof *buf);
+
+    assert_non_null(buf);
+    *buf = (struct mu__buf){.data = malloc(size + 1), .size = size, .capacity = size,
+                            .refs = 1, .release = release_backing};
+    assert_non_null(buf->data);
+    return buf;
+}
+
 static int add(struct fixture *f, uint64_t number, uint32_t size)
 {
     struct mu__msg *msg = mu__msg_heap(MU__RUN, sizeof(struct mu__run));
+    struct mu__buf *backing = backing_new(size);
+    uint8_t *data = backing->data;
     struct mu__run *run;
-    uint8_t *data = malloc(size + 1);
     int rv;
 
     assert_non_null(msg);
-    assert_non_null(data);
     for (uint32_t i = 0; i < size; i++)
         data[i] = (uint8_t)(i * 7 + number);
+    msg->backing = backing;
     run = (void *)msg->body;
     run->closure = number;
     run->attempt = size;
@@ -114,7 +215,7 @@ static int add(struct fixture *f, uint64_t number, uint32_t size)
     run->args.head = data;
     run->args.head_size = size;
     rv = mu__outbox_add(&f->outbox, &f->route, &mu__messages, msg);
-    free(data);
+    mu__buf_unref(backing);
     free(msg);
     return rv;
 }
@@ -319,6 +420,91 @@ static void test_refused(void **state)
     free(msg);
 }
 
+/* ---- Splices ---- */
+
+/* Bytes of another buffer than the message's own, which may be gone soon, are copied, as
+ * are small ones. */
+static void large_bytes_are_spliced_only_if_the_message_holds_them(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__msg *msg = mu__msg_heap(MU__RUN, sizeof(struct mu__run));
+    struct mu__buf *borrowed = backing_new(100000);
+    struct mu__buf *own = backing_new(100000);
+    struct mu__run *run = (void *)msg->body;
+
+    assert_int_equal(add(f, 1, 100000), 0);
+    assert_int_equal(add(f, 2, MU__SPLICE_BYTES_MIN - 1), 0);
+    memset(borrowed->data, 7, 100000);
+    run->function = mu__view_str("f");
+    run->args.head = borrowed->data;
+    run->args.head_size = 100000;
+    msg->backing = own;
+    assert_int_equal(mu__outbox_add(&f->outbox, &f->route, &mu__messages, msg), 0);
+    mu__buf_unref(own);
+    mu__buf_unref(borrowed);
+    free(msg);
+    assert_int_equal(flush(f), 0);
+    assert_int_equal(f->recorder.spliced_bytes, 100000);
+    expect_done(f);
+}
+
+/* Of more large messages than a frame has splices for, none is lost. */
+static void frame_without_a_splice_left_is_followed_by_another(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t next = 0;
+
+    for (uint64_t i = 0; i < 4 * MU__SPLICES_MAX; i++)
+        assert_int_equal(add(f, i, MU__SPLICE_BYTES_MIN), 0);
+    assert_int_equal(flush(f), 0);
+    for (size_t i = 0; i < f->recorder.count; i++) {
+        size_t offset = MU__FRAME_HEADER_BYTES;
+
+        while (offset < f->recorder.frames[i]->size)
+            assert_int_equal(check_run(f, f->recorder.frames[i], &offset), next++);
+    }
+    assert_int_equal(next, 4 * MU__SPLICES_MAX);
+    expect_done(f);
+}
+
+/* The largest message that fits a frame, and one that just does not. */
+static void message_as_large_as_a_frame_is_not_lost(void **state)
+{
+    struct fixture *f = *state;
+    const uint32_t sizes[] = {(4 << 20) - 4096, (4 << 20) - 100, 4 << 20};
+
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_int_equal(add(f, 10, 10), 0);
+        assert_int_equal(add(f, i, sizes[i]), 0);
+    }
+    assert_int_equal(flush(f), 0);
+    for (size_t i = 0; i < f->recorder.count; i++)
+        assert_true(f->recorder.frames[i]->size <= MU__FRAME_BYTES_MAX);
+    expect_done(f);
+}
+
+/* While a turn goes on, full frames leave, and the one that is being filled does not. */
+static void full_frames_are_sent_early_until_the_wire_is_full(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint64_t i = 0; i < 4; i++)
+        assert_int_equal(add(f, i, 300000), 0);
+    assert_int_equal(add(f, 4, 10), 0);
+    f->recorder.room = 2;
+    assert_int_equal(mu__outbox_send_early(&f->outbox, &f->route, &f->frames, &f->bytes),
+                     0);
+    assert_int_equal(f->recorder.count, 2);
+    f->recorder.room = SIZE_MAX;
+    assert_int_equal(mu__outbox_send_early(&f->outbox, &f->route, &f->frames, &f->bytes),
+                     0);
+    assert_int_equal(f->recorder.count, 2);     /* the wire has not said `writable` */
+    assert_int_equal(flush(f), 0);
+    assert_int_equal(f->recorder.count, 5);
+    expect_type(f, 4, MU__FRAME_DATA, 1);
+    expect_done(f);
+}
+
 /* ---- Pieces ---- */
 
 /* Put pieces together as the receiver does. */
@@ -475,6 +661,7 @@ static void test_chance(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define SPLICED(name) cmocka_unit_test_setup_teardown(name, setup_spliced, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_nothing),       TEST(test_one_frame_for_a_turn),
         TEST(test_control),       TEST(test_many_frames),
@@ -482,6 +669,20 @@ int main(void)
         TEST(test_not_connected), TEST(test_refused),
         TEST(test_pieces),        TEST(test_clear_with_pieces),
         TEST(test_chance),
+        TEST(message_as_large_as_a_frame_is_not_lost),
+        TEST(full_frames_are_sent_early_until_the_wire_is_full),
+        SPLICED(test_one_frame_for_a_turn),
+        SPLICED(test_many_frames),
+        SPLICED(test_single_large_frame),
+        SPLICED(test_full_wire),
+        SPLICED(test_refused),
+        SPLICED(test_pieces),
+        SPLICED(test_clear_with_pieces),
+        SPLICED(test_chance),
+        SPLICED(large_bytes_are_spliced_only_if_the_message_holds_them),
+        SPLICED(frame_without_a_splice_left_is_followed_by_another),
+        SPLICED(message_as_large_as_a_frame_is_not_lost),
+        SPLICED(full_frames_are_sent_early_until_the_wire_is_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,9 @@
 /* One incoming connection: greeting, then frames.
  *
  * Small frames are read into the wire's scratch memory, many at a time, and copied out;
- * of a large one, what is still missing is read straight into its own memory. */
+ * of a large one, what is still missing is read straight into its own memory. After a
+ * large frame another one is expected: little more than its header is read into scratch,
+ * so that little is copied; the first small frame ends that. */
 #include "transport/inner_uv.h"
 
 #include <arpa/inet.h>
@@ -12,7 +14,9 @@
 
 enum {
     GREETING_MS = 10000,        /* for a stranger to say what it is */
-    DIRECT_BYTES_MIN = 16 << 10 /* missing of a frame: below, scratch is as good */
+    DIRECT_BYTES_MIN = 16 << 10, /* missing of a frame: below, scratch is as good */
+    LARGE_BYTES_MIN = 48 << 10, /* of a frame, to expect another one after it */
+    PEEK_BYTES = 1 << 10        /* read of a frame that is expected to be large */
 };
 
 struct mu__in {
@@ -25,6 +29,7 @@ struct mu__in {
     unsigned handles;
     bool greeted;
     bool paused;
+    bool expects_large;         /* the last frame was */
     bool gone;                  /* closing: nothing is told any more */
     uint8_t head[MU__SP_HEADER_MAX];
     unsigned head_size;
@@ -182,6 +187,7 @@ static bool begin_frame(struct mu__in *in)
         return false;
     }
     in->frame_size = (uint32_t)size;
+    in->expects_large = size >= LARGE_BYTES_MIN;
     return true;
 }
 
@@ -274,7 +280,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
         *buf = uv_buf_init((char *)frame->data + frame->size,
                            in->frame_size - frame->size);
     else
-        *buf = uv_buf_init((char *)in->wire->scratch, sizeof in->wire->scratch);
+        *buf = uv_buf_init((char *)in->wire->scratch,
+                           in->expects_large ? PEEK_BYTES : sizeof in->wire->scratch);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)

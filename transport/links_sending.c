@@ -127,6 +127,17 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
         mu__link_go_down(links, link, "it does not read what it is sent");
 }
 
+/* A part of a turn's frames, while the turn goes on. What fails does so again in the
+ * flush, where a link may go down. */
+static void send_early(struct mu__links *links, struct mu__link *link)
+{
+    const struct mu__outbox_route route = route_of(links, link);
+
+    if (link->out != 0 && link->state == MU__LINK_UP)
+        (void)mu__outbox_send_early(&link->outbox, &route, &links->counters.frames_out,
+                                    &links->counters.bytes_out);
+}
+
 void mu__links_writable(struct mu__links *links, uint32_t out)
 {
     struct mu__link *link = mu__map_get(&links->by_out, out);
@@ -156,6 +167,7 @@ int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)
         rv = mu__outbox_add(&link->outbox, &route, links->config.schema, msg);
         links->counters.messages_out++;
         mark_dirty(links, link);
+        send_early(links, link);
     }
     mu__pool_put(links->config.pool, msg);
     return rv;

@@ -306,12 +306,63 @@ static void on_written(uv_write_t *request, int status)
     out->wire->events.writable(out->wire->owner, out->number);
 }
 
+/* A frame as the system takes it: its own bytes and those of others, in order. */
+struct gathered {
+    uv_buf_t bufs[2 * MU__SPLICES_MAX + 1];
+    unsigned count;
+    size_t bytes;
+};
+
+static void gather_add(struct gathered *gathered, const void *data, size_t size)
+{
+    if (size == 0)
+        return;
+    gathered->bufs[gathered->count++] = uv_buf_init((void *)(uintptr_t)data,
+                                                    (unsigned)size);
+    gathered->bytes += size;
+}
+
+/* `data` is the frame's data or its header, right before. */
+static void gather(const struct mu__buf *frame, const uint8_t *data,
+                   struct gathered *gathered)
+{
+    const struct mu__splices *splices = frame->splices;
+
+    gathered->count = 0;
+    gathered->bytes = 0;
+    for (uint32_t i = 0; i < splices->count; i++) {
+        const struct mu__splice *splice = &splices->items[i];
+
+        gather_add(gathered, data, (size_t)(frame->data + splice->at - data));
+        gather_add(gathered, splice->data, splice->size);
+        data = frame->data + splice->at;
+    }
+    gather_add(gathered, data, (size_t)(frame->data + frame->size - data));
+}
+
+/* What is left behind the first `bytes`. */
+static void gather_skip(struct gathered *gathered, size_t bytes)
+{
+    unsigned first = 0;
+
+    gathered->bytes -= bytes;
+    while (first < gathered->count && bytes >= gathered->bufs[first].len)
+        bytes -= gathered->bufs[first++].len;
+    gathered->count -= first;
+    memmove(gathered->bufs, gathered->bufs + first,
+            gathered->count * sizeof gathered->bufs[0]);
+    if (gathered->count == 0)
+        return;
+    gathered->bufs[0].base += bytes;
+    gathered->bufs[0].len -= bytes;
+}
+
 /* The header stands right before the frame's bytes, in the headroom. */
-static uv_buf_t with_header(const struct mu__out *out, struct mu__buf *frame)
+static const uint8_t *write_header(const struct mu__out *out, struct mu__buf *frame)
 {
     size_t header = out->url.ipc ? MU__SP_HEADER_MAX : MU__SP_HEADER_MAX - 1;
     uint8_t *at = frame->data - header;
-    uint64_t size = frame->size;
+    uint64_t size = mu__buf_total(frame);
 
     if (out->url.ipc)
         *at++ = 1;
@@ -319,7 +370,7 @@ static uv_buf_t with_header(const struct mu__out *out, struct mu__buf *frame)
         at[i] = (uint8_t)size;
         size >>= 8;
     }
-    return uv_buf_init((char *)frame->data - header, (unsigned)(header + frame->size));
+    return frame->data - header;
 }
 
 static void on_out_of_memory(uv_timer_t *timer)
@@ -328,7 +379,7 @@ static void on_out_of_memory(uv_timer_t *timer)
 }
 
 static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
-                      uv_buf_t rest)
+                      const struct gathered *rest)
 {
     struct write *write = malloc(sizeof *write);
 
@@ -336,7 +387,8 @@ static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
         return -MU_ENOMEM;
     write->connection = connection;
     write->frame = frame;
-    if (uv_write(&write->request, &connection->stream.stream, &rest, 1, on_written) == 0)
+    if (uv_write(&write->request, &connection->stream.stream, rest->bufs, rest->count,
+                 on_written) == 0)
         return 0;
     free(write);
     return -MU_ENOMEM;
@@ -346,18 +398,20 @@ static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
  * is returned. */
 static int write_frame(struct mu__out *out, struct mu__buf *frame)
 {
-    uv_buf_t bytes = with_header(out, frame);
-    int written = uv_try_write(&out->connection->stream.stream, &bytes, 1);
+    struct gathered gathered;
+    int written;
 
+    gather(frame, write_header(out, frame), &gathered);
+    written = uv_try_write(&out->connection->stream.stream, gathered.bufs,
+                           gathered.count);
     if (written < 0)
         written = 0;    /* full, or broken, which the reading side will see */
-    if ((size_t)written == bytes.len) {
+    if ((size_t)written == gathered.bytes) {
         mu__buf_unref(frame);
         return 0;
     }
-    if (write_rest(out->connection, frame,
-                   uv_buf_init(bytes.base + written,
-                               (unsigned)bytes.len - (unsigned)written)) == 0)
+    gather_skip(&gathered, (size_t)written);
+    if (write_rest(out->connection, frame, &gathered) == 0)
         return 0;
     /* Half a frame may be on its way: this connection has ended. */
     (void)uv_timer_start(&out->timer, on_out_of_memory, 0, 0);
@@ -370,7 +424,7 @@ int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
     struct mu__buf *sent;
     int rv;
 
-    assert(frame->size <= MU__FRAME_BYTES_MAX);
+    assert(mu__buf_total(frame) <= MU__FRAME_BYTES_MAX);
     if (out == NULL || out->connection == NULL)
         return -MU_EUNAVAILABLE;
     if (uv_stream_get_write_queue_size(&out->connection->stream.stream) >

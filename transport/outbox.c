@@ -15,6 +15,8 @@ enum {
     RING_FIRST = 8
 };
 
+_Static_assert((int)MU__ENCODED_BYTES_MAX <= (int)MU__FRAME_BYTES_MAX, "frames fit");
+
 struct mu__large {
     struct mu__large *next;
     struct mu__buf *record;
@@ -49,7 +51,7 @@ static int ring_put(struct mu__outbox *outbox, struct mu__buf *frame)
     outbox->ring[(outbox->ring_first + outbox->ring_count) & (outbox->ring_size - 1)] =
         frame;
     outbox->ring_count++;
-    outbox->waiting_bytes += frame->size;
+    outbox->waiting_bytes += mu__buf_total(frame);
     return 0;
 }
 
@@ -112,7 +114,7 @@ void mu__outbox_clear(struct mu__outbox *outbox)
     while (outbox->ring_count > 0) {
         struct mu__buf *frame = outbox->ring[outbox->ring_first];
 
-        ring_drop_first(outbox, frame->size);
+        ring_drop_first(outbox, mu__buf_total(frame));
         mu__buf_unref(frame);
     }
     while (outbox->large_first != NULL)
@@ -151,6 +153,13 @@ static struct mu__buf *frame_new(struct mu__wire *wire, size_t capacity)
     return frame;
 }
 
+/* Of the bound of a record: what needs room in a frame of this wire. */
+static size_t own_bound(const struct mu__wire *wire, const struct mu__schema *schema,
+                        const struct mu__msg *msg, size_t bound)
+{
+    return wire->ops->splices ? bound - mu__encode_spliceable(schema, msg) : bound;
+}
+
 /* A larger open frame with the same content, or the first one. */
 static int grow_open(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                      size_t needed)
@@ -177,11 +186,15 @@ static int grow_open(struct mu__outbox *outbox, const struct mu__outbox_route *r
     return 0;
 }
 
-/* Room for `bound` more bytes in the open frame, in this one or a new one. */
+/* Room for `bound` more bytes in the open frame, in this one or a new one. One that has
+ * splices is not grown: it may have no room for another. */
 static int make_room(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                      size_t bound)
 {
-    if (outbox->open != NULL && outbox->open->size + bound > FRAME_FULL_BYTES) {
+    const struct mu__buf *open = outbox->open;
+
+    if (open != NULL && (open->size + bound > FRAME_FULL_BYTES ||
+                         mu__buf_total(open) > open->size)) {
         int rv = close_open(outbox, route);
 
         if (rv != 0)
@@ -192,30 +205,50 @@ static int make_room(struct mu__outbox *outbox, const struct mu__outbox_route *r
                                                    : outbox->open->size));
 }
 
+/* What was put into the open frame before would come with the last of a large record:
+ * then the frame is closed first. */
+static int leave_large_alone(struct mu__outbox *outbox,
+                             const struct mu__outbox_route *route,
+                             const struct mu__schema *schema, const struct mu__msg *msg)
+{
+    const struct mu__buf *open = outbox->open;
+
+    if (open == NULL || open->splices == NULL || msg->backing == NULL ||
+        msg->backing->capacity < MU__SPLICE_BYTES_MIN ||
+        mu__buf_total(open) + mu__encode_spliceable(schema, msg) <= FRAME_FULL_BYTES)
+        return 0;
+    return close_open(outbox, route);
+}
+
 int mu__outbox_add(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                    const struct mu__schema *schema, const struct mu__msg *msg)
 {
-    int rv =
-        outbox->open == NULL ? -MU_EEXHAUSTED : mu__encode(schema, msg, outbox->open);
+    int rv = leave_large_alone(outbox, route, schema, msg);
     size_t bound;
 
+    if (rv != 0)
+        return rv;
+    rv = outbox->open == NULL ? -MU_EEXHAUSTED : mu__encode(schema, msg, outbox->open);
     if (rv == -MU_EEXHAUSTED) {
         bound = mu__encode_bound(schema, msg);
         if (bound > MU__FRAME_BYTES_MAX - MU__FRAME_HEADER_BYTES)
             return large_add(outbox, schema, msg, bound);
-        rv = make_room(outbox, route, bound);
+        rv = make_room(outbox, route, own_bound(route->wire, schema, msg, bound));
         if (rv == 0)
             rv = mu__encode(schema, msg, outbox->open);
     }
-    if (rv == 0)
-        outbox->open_count++;
-    return rv;
+    if (rv != 0)
+        return rv;
+    outbox->open_count++;
+    return mu__buf_total(outbox->open) > FRAME_FULL_BYTES ? close_open(outbox, route) : 0;
 }
 
 int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                        uint8_t type, const struct mu__msg *msg)
 {
     size_t bound = msg == NULL ? 0 : mu__encode_bound(&mu__frame_messages, msg);
+    size_t own = msg == NULL
+                     ? 0 : own_bound(route->wire, &mu__frame_messages, msg, bound);
     const struct mu__frame_header header = {MU__FRAME_VERSION, type, route->from,
                                             route->to, msg == NULL ? 0 : 1, route->life};
     struct mu__buf *frame;
@@ -223,7 +256,7 @@ int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route 
 
     if (rv != 0)
         return rv;
-    frame = frame_new(route->wire, MU__FRAME_HEADER_BYTES + bound);
+    frame = frame_new(route->wire, MU__FRAME_HEADER_BYTES + own);
     if (frame == NULL)
         return -MU_ENOMEM;
     mu__frame_write(frame, &header);
@@ -246,7 +279,7 @@ static int cut_piece(struct mu__outbox *outbox, const struct mu__outbox_route *r
     union {
         struct mu__msg msg;
         unsigned char bytes[sizeof(struct mu__msg) + sizeof(struct mu__piece)];
-    } record = {.msg = {.kind = MU__FRAME_PIECE}};
+    } record = {.msg = {.kind = MU__FRAME_PIECE, .backing = large->record}};
     struct mu__piece piece = {large->offset, large->record->size,
                               {large->record->data + large->offset, size}};
     int rv;
@@ -262,27 +295,48 @@ static int cut_piece(struct mu__outbox *outbox, const struct mu__outbox_route *r
     return 0;
 }
 
+/* Closed frames, until the wire takes no more. */
+static int send_ring(struct mu__outbox *outbox, const struct mu__outbox_route *route,
+                     uint64_t *ret_frames, uint64_t *ret_bytes)
+{
+    outbox->blocked = false;
+    while (outbox->ring_count > 0) {
+        struct mu__buf *frame = outbox->ring[outbox->ring_first];
+        uint32_t size = mu__buf_total(frame);
+        int rv = route->wire->ops->send(route->wire, route->out, frame);
+
+        outbox->blocked = rv == -MU_EAGAIN;
+        if (rv != 0)
+            return rv;
+        ring_drop_first(outbox, size);
+        *ret_frames += 1;
+        *ret_bytes += size;
+    }
+    return 0;
+}
+
 int mu__outbox_send(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                     uint64_t *ret_frames, uint64_t *ret_bytes)
 {
     int rv = close_open(outbox, route);
 
     while (rv == 0 && (outbox->ring_count > 0 || outbox->large_first != NULL)) {
-        struct mu__buf *frame;
-        uint32_t size;
-
-        if (outbox->ring_count == 0) {
+        if (outbox->ring_count == 0)
             rv = cut_piece(outbox, route);
-            continue;
-        }
-        frame = outbox->ring[outbox->ring_first];
-        size = frame->size;
-        rv = route->wire->ops->send(route->wire, route->out, frame);
-        if (rv != 0)
-            break;
-        ring_drop_first(outbox, size);
-        *ret_frames += 1;
-        *ret_bytes += size;
+        else
+            rv = send_ring(outbox, route, ret_frames, ret_bytes);
     }
+    return rv == -MU_EAGAIN ? 0 : rv;
+}
+
+int mu__outbox_send_early(struct mu__outbox *outbox,
+                          const struct mu__outbox_route *route, uint64_t *ret_frames,
+                          uint64_t *ret_bytes)
+{
+    int rv = 0;
+
+    if (!outbox->blocked && outbox->ring_count > 0 &&
+        outbox->waiting_bytes >= MU__OUTBOX_EARLY_BYTES)
+        rv = send_ring(outbox, route, ret_frames, ret_bytes);
     return rv == -MU_EAGAIN ? 0 : rv;
 }

@@ -19,6 +19,7 @@ struct mu__outbox {
     struct mu__large *large_first;
     struct mu__large *large_last;
     uint64_t waiting_bytes;     /* closed frames and large records */
+    bool blocked;               /* the wire took nothing more; it tells when it does */
 };
 
 /* Whose frames these are. */
@@ -49,6 +50,15 @@ int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route 
  * count what was sent. 0, also when some waits for `writable`; else the wire's error. */
 int mu__outbox_send(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                     uint64_t *ret_frames, uint64_t *ret_bytes);
+
+/* Bytes that are sent while more is added, so that the peer reads them meanwhile. */
+enum { MU__OUTBOX_EARLY_BYTES = 64 << 10 };
+
+/* The same for closed frames alone, when there is enough of them and the wire takes
+ * more. */
+int mu__outbox_send_early(struct mu__outbox *outbox,
+                          const struct mu__outbox_route *route, uint64_t *ret_frames,
+                          uint64_t *ret_bytes);
 
 static inline bool mu__outbox_is_empty(const struct mu__outbox *outbox)
 {

@@ -22,6 +22,9 @@ struct mu__wire {
 enum { MU__FRAME_BYTES_MAX = 4 << 20 };
 
 struct mu__wire_ops {
+    /* Frames of `buffer` can have splices. */
+    bool splices;
+
     /* Memory for a frame to send on this wire; size 0. NULL when out of memory. */
     struct mu__buf *(*buffer)(struct mu__wire *wire, size_t capacity);
 

@@ -5,6 +5,8 @@
  * the poll, and right before the next for what timers and connections brought. */
 #include "transport/inner_uv.h"
 
+#include "runtime/message/block_pool.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,28 +116,37 @@ bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol)
 
 static void release_frame(struct mu__buf *buf)
 {
-    free(buf);
+    mu__buf_cut_splices(buf, 0);
+    mu__block_put(buf);
 }
 
-/* One malloc: the struct, the headroom, the bytes. */
+struct frame {
+    struct mu__buf buf;             /* first: released by it */
+    struct mu__splices splices;
+};
+
+/* One block: the structs, the headroom, the bytes. */
 struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity)
 {
-    const size_t offset = (sizeof(struct mu__buf) + 15) / 16 * 16 + MU__SP_HEADROOM;
-    struct mu__buf *buf;
+    const size_t offset = (sizeof(struct frame) + 15) / 16 * 16 + MU__SP_HEADROOM;
+    struct frame *frame;
 
     (void)door;
     if (capacity > MU__FRAME_BYTES_MAX)
         return NULL;
-    buf = malloc(offset + capacity);
-    if (buf == NULL)
+    frame = mu__block_get(offset + capacity);
+    if (frame == NULL)
         return NULL;
-    *buf = (struct mu__buf){
-        .data = (uint8_t *)buf + offset,
+    frame->splices.count = 0;
+    frame->splices.bytes = 0;
+    frame->buf = (struct mu__buf){
+        .data = (uint8_t *)frame + offset,
         .capacity = (uint32_t)capacity,
         .refs = 1,
+        .splices = &frame->splices,
         .release = release_frame,
     };
-    return buf;
+    return &frame->buf;
 }
 
 struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame)
@@ -175,6 +186,7 @@ static int adopt(struct mu__wire_uv *wire, int fd)
 /* ---- life ---- */
 
 static const struct mu__wire_ops ops = {
+    .splices = true,
     .buffer = mu__frame_buffer,
     .dial = mu__out_dial,
     .avoid = mu__out_avoid,

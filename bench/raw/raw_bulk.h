@@ -16,9 +16,11 @@
 
 struct bulk {
     bool push;   /* the client sends the data, else it asks for them */
+    bool echo;   /* the client sends blocks and gets blocks; raw_uv_bandwidth only */
     bool copy;   /* copy between variable and message on both sides */
     bool raised; /* keep large blocks in the heap instead of mapping each anew */
     unsigned depth;
+    unsigned megabytes; /* to move, at full size */
     size_t block_bytes;
 };
 
@@ -28,16 +30,19 @@ struct variable {
     size_t at;
 };
 
-static const char *const bulk_directions[] = {"pull", "push", NULL};
+static const char *const bulk_directions[] = {"pull", "push", "echo", NULL};
 static const char *const bulk_modes[] = {"nocopy", "copy", NULL};
 static const char *const bulk_mallocs[] = {"default", "raised", NULL};
 
 static inline void bulk_parse(int argc, char **argv, struct bulk *ret_bulk)
 {
     unsigned kib = raw_arg_number(argc, argv, "kib", 1024, 1, 16384);
+    unsigned direction = raw_arg_word(argc, argv, "direction", bulk_directions);
 
     *ret_bulk = (struct bulk){
-        .push = raw_arg_word(argc, argv, "direction", bulk_directions) == 1,
+        .push = direction == 1,
+        .echo = direction == 2,
+        .megabytes = raw_arg_number(argc, argv, "megabytes", 4096, 1, 65536),
         .copy = raw_arg_word(argc, argv, "mode", bulk_modes) == 1,
         .raised = raw_arg_word(argc, argv, "malloc", bulk_mallocs) == 1,
         .depth = raw_arg_number(argc, argv, "depth", 4, 1, 256),
@@ -81,7 +86,7 @@ struct tally {
 
 static inline void tally_init(struct tally *tally, const struct bulk *bulk)
 {
-    uint64_t megabytes = bench_size(64, 4096);
+    uint64_t megabytes = bench_size(64, bulk->megabytes);
     uint64_t blocks = (megabytes << 20) / bulk->block_bytes;
 
     *tally = (struct tally){.warm_up = blocks / 8 + bulk->depth};
@@ -113,7 +118,7 @@ static inline void bulk_report(const struct bulk *bulk, const struct tally *tall
     snprintf(extra, sizeof extra,
              "\"direction\":\"%s\",\"mode\":\"%s\",\"malloc\":\"%s\",\"depth\":%u,"
              "\"kib\":%zu",
-             bulk_directions[bulk->push], bulk_modes[bulk->copy],
+             bulk_directions[bulk->echo ? 2 : bulk->push], bulk_modes[bulk->copy],
              bulk_mallocs[bulk->raised], bulk->depth, bulk->block_bytes >> 10);
     bench_line_write(stdout,
                      &(struct bench_line){

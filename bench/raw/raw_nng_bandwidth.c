@@ -7,7 +7,8 @@
  * program that keeps its variables elsewhere cannot avoid.
  *
  *     raw_nng_bandwidth [direction=pull|push] [mode=nocopy|copy] [malloc=default|raised]
- *                       [depth=4] [kib=1024] [transport=tcp|ipc] [sendbuf=0]
+ *                       [depth=4] [kib=1024] [megabytes=4096]
+ *                       [transport=tcp|ipc] [sendbuf=0]
  */
 #include "raw_bulk.h"
 #include "raw_nng.h"
@@ -153,7 +154,8 @@ static void client_run(struct side *side)
 int main(int argc, char **argv)
 {
     static const char *const names[] = {"direction", "mode",      "malloc",  "depth",
-                                        "kib",       "transport", "sendbuf", NULL};
+                                        "kib",       "megabytes", "transport",
+                                        "sendbuf",   NULL};
     static const char *const transports[] = {"tcp", "ipc", NULL};
     static struct side side;
     struct config config;

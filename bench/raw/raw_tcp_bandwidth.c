@@ -4,6 +4,7 @@
  * there is one copy more on each side, between variable and buffer.
  *
  *     raw_tcp_bandwidth [direction=pull|push] [mode=nocopy|copy] [depth=4] [kib=1024]
+ *                       [megabytes=4096]
  */
 #include "raw_bulk.h"
 
@@ -149,7 +150,7 @@ static void client_run(struct side *side, struct tally *tally)
 int main(int argc, char **argv)
 {
     static const char *const names[] = {"direction", "mode", "malloc",
-                                        "depth",     "kib",  NULL};
+                                        "depth",     "kib",       "megabytes", NULL};
     struct sockaddr_in address;
     struct raw_peer peer;
     struct tally tally;
@@ -159,6 +160,7 @@ int main(int argc, char **argv)
 
     raw_args_check(argc, argv, names);
     bulk_parse(argc, argv, &bulk);
+    raw_check(!bulk.echo, "direction=echo");
     alarm(RAW_SECONDS_MAX);
     peer = raw_spawn(server_main, 1, &bulk);
     side_init(&side, &bulk);

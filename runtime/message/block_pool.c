@@ -1,0 +1,319 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "runtime/message/block_pool.h"
+
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* Blocks of this size and more are mapped one by one: giving one back always gives its
+ * pages back. free() could leave them between others in the heap. */
+enum { MAP_BYTES_MIN = 128 << 10 };
+
+enum { CLASS_NONE = MU__BLOCK_CLASSES };    /* malloc's: too small, too large, bypassed */
+
+/* What `state` says; two numbers that content is unlikely to be. */
+enum { STATE_OUT = 0x6f757421, STATE_FREE = 0x66726565 };
+
+/* The header of a block. */
+struct mu__block {
+    uint32_t state;
+    uint32_t block_class;
+    struct mu__block *next;     /* of the free ones */
+};
+
+_Static_assert(sizeof(struct mu__block) == MU__BLOCK_HEADER_BYTES &&
+               MU__BLOCK_HEADER_BYTES % 16 == 0 && alignof(max_align_t) >= 16,
+               "what follows the header is aligned to 16 bytes");
+_Static_assert(MU__BLOCK_BYTES_MIN << 12 == MU__BLOCK_BYTES_MAX,
+               "MU__BLOCK_CLASSES has twelve doublings");
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+
+/* An atomic_flag that is zero is clear, as of all compilers that build this. */
+struct mu__block_pool mu__blocks = {
+    .bytes_max = MU__BLOCKS_KEPT_BYTES_MAX,
+};
+
+/* ---- locks ---- */
+
+/* How often a lock is tried: about a microsecond. */
+enum { LOCK_TRIES = 100 };
+
+static bool lock(struct mu__block_class *of)
+{
+    for (int i = 0; i < LOCK_TRIES; i++)
+        if (!atomic_flag_test_and_set_explicit(&of->lock, memory_order_acquire))
+            return true;
+    return false;
+}
+
+static void unlock(struct mu__block_class *of)
+{
+    atomic_flag_clear_explicit(&of->lock, memory_order_release);
+}
+
+/* ---- classes ---- */
+
+/* Bytes of a block of a class, with its header: 4, 5, 6, 7 times a power of two. */
+static size_t class_bytes(unsigned block_class)
+{
+    return (size_t)(4 + block_class % 4) * (MU__BLOCK_BYTES_MIN / 4) << block_class / 4;
+}
+
+/* The smallest class that `bytes` fit in, of those that the pool has. */
+static unsigned class_of(size_t bytes)
+{
+    unsigned doubling;
+    size_t step;
+
+    if (bytes < MU__BLOCK_BYTES_MIN || bytes > MU__BLOCK_BYTES_MAX)
+        return CLASS_NONE;
+    doubling = (unsigned)(63 - __builtin_clzll(bytes)) - 12;
+    step = (size_t)(MU__BLOCK_BYTES_MIN / 4) << doubling;
+    return doubling * 4 + (unsigned)((bytes + step - 1) / step) - 4;
+}
+
+_Static_assert(MU__BLOCK_BYTES_MIN == 1 << 12, "class_of counts from 12 bits");
+
+/* ---- the system ---- */
+
+static void add(atomic_uint_fast64_t *counter, uint64_t number)
+{
+    (void)atomic_fetch_add_explicit(counter, number, memory_order_relaxed);
+}
+
+static uint64_t load(atomic_uint_fast64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static struct mu__block *map(size_t bytes)
+{
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0);
+
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+static struct mu__block *allocate(struct mu__block_pool *pool, size_t bytes,
+                                  unsigned block_class)
+{
+    bool is_ours = block_class != CLASS_NONE;
+    struct mu__block *block;
+
+    if (is_ours)
+        bytes = class_bytes(block_class);
+    block = is_ours && bytes >= MAP_BYTES_MIN ? map(bytes) : malloc(bytes);
+    if (block == NULL)
+        return NULL;
+    block->state = STATE_OUT;
+    block->block_class = block_class;
+    if (is_ours)
+        add(&pool->allocated, 1);
+    return block;
+}
+
+static void release(struct mu__block_pool *pool, struct mu__block *block)
+{
+    unsigned block_class = block->block_class;
+
+    if (block_class != CLASS_NONE)
+        add(&pool->released, 1);
+    if (block_class != CLASS_NONE && class_bytes(block_class) >= MAP_BYTES_MIN)
+        (void)munmap(block, class_bytes(block_class));
+    else
+        free(block);
+}
+
+/* ---- get and put ---- */
+
+static bool has_users(struct mu__block_pool *pool)
+{
+    return atomic_load_explicit(&pool->users, memory_order_relaxed) > 0;
+}
+
+static struct mu__block *take_free(struct mu__block_pool *pool, unsigned block_class)
+{
+    struct mu__block_class *of = &pool->classes[block_class];
+    struct mu__block *block;
+
+    if (!lock(of))
+        return NULL;
+    block = of->first;
+    if (block != NULL) {
+        of->first = block->next;
+        of->count--;
+        block->state = STATE_OUT;
+    }
+    if (of->count < of->unused)
+        of->unused = of->count;
+    unlock(of);
+    if (block == NULL)
+        return NULL;
+    (void)atomic_fetch_sub_explicit(&pool->kept_bytes, class_bytes(block_class),
+                                    memory_order_relaxed);
+    add(&pool->reused, 1);
+    return block;
+}
+
+void *mu__block_pool_get(struct mu__block_pool *pool, size_t size)
+{
+    struct mu__block *block = NULL;
+    unsigned block_class;
+
+    if (size > PTRDIFF_MAX - sizeof *block)
+        return NULL;
+    size += sizeof *block;
+    block_class = has_users(pool) ? class_of(size) : CLASS_NONE;
+    if (block_class != CLASS_NONE)
+        block = take_free(pool, block_class);
+    if (block == NULL)
+        block = allocate(pool, size, block_class);
+    return block == NULL ? NULL : block + 1;
+}
+
+static void refuse_second_put(const struct mu__block *block)
+{
+    if (block->state == STATE_OUT)
+        return;
+    (void)fprintf(stderr, "muster: a block of memory is %s: %p\n",
+                  block->state == STATE_FREE ? "given back twice"
+                                             : "given back that has no header",
+                  (const void *)(block + 1));
+    abort();
+}
+
+static bool keep(struct mu__block_class *in, struct mu__block *block)
+{
+    if (!lock(in))
+        return false;
+    block->state = STATE_FREE;
+    block->next = in->first;
+    in->first = block;
+    in->count++;
+    unlock(in);
+    return true;
+}
+
+/* Keeps a block that there is room for. */
+static bool put_free(struct mu__block_pool *pool, struct mu__block *block)
+{
+    size_t bytes = class_bytes(block->block_class);
+    uint64_t kept = atomic_fetch_add_explicit(&pool->kept_bytes, bytes,
+                                              memory_order_relaxed);
+
+    if (kept + bytes <= pool->bytes_max && has_users(pool) &&
+        keep(&pool->classes[block->block_class], block))
+        return true;
+    (void)atomic_fetch_sub_explicit(&pool->kept_bytes, bytes, memory_order_relaxed);
+    return false;
+}
+
+void mu__block_pool_put(struct mu__block_pool *pool, void *data)
+{
+    struct mu__block *block;
+
+    if (data == NULL)
+        return;
+    block = (struct mu__block *)data - 1;
+    refuse_second_put(block);
+    if (block->block_class != CLASS_NONE && put_free(pool, block))
+        return;
+    block->state = STATE_FREE;
+    release(pool, block);
+}
+
+/* ---- giving back ---- */
+
+/* Cuts `count` blocks off the end of the list, those that were put first. */
+static struct mu__block *cut_last(struct mu__block_class *of, uint32_t count)
+{
+    struct mu__block **link = &of->first;
+    struct mu__block *cut;
+
+    for (uint32_t i = of->count; i > count; i--)
+        link = &(*link)->next;
+    cut = *link;
+    *link = NULL;
+    of->count -= count;
+    return cut;
+}
+
+static void trim_class(struct mu__block_pool *pool, unsigned block_class, bool all)
+{
+    struct mu__block_class *of = &pool->classes[block_class];
+    struct mu__block *cut;
+
+    if (!lock(of))
+        return;     /* the next trim comes soon */
+    cut = cut_last(of, all ? of->count : of->unused);
+    of->unused = of->count;
+    unlock(of);
+    while (cut != NULL) {
+        struct mu__block *next = cut->next;
+
+        (void)atomic_fetch_sub_explicit(&pool->kept_bytes, class_bytes(block_class),
+                                        memory_order_relaxed);
+        release(pool, cut);
+        cut = next;
+    }
+}
+
+bool mu__block_pool_trim(struct mu__block_pool *pool, uint64_t now_ms)
+{
+    uint_fast64_t last_ms = load(&pool->trim_ms);
+
+    if (now_ms - last_ms >= MU__BLOCKS_TRIM_MS &&
+        atomic_compare_exchange_strong(&pool->trim_ms, &last_ms, now_ms))
+        for (unsigned i = 0; i < MU__BLOCK_CLASSES; i++)
+            trim_class(pool, i, false);
+    return load(&pool->kept_bytes) > 0;
+}
+
+void mu__block_pool_clear(struct mu__block_pool *pool)
+{
+    for (unsigned i = 0; i < MU__BLOCK_CLASSES; i++)
+        trim_class(pool, i, true);
+}
+
+/* ---- users ---- */
+
+static bool is_bypassed(const struct mu__block_pool *pool)
+{
+#ifdef HAS_ASAN
+    return pool == &mu__blocks;
+#else
+    (void)pool;
+    return false;
+#endif
+}
+
+void mu__block_pool_join(struct mu__block_pool *pool)
+{
+    if (!is_bypassed(pool))
+        (void)atomic_fetch_add(&pool->users, 1);
+}
+
+void mu__block_pool_leave(struct mu__block_pool *pool)
+{
+    if (!is_bypassed(pool) && atomic_fetch_sub(&pool->users, 1) == 1)
+        mu__block_pool_clear(pool);
+}
+
+void mu__block_pool_init(struct mu__block_pool *pool, uint64_t bytes_max)
+{
+    *pool = (struct mu__block_pool){.bytes_max = bytes_max};
+}
+
+struct mu__block_counts mu__block_pool_counts(struct mu__block_pool *pool)
+{
+    return (struct mu__block_counts){load(&pool->kept_bytes), load(&pool->reused),
+                                     load(&pool->allocated), load(&pool->released)};
+}

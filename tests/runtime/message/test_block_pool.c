@@ -1,0 +1,305 @@
+/* Blocks of memory: classes, the bound, giving back what is not needed, threads, and what
+ * ends the process. */
+#include "runtime/message/block_pool.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { POOL_BYTES = 8 << 20 };
+
+static int setup(void **state)
+{
+    struct mu__block_pool *pool = malloc(sizeof *pool);
+
+    if (pool == NULL)
+        return -1;
+    mu__block_pool_init(pool, POOL_BYTES);
+    mu__block_pool_join(pool);
+    *state = pool;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct mu__block_pool *pool = *state;
+    struct mu__block_counts counts;
+
+    mu__block_pool_leave(pool);
+    counts = mu__block_pool_counts(pool);
+    free(pool);
+    return counts.kept_bytes == 0 && counts.allocated == counts.released ? 0 : -1;
+}
+
+static void *get(struct mu__block_pool *pool, size_t size)
+{
+    uint8_t *block = mu__block_pool_get(pool, size);
+
+    assert_non_null(block);
+    assert_int_equal((uintptr_t)block % 16, 0);
+    memset(block, 0x5a, size);
+    return block;
+}
+
+static void block_given_back_is_given_out_again_for_sizes_of_its_class(void **state)
+{
+    struct mu__block_pool *pool = *state;
+
+    for (size_t size = MU__BLOCK_BYTES_MIN; size < POOL_BYTES; size += size / 3) {
+        uint64_t reused = mu__block_pool_counts(pool).reused;
+        void *block = get(pool, size);
+
+        mu__block_pool_put(pool, block);
+        if (mu__block_pool_kept(pool) == 0)
+            continue;   /* beyond the bound of this pool */
+        assert_ptr_equal(get(pool, size), block);
+        assert_int_equal(mu__block_pool_counts(pool).reused, reused + 1);
+        assert_int_equal(mu__block_pool_kept(pool), 0);
+        mu__block_pool_put(pool, block);
+        mu__block_pool_clear(pool);
+    }
+}
+
+/* A class wastes a quarter at most. */
+static void kept_block_is_hardly_larger_than_what_was_asked_for(void **state)
+{
+    struct mu__block_pool *pool = *state;
+
+    for (size_t size = MU__BLOCK_BYTES_MIN; size < POOL_BYTES / 2; size += 4093) {
+        uint64_t kept;
+
+        mu__block_pool_put(pool, get(pool, size));
+        kept = mu__block_pool_kept(pool);
+        assert_true(kept >= size);
+        assert_true(kept <= (size + MU__BLOCK_HEADER_BYTES) * 5 / 4 + 1024);
+        mu__block_pool_clear(pool);
+    }
+}
+
+static void blocks_that_are_too_small_or_too_large_are_not_kept(void **state)
+{
+    struct mu__block_pool *pool = *state;
+    const size_t sizes[] = {0, 1, MU__BLOCK_BYTES_MIN - MU__BLOCK_HEADER_BYTES - 1,
+                            MU__BLOCK_BYTES_MAX - MU__BLOCK_HEADER_BYTES + 1};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        mu__block_pool_put(pool, get(pool, sizes[i]));
+        assert_int_equal(mu__block_pool_kept(pool), 0);
+    }
+    assert_int_equal(mu__block_pool_counts(pool).allocated, 0);
+    assert_null(mu__block_pool_get(pool, SIZE_MAX));
+    assert_null(mu__block_pool_get(pool, PTRDIFF_MAX));
+    mu__block_pool_put(pool, NULL);
+}
+
+/* Any number of blocks of any sizes: what is kept never passes the bound. */
+static void kept_bytes_stay_below_the_bound_whatever_the_sizes(void **state)
+{
+    enum { BLOCKS = 64, ROUNDS = 40 };
+    struct mu__block_pool *pool = *state;
+    uint32_t random = 1;
+    uint64_t most = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        void *blocks[BLOCKS];
+
+        for (int i = 0; i < BLOCKS; i++) {
+            random = random * 1664525 + 1013904223;
+            blocks[i] = mu__block_pool_get(pool, (size_t)4096 + random % (1 << 20));
+            assert_non_null(blocks[i]);
+        }
+        for (int i = 0; i < BLOCKS; i++) {
+            mu__block_pool_put(pool, blocks[i]);
+            if (mu__block_pool_kept(pool) > most)
+                most = mu__block_pool_kept(pool);
+        }
+    }
+    assert_true(most > POOL_BYTES / 2 && most <= POOL_BYTES);
+}
+
+static void idle_pool_gives_everything_back(void **state)
+{
+    struct mu__block_pool *pool = *state;
+    void *blocks[4];
+    uint64_t now_ms = 10 * MU__BLOCKS_TRIM_MS;
+
+    for (int i = 0; i < 4; i++)
+        blocks[i] = get(pool, 100000u << i);
+    for (int i = 0; i < 4; i++)
+        mu__block_pool_put(pool, blocks[i]);
+    assert_true(mu__block_pool_trim(pool, now_ms));
+    assert_true(mu__block_pool_trim(pool, now_ms + MU__BLOCKS_TRIM_MS - 1));
+    assert_false(mu__block_pool_trim(pool, now_ms + MU__BLOCKS_TRIM_MS));
+    assert_int_equal(mu__block_pool_counts(pool).released, 4);
+}
+
+/* Two are in use at a time and four are there: two are too many. */
+static void trim_leaves_what_was_needed_since_the_last_one(void **state)
+{
+    struct mu__block_pool *pool = *state;
+    void *blocks[4];
+    uint64_t now_ms = 10 * MU__BLOCKS_TRIM_MS;
+
+    for (int i = 0; i < 4; i++)
+        blocks[i] = get(pool, 50000);
+    for (int i = 0; i < 4; i++)
+        mu__block_pool_put(pool, blocks[i]);
+    (void)mu__block_pool_trim(pool, now_ms);
+    for (int round = 1; round < 4; round++) {
+        blocks[0] = get(pool, 50000);
+        blocks[1] = get(pool, 50000);
+        mu__block_pool_put(pool, blocks[0]);
+        mu__block_pool_put(pool, blocks[1]);
+        now_ms += MU__BLOCKS_TRIM_MS;
+        assert_true(mu__block_pool_trim(pool, now_ms));
+        assert_int_equal(mu__block_pool_counts(pool).released, 2);
+    }
+}
+
+static void pool_without_users_keeps_nothing(void **state)
+{
+    struct mu__block_pool *pool = *state;
+    void *before = get(pool, 100000);
+    void *after;
+
+    mu__block_pool_leave(pool);
+    after = get(pool, 100000);
+    mu__block_pool_put(pool, before);
+    mu__block_pool_put(pool, after);
+    assert_int_equal(mu__block_pool_kept(pool), 0);
+    mu__block_pool_join(pool);
+}
+
+/* What ends the process, in a child of its own. */
+static bool is_aborted_by(void (*what)(struct mu__block_pool *pool),
+                          struct mu__block_pool *pool)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)signal(SIGABRT, SIG_DFL);
+        (void)close(STDERR_FILENO);
+        what(pool);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static void put_twice(struct mu__block_pool *pool)
+{
+    void *block = mu__block_pool_get(pool, 100000);
+
+    mu__block_pool_put(pool, block);
+    mu__block_pool_put(pool, block);
+}
+
+static void put_what_is_no_block(struct mu__block_pool *pool)
+{
+    static max_align_t memory[64];
+
+    mu__block_pool_put(pool, memory + 8);
+}
+
+static void second_put_of_a_block_ends_the_process(void **state)
+{
+    assert_true(is_aborted_by(put_twice, *state));
+    assert_true(is_aborted_by(put_what_is_no_block, *state));
+}
+
+/* ---- threads: blocks go round a ring of mailboxes, and are put where they end ---- */
+
+enum { THREADS = 4, MAILBOXES = 16, STEPS = 5000 };
+
+struct worker {
+    pthread_t thread;
+    struct mu__block_pool *pool;
+    _Atomic(void *) *mailboxes;
+    uint32_t random;
+    bool mixed;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+
+    for (int i = 0; i < STEPS; i++) {
+        size_t size;
+        uint8_t *block;
+
+        w->random = w->random * 1664525 + 1013904223;
+        size = (size_t)4096 << (w->random >> 8) % 4;
+        block = mu__block_pool_get(w->pool, size);
+        if (block == NULL) {
+            w->mixed = true;
+            break;
+        }
+        /* Nobody else has it: what is written at both ends stays. */
+        memset(block, (int)(w->random & 0xff), 64);
+        memset(block + size - 64, (int)(w->random & 0xff), 64);
+        if (block[0] != (uint8_t)w->random || block[size - 1] != (uint8_t)w->random)
+            w->mixed = true;
+        block = atomic_exchange(&w->mailboxes[(w->random >> 16) % MAILBOXES], block);
+        if (block != NULL && memcmp(block, block + 32, 32) != 0)
+            w->mixed = true;
+        mu__block_pool_put(w->pool, block);
+    }
+    return NULL;
+}
+
+static void threads_share_blocks_and_none_is_given_out_twice(void **state)
+{
+    static _Atomic(void *) mailboxes[MAILBOXES];
+    struct mu__block_pool *pool = *state;
+    struct worker workers[THREADS];
+
+    for (uint32_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.pool = pool, .mailboxes = mailboxes, .random = i};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (uint64_t now_ms = 0; now_ms < 100 * MU__BLOCKS_TRIM_MS; now_ms += 1000)
+        (void)mu__block_pool_trim(pool, now_ms);
+    for (int i = 0; i < THREADS; i++) {
+        (void)pthread_join(workers[i].thread, NULL);
+        assert_false(workers[i].mixed);
+    }
+    for (int i = 0; i < MAILBOXES; i++)
+        mu__block_pool_put(pool, atomic_exchange(&mailboxes[i], NULL));
+    assert_true(mu__block_pool_counts(pool).reused > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            block_given_back_is_given_out_again_for_sizes_of_its_class, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            kept_block_is_hardly_larger_than_what_was_asked_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            blocks_that_are_too_small_or_too_large_are_not_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            kept_bytes_stay_below_the_bound_whatever_the_sizes, setup, teardown),
+        cmocka_unit_test_setup_teardown(idle_pool_gives_everything_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(trim_leaves_what_was_needed_since_the_last_one,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(pool_without_users_keeps_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(second_put_of_a_block_ends_the_process, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(threads_share_blocks_and_none_is_given_out_twice,
+                                        setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
