@@ -24,7 +24,7 @@ static struct mu__pending_closure *waits_here(const struct client *c,
 
     if (future->place == 0)
         return NULL;
-    closure = mu__place_pending(&c->places[future->place - 1]);
+    closure = mu__slot_pending(&c->slots[future->place - 1]);
     return closure != NULL && closure->list != NULL ? closure : NULL;
 }
 
@@ -86,8 +86,8 @@ static bool send_request(struct mu__ctx *ctx, struct client *c,
     return mu__send(ctx, c->chief, msg) == 0;
 }
 
-/* `place`: the token of a closure, 0 for the status. */
-static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t place)
+/* `slot`: the token of a closure, 0 for the status. */
+static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t slot)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS_GET);
     struct mu__status_get *body;
@@ -95,7 +95,7 @@ static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t place)
     if (msg == NULL)
         return NULL;
     body = mu__body(msg);
-    body->place = place;
+    body->place = slot;
     return msg;
 }
 
@@ -283,14 +283,14 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
 void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
                         struct mu__client_call *call)
 {
-    uint64_t place = 0;
+    uint64_t slot = 0;
 
     if (call->call.operation == MU__CLIENT_FETCH) {
         if (explain_fetch_here(ctx, c, call))
             return;
-        place = call->waiters[call->error_at].future->place;
+        slot = call->waiters[call->error_at].future->place;
     }
-    if (!c->has_chief || !send_request(ctx, c, call, status_get(ctx, place))) {
+    if (!c->has_chief || !send_request(ctx, c, call, status_get(ctx, slot))) {
         explain(ctx, c, &call->call, NULL);
         return;
     }

@@ -6,16 +6,7 @@
 
 uint64_t mu__client_outstanding(const struct client *c)
 {
-    if (c->session == NULL)
-        return 0;
-    return atomic_load_explicit(&c->session->scheduled, memory_order_acquire) -
-           c->resolved;
-}
-
-static uint64_t outstanding_bytes(const struct client *c)
-{
-    return atomic_load_explicit(&c->session->bytes_scheduled, memory_order_acquire) -
-           c->bytes_resolved;
+    return c->session == NULL ? 0 : c->arrived - c->resolved;
 }
 
 int mu__client_phase(const struct client *c)
@@ -42,10 +33,12 @@ void mu__client_count_resolved(struct mu__ctx *ctx, struct client *c, uint64_t b
     if (bytes > 0) {
         c->bytes_resolved += bytes;
         atomic_store_explicit(&c->session->bytes_resolved, c->bytes_resolved,
-                              memory_order_relaxed);
+                              memory_order_release);
     }
     c->resolved++;
-    atomic_store_explicit(&c->session->resolved, c->resolved, memory_order_relaxed);
+    atomic_store_explicit(&c->session->resolved, c->resolved, memory_order_release);
+    if (c->room.first != NULL)
+        mu__client_room_review(ctx, c);
     if (c->waiting != NULL || mu__client_phase(c) != MU__SESSION_FINE)
         mu__client_review(ctx, c);
 }
@@ -103,6 +96,7 @@ void mu__client_start_cancelling(struct mu__ctx *ctx, struct client *c)
     if (c->has_chief)
         (void)mu__send(ctx, c->chief, mu__msg_new(ctx, MU__CANCEL_ALL));
     mu__client_cancel_pending(ctx, c);
+    mu__client_room_cancel_all(ctx, c);
 }
 
 /* Hands the error to one caller; the session is fine again. */
@@ -114,18 +108,6 @@ static void raise_error(struct mu__ctx *ctx, struct client *c, struct mu__call *
 }
 
 /* ---- those who wait for it ---- */
-
-/* Room is made in steps, so that a full queue does not wake its caller each time. */
-static bool has_room(const struct client *c, const struct mu__client_call *call)
-{
-    uint32_t max = c->config.queue_max;
-    uint64_t closures = mu__client_outstanding(c);
-
-    if (closures > max - max / 8 - (max < 8 ? 1 : 0))
-        return false;
-    return closures == 0 ||
-           outstanding_bytes(c) + call->bytes <= c->config.queue_bytes_max;
-}
 
 /* JOIN, RAISE and whatever else hears of an error first. */
 static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
@@ -155,11 +137,8 @@ bool mu__client_try(struct mu__ctx *ctx, struct client *c, struct mu__call *call
     case MU__CLIENT_CLOSE:
         if (mu__client_outstanding(c) > 0)
             return false;
+        mu__client_room_close(ctx, c);
         c->session = NULL;
-        break;
-    case MU__CLIENT_ROOM:
-        if (is_fine && !has_room(c, (struct mu__client_call *)call))
-            return false;
         break;
     case MU__CLIENT_JOIN:
         return (is_fine && mu__client_outstanding(c) > 0) ? false
@@ -180,6 +159,7 @@ void mu__client_review(struct mu__ctx *ctx, struct client *c)
     if (mu__client_phase(c) == MU__SESSION_CANCELLING && mu__client_outstanding(c) == 0)
         mu__client_set_phase(c, MU__SESSION_RAISABLE);
     c->waiting = NULL;
+    mu__client_room_review(ctx, c);
     while (call != NULL) {
         struct mu__call *next = call->next;
 

@@ -14,6 +14,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__SCHEDULE, mu__sup_on_schedule},
+    {MU__ROOM_ASK, mu__sup_on_room_ask},
     {MU__RESULT, mu__sup_on_result},
     {MU__CANCEL_ALL, mu__sup_on_cancel_all},
     {MU__CANCEL_CLOSURE, mu__sup_on_cancel_closure},
@@ -125,7 +126,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         return;
     }
     s->args_bytes -= mu__closure_bytes(closure);
-    client->closures--;
+    mu__sup_disown(ctx, s, closure);
     if (more == NULL || more->number == 0 ||
         mu__sup_journal_resolved(ctx, s, closure, outcome))
         settle_effect(s, more);
@@ -277,6 +278,10 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     case TIMER_BACKUP:
         mu__sup_backup_tick(ctx, s);
         break;
+    case TIMER_ROOM:
+        if (s->admission.timer == body->timer)
+            mu__sup_room_timer(ctx, s);
+        break;
     }
 }
 
@@ -340,6 +345,7 @@ static void done(struct mu__ctx *ctx, void *state)
     for (uint32_t i = 0; i < s->clients_count; i++)
         mu__free_array(s->clients[i].places);
     mu__free_array(s->clients);
+    mu__sup_room_done(s);
     mu__free_array(s->peers);
     mu__map_done(&s->peer_places);
     mu__free_array(s->times);
@@ -375,6 +381,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 
     s->config = *(const struct mu__supervisor_config *)arg;
     take_defaults(&s->config);
+    mu__sup_room_init(s);
     s->origin = s->config.origin;
     mu__id_window_init(&s->effects, 1);
     s->progress_ms = mu__now_ms(ctx);

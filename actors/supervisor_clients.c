@@ -102,9 +102,8 @@ static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     const struct more *more = mu__sup_more(s, closure);
 
     if (more != NULL && more->number != 0) {
-        s->clients[closure->client].closures--;
-        closure->client = 0;
-        s->clients[0].closures++;
+        mu__sup_disown(ctx, s, closure);
+        mu__sup_own(s, &s->clients[0], closure);
     } else if (mu__list_worker(closure->list) == 0) {
         mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER, "");
     }
@@ -117,6 +116,7 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t number = (uint32_t)(client - s->clients);
 
     client->present = false;
+    mu__sup_room_leave(ctx, s, client);
     mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, forget);
     visit_in_flight(ctx, s, number, forget);
@@ -260,27 +260,22 @@ static void note_place(struct client *client, const struct mu__closure *closure)
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token)
 {
-    closure->client = (uint32_t)(client - s->clients);
+    mu__sup_own(s, client, closure);
     closure->token = token;
-    client->closures++;
     client->scheduled++;
     note_place(client, closure);
 }
 
+/* NULL: out of memory. */
 static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
                                    struct mu__msg *msg)
 {
     struct mu__schedule *body = mu__body(msg);
     uint64_t size = (uint64_t)body->args.head_size + body->args.tail_size;
     uint32_t function = mu__names_number(&s->functions, body->function);
-    uint32_t count =
-        s->closures.count - mu__closures_count(&s->closures, MU__LIST_KEPT);
-    struct mu__closure *closure;
+    struct mu__closure *closure =
+        function == MU__NAME_NONE ? NULL : mu__closures_add(&s->closures);
 
-    if (function == MU__NAME_NONE || count >= s->config.queue_max ||
-        (count > 0 && s->args_bytes + size > s->config.queue_bytes_max))
-        return NULL;
-    closure = mu__closures_add(&s->closures);
     if (closure == NULL)
         return NULL;
     if (!keep_args(closure, msg, &body->args)) {
@@ -295,9 +290,10 @@ static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
     return closure;
 }
 
-static void answer_exhausted(struct mu__ctx *ctx, struct mu__msg *msg)
+static void refuse(struct mu__ctx *ctx, const struct mu__msg *msg, int code,
+                   const char *words)
 {
-    struct mu__schedule *asked = mu__body(msg);
+    const struct mu__schedule *asked = (const void *)msg->body;
     struct mu__msg *answer = mu__msg_new(ctx, MU__RESOLVED);
     struct mu__resolved *body;
 
@@ -305,9 +301,9 @@ static void answer_exhausted(struct mu__ctx *ctx, struct mu__msg *msg)
         return;
     body = mu__body(answer);
     body->token = asked->token;
-    body->code = MU_EEXHAUSTED;
-    body->error_kind = MU_ERROR_LIMIT;
-    body->message = mu__view_str("the chief holds as many closures as it may");
+    body->code = (uint32_t)-code;
+    body->error_kind = code == -MU_EEXHAUSTED ? MU_ERROR_LIMIT : MU_ERROR_OTHER;
+    body->message = mu__view_str(words);
     (void)mu__send(ctx, msg->from, answer);
 }
 
@@ -388,12 +384,22 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct client *client = mu__sup_client(s, msg->from);
     struct mu__closure *closure;
 
-    if (client != NULL && body->name.size > 0 && s->journal != NULL &&
+    if (client == NULL) {
+        refuse(ctx, msg, -MU_EEXHAUSTED, "the chief has as many clients as it may");
+        return;
+    }
+    if (body->name.size > 0 && s->journal != NULL &&
         mu__sup_journal_known(ctx, s, client, body))
         return;
-    closure = client == NULL ? NULL : enqueue(s, client, msg);
+    if (!mu__sup_room_admits(s, client,
+                             (uint64_t)body->args.head_size + body->args.tail_size)) {
+        refuse(ctx, msg, -MU_EEXHAUSTED,
+               "the chief is full, and its client sent more than it was allowed");
+        return;
+    }
+    closure = enqueue(s, client, msg);
     if (closure == NULL) {
-        answer_exhausted(ctx, msg);
+        refuse(ctx, msg, -MU_ENOMEM, "out of memory");
         return;
     }
     if (s->watchdog_timer == 0)

@@ -22,6 +22,7 @@
 #include "actors/packing.h"
 #include "actors/server_failures.h"
 #include "actors/supervisor.h"
+#include "actors/supervisor/admission.h"
 #include "runtime/map.h"
 
 enum {
@@ -44,6 +45,7 @@ struct client {
     uint64_t scheduled;
     uint32_t *places;           /* by token - 1: index + 1 of the closure */
     uint32_t places_count;
+    struct mu__client_room room;
 };
 
 /* The names stand in metric_names, in the same order. */
@@ -148,6 +150,7 @@ struct supervisor {
     struct client *clients;
     uint32_t clients_count;
     uint32_t client_last;       /* most closures in a row come from one client */
+    struct mu__admission admission;
     struct peer *peers;
     uint32_t peers_count;
     uint32_t peers_size;
@@ -225,7 +228,8 @@ enum timer_purpose {
     TIMER_STATION,      /* rest: number of the worker */
     TIMER_WATCHDOG,
     TIMER_BACKUP,
-    TIMER_JOURNAL
+    TIMER_JOURNAL,
+    TIMER_ROOM
 };
 
 static inline uint64_t timer_token(enum timer_purpose purpose, uint64_t rest)

@@ -441,7 +441,7 @@ static void join(struct mu__ctx *ctx, struct supervisor *s, struct client *clien
     struct joined *joined = NULL;
 
     if (closure->client == 0) {
-        s->clients[0].closures--;
+        mu__sup_disown(ctx, s, closure);
         mu__sup_adopt(s, client, closure, body->token);
         if (body->drop_result)
             closure->marks |= MU__MARK_DROP_RESULT;
@@ -601,7 +601,7 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         return -MU_ENOMEM;
     mu__view_copy(body->name, more->name, body->name.size + 1);
     closure->function = function;
-    s->clients[0].closures++;
+    mu__sup_own(s, &s->clients[0], closure);
     s->args_bytes += mu__closure_bytes(closure);
     s->scheduled++;
     *more = (struct more){
@@ -665,7 +665,7 @@ static void unqueue(struct mu__ctx *ctx, struct supervisor *s, struct named *nam
     if (closure == NULL)
         return;
     s->args_bytes -= mu__closure_bytes(closure);
-    s->clients[0].closures--;
+    mu__sup_disown(ctx, s, closure);
     s->scheduled--;
     mu__sup_drop_more(ctx, s, closure);
     mu__closures_remove(&s->closures, closure);
