@@ -30,8 +30,9 @@ static struct mu__pending_closure *waits_here(const struct client *c,
 
 static void say_inputs(const struct mu__pending_closure *closure, char *out, size_t size)
 {
-    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
-                   closure->missing, closure->inputs_count);
+    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " input%s",
+                   closure->missing, closure->inputs_count,
+                   closure->inputs_count == 1 ? "" : "s");
 }
 
 static const char *state_word(const mu_remote_value *future)
@@ -41,29 +42,45 @@ static const char *state_word(const mu_remote_value *future)
     return future->error != NULL ? "failed" : "finished";
 }
 
+/* Its closure waits here for room at the chief. */
+static bool waits_for_room(const struct client *c, const mu_remote_value *future)
+{
+    return future->place != 0 && c->slots[future->place - 1].state == SLOT_WAITS;
+}
+
+static mu_value *waiting_value(struct mu__view function, const char *words)
+{
+    mu_value *map = mu_value_map();
+    char text[MU__FUNCTION_NAME_MAX + 1];
+
+    mu__view_copy(function, text, sizeof text);
+    (void)mu_value_set(map, "function", mu_value_string(text));
+    (void)mu_value_set(map, "state", mu_value_string("waiting"));
+    (void)mu_value_set(map, "waits_for", mu_value_string(words));
+    return map;
+}
+
 /* NULL when the chief knows more. */
 static mu_value *explain_here(const struct client *c, const mu_remote_value *future)
 {
     struct mu__pending_closure *closure = waits_here(c, future);
     mu_value *map;
-    char words[96];
+    char words[256];
 
-    if (closure == NULL && mu__future_is(future, MU_REMOTE_NOT_READY))
+    if (waits_for_room(c, future)) {
+        mu__client_room_describe(c, future->place - 1, words, sizeof words);
+        return waiting_value(mu__client_room_function(c, future->place - 1), words);
+    }
+    if (closure != NULL) {
+        say_inputs(closure, words, sizeof words);
+        return waiting_value(((struct mu__schedule *)mu__body(closure->msg))->function,
+                             words);
+    }
+    if (mu__future_is(future, MU_REMOTE_NOT_READY))
         return NULL;
     map = mu_value_map();
     if (map == NULL)
         return NULL;
-    if (closure != NULL) {
-        const struct mu__schedule *body = mu__body(closure->msg);
-        char function[MU__FUNCTION_NAME_MAX + 1];
-
-        mu__view_copy(body->function, function, sizeof function);
-        say_inputs(closure, words, sizeof words);
-        (void)mu_value_set(map, "function", mu_value_string(function));
-        (void)mu_value_set(map, "state", mu_value_string("waiting"));
-        (void)mu_value_set(map, "waits_for", mu_value_string(words));
-        return map;
-    }
     (void)mu_value_set(map, "state", mu_value_string(state_word(future)));
     if (future->error != NULL)
         (void)mu_value_set(map, "error", mu_value_string(future->error->message));
@@ -237,9 +254,10 @@ static void say_late(const struct client *c, struct mu__call *call, const char *
                            call->limit_ms, words);
     else
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
-                           "%" PRIu64 " closures are outstanding after %" PRId64
-                           " ms; %s",
-                           mu__client_outstanding(c), call->limit_ms, words);
+                           "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; %s",
+                           mu__client_outstanding(c),
+                           mu__client_outstanding(c) == 1 ? " is" : "s are",
+                           call->limit_ms, words);
     call->error.kind = MU_ERROR_LIMIT;
 }
 
@@ -264,10 +282,13 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
 {
     const mu_remote_value *future = call->waiters[call->error_at].future;
     struct mu__pending_closure *closure = waits_here(c, future);
-    char inputs[64];
-    char words[96];
+    char inputs[256];
+    char words[272];
 
-    if (closure != NULL) {
+    if (waits_for_room(c, future)) {
+        mu__client_room_describe(c, future->place - 1, inputs, sizeof inputs);
+        (void)snprintf(words, sizeof words, "it waits %s", inputs);
+    } else if (closure != NULL) {
         say_inputs(closure, inputs, sizeof inputs);
         (void)snprintf(words, sizeof words, "it waits %s", inputs);
     } else if (future->place == 0) {

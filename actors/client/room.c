@@ -378,20 +378,18 @@ void mu__client_room_describe(const struct client *c, uint32_t slot, char *out,
         (void)snprintf(out, size, "at its client for room at the chief, which has not "
                        "said yet how much there is");
     else if ((lacking & MU__LACKS_CLOSURES) != 0)
-        (void)snprintf(out, size, "at its client for room at the chief, which is full: "
-                       "%" PRIu64 " closures of this client are there, its part of the "
-                       "chief's %" PRIu64 " for %" PRIu32 " client%s",
-                       room->closures_sent, room->closures_max, room->clients,
-                       room->clients == 1 ? "" : "s");
+        (void)snprintf(out, size, "at its client for room at the chief: %" PRIu64 " of "
+                       "the %" PRIu64 " that may be there are this client's part (of %"
+                       PRIu32 "), and all in use",
+                       room->closures_allowed, room->closures_max, room->clients);
     else if (lacking != 0)
-        (void)snprintf(out, size, "at its client for room at the chief, which is full: "
-                       "it has %" PRIu32 " bytes of arguments, and %" PRIu64 " bytes of "
-                       "this client are there, of its part of %" PRIu64 " of the chief's "
-                       "%" PRIu64, c->slots[slot].bytes, room->bytes_sent,
-                       room->bytes_allowed, room->bytes_max);
+        (void)snprintf(out, size, "at its client for room at the chief: it has %" PRIu32
+                       " bytes of arguments, and %" PRIu64 " of %" PRIu64 " bytes are in "
+                       "use, this client's part of the chief's %" PRIu64,
+                       c->slots[slot].bytes, room->bytes_sent, room->bytes_allowed,
+                       room->bytes_max);
     else
-        (void)snprintf(out, size, "at its client behind others that wait for room at the "
-                       "chief");
+        (void)snprintf(out, size, "at its client for room at the chief, behind others");
 }
 
 struct mu__view mu__client_room_function(const struct client *c, uint32_t slot)

@@ -167,10 +167,17 @@ static void take_at_word(struct supervisor *s, uint64_t now_ms)
     }
 }
 
+/* The earliest of several wishes counts. */
 static void arm(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
 {
-    if (s->admission.timer == 0)
-        s->admission.timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_ROOM, 0));
+    struct mu__admission *a = &s->admission;
+    uint64_t due_ms = mu__now_ms(ctx) + delay_ms;
+
+    if (a->timer != 0 && a->due_ms <= due_ms)
+        return;
+    mu__timer_cancel(ctx, a->timer);
+    a->timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_ROOM, 0));
+    a->due_ms = due_ms;
 }
 
 /* For what no message tells of. */
@@ -217,7 +224,7 @@ void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s)
     s->admission.timer = 0;
     take_at_word(s, mu__now_ms(ctx));
     for (int i = 0; i < MU__BOUNDS_COUNT; i++)
-        if (s->admission.bounds[i].must_rotate)
+        if (s->admission.bounds[i].must_rotate && !s->admission.bounds[i].is_short)
             s->admission.bounds[i].rotation++;
     divide(ctx, s, true);
 }
@@ -238,8 +245,8 @@ void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
 
         mu__share_drop(bound, &client->room.shares[i],
                        size_in(s, i, mu__closure_bytes(closure)));
-        if (!bound->is_short)
-            continue;
+        if (!bound->is_short && client->room.is_member)
+            continue;   /* it may have another one itself */
         free = mu__shares_free(bound);
         is_some = is_some || free > 0;
         is_much = is_much || free > bound->max / AT_ONCE_PART;

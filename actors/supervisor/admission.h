@@ -21,6 +21,7 @@ struct mu__admission {
     uint32_t members;           /* clients that schedule */
     uint64_t need_last;
     uint64_t timer;             /* 0: none */
+    uint64_t due_ms;            /* of the timer */
 };
 
 /* Of one client. Zeroed: it has no session. */
