@@ -183,7 +183,8 @@ static bool note_lack(struct client *c)
         room->waiting == 0 ? 0 : c->slots[first_waiting(room)].bytes;
     uint64_t size = size_at_chief(room, bytes);
     uint32_t lacking = room->waiting == 0 ? 0 : lacks(room, bytes);
-    uint64_t need = (lacking & MU__LACKS_BYTES) != 0 && size > room->bytes_allowed
+    uint64_t need = room->number != 0 && (lacking & MU__LACKS_BYTES) != 0 &&
+                            size > room->bytes_allowed
                         ? round_up(size, room->bytes_max)
                         : 0;
     bool is_new = (lacking & ~room->lacks_told) != 0 || need > room->need_told ||
@@ -214,7 +215,7 @@ static void send_all(struct mu__ctx *ctx, struct client *c)
 void mu__client_room_use(struct mu__ctx *ctx, struct client *c)
 {
     send_all(ctx, c);
-    if (c->room.number != 0 && note_lack(c))
+    if (note_lack(c))
         ask(ctx, c, false);
 }
 
@@ -248,7 +249,7 @@ static void wait(struct mu__ctx *ctx, struct client *c, uint32_t slot,
         (struct mu__room_entry){.msg = msg, .since_ms = mu__now_ms(ctx)};
     enqueue(&c->room, slot);
     begin_deadline(ctx, c, slot);
-    if (c->room.number != 0 && note_lack(c))
+    if (note_lack(c))
         ask(ctx, c, false);
 }
 
