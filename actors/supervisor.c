@@ -342,8 +342,10 @@ static void done(struct mu__ctx *ctx, void *state)
     for (uint32_t i = 0; i < s->stations_size; i++)
         mu__free_array(s->stations[i].orphans);
     mu__free_array(s->stations);
-    for (uint32_t i = 0; i < s->clients_count; i++)
-        mu__free_array(s->clients[i].places);
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        mu__free_array(s->clients[i].slots);
+        mu__map_done(&s->clients[i].tokens);
+    }
     mu__free_array(s->clients);
     mu__sup_room_done(s);
     mu__free_array(s->peers);

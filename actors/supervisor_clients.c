@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES_FIRST = 256, PLACES_MAX = 1 << 24, RUN_LIMIT_MAX_MS = 0x7fffffff };
+enum { SLOTS_FIRST = 256, RUN_LIMIT_MAX_MS = 0x7fffffff };
 
 /* ---- Clients ---- */
 
@@ -30,12 +30,7 @@ static struct client *client_new(struct supervisor *s, mu__pid pid)
     if (i == s->clients_count)
         s->clients[s->clients_count++] = (struct client){.closures = 0};
     client = &s->clients[i];
-    *client = (struct client){
-        .pid = pid,
-        .present = true,
-        .places = client->places,
-        .places_count = client->places_count,
-    };
+    *client = (struct client){.pid = pid, .present = true};
     return client;
 }
 
@@ -116,6 +111,10 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t number = (uint32_t)(client - s->clients);
 
     client->present = false;
+    mu__free_array(client->slots);
+    client->slots = NULL;
+    client->slots_count = 0;
+    mu__map_done(&client->tokens);
     mu__sup_room_leave(ctx, s, client);
     mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, forget);
@@ -237,24 +236,59 @@ static bool keep_args(struct mu__closure *closure, struct mu__msg *msg,
     return true;
 }
 
-/* So that a client can name a closure by its token. Tokens of clients are small and are
- * used again; one that is not cannot be cancelled. */
-static void note_place(struct client *client, const struct mu__closure *closure)
+/* Room for a client's tokens up to this one. Those of clients are small, since they are
+ * used again: an array of twice what it is allowed suffices. */
+static bool has_slot(struct client *client, uint64_t token)
 {
-    uint32_t count = client->places_count == 0 ? PLACES_FIRST : client->places_count;
+    uint64_t most = 2 * client->room.shares[MU__BOUND_CLOSURES].allowed;
+    uint32_t count = client->slots_count == 0 ? SLOTS_FIRST : client->slots_count;
 
-    if (closure->token == 0 || closure->token > PLACES_MAX)
-        return;
-    while (count < closure->token)
+    if (token <= client->slots_count)
+        return true;
+    if (token > SLOTS_FIRST && token > most)
+        return false;
+    while (count < token)
         count *= 2;
-    if (count != client->places_count) {
-        if (!mu__grow_array((void **)&client->places, count, sizeof *client->places))
-            return;
-        memset(client->places + client->places_count, 0,
-               (count - client->places_count) * sizeof *client->places);
-        client->places_count = count;
-    }
-    client->places[closure->token - 1] = closure->index + 1;
+    if (!mu__grow_array((void **)&client->slots, count, sizeof *client->slots))
+        return false;
+    memset(client->slots + client->slots_count, 0,
+           (count - client->slots_count) * sizeof *client->slots);
+    client->slots_count = count;
+    return true;
+}
+
+/* So that a client can name a closure by its token, whatever number it takes for that.
+ * Out of memory: it cannot. */
+static void note_token(struct client *client, const struct mu__closure *closure)
+{
+    if (closure->token == 0)
+        return;
+    if (has_slot(client, closure->token))
+        client->slots[closure->token - 1] = closure->index + 1;
+    else
+        (void)mu__map_set(&client->tokens, closure->token,
+                          (void *)((uintptr_t)closure->index + 1));
+}
+
+/* What stands in an array may stay: it is looked at again before it is believed. */
+void mu__sup_forget_token(struct client *client, const struct mu__closure *closure)
+{
+    if (client->tokens.count > 0 &&
+        (uintptr_t)mu__map_get(&client->tokens, closure->token) ==
+            (uintptr_t)closure->index + 1)
+        (void)mu__map_remove(&client->tokens, closure->token);
+}
+
+/* The index of the closure + 1; 0: it knows none by that token. */
+static uint32_t find_token(const struct client *client, uint64_t token)
+{
+    uint32_t found = token == 0 || token > client->slots_count
+                         ? 0
+                         : client->slots[token - 1];
+
+    if (found == 0 && token != 0)
+        found = (uint32_t)(uintptr_t)mu__map_get(&client->tokens, token);
+    return found;
 }
 
 void mu__sup_adopt(struct supervisor *s, struct client *client,
@@ -263,7 +297,7 @@ void mu__sup_adopt(struct supervisor *s, struct client *client,
     mu__sup_own(s, client, closure);
     closure->token = token;
     client->scheduled++;
-    note_place(client, closure);
+    note_token(client, closure);
 }
 
 /* NULL: out of memory. */
@@ -456,12 +490,12 @@ struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
                                        uint64_t token)
 {
     const struct client *client = mu__sup_client(s, pid);
+    uint32_t found = client == NULL ? 0 : find_token(client, token);
     struct mu__closure *closure;
 
-    if (client == NULL || token == 0 || token > client->places_count ||
-        client->places[token - 1] == 0)
+    if (found == 0)
         return NULL;
-    closure = mu__closures_at(&s->closures, client->places[token - 1] - 1);
+    closure = mu__closures_at(&s->closures, found - 1);
     return closure != NULL && closure->token == token &&
                    &s->clients[closure->client] == client &&
                    (closure->marks & MU__MARK_RESOLVED) == 0

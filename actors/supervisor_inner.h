@@ -43,8 +43,9 @@ struct client {
     bool present;
     uint32_t closures;
     uint64_t scheduled;
-    uint32_t *places;           /* by token - 1: index + 1 of the closure */
-    uint32_t places_count;
+    uint32_t *slots;            /* by token - 1: index + 1 of the closure */
+    uint32_t slots_count;
+    struct mu__map tokens;      /* the same, for tokens beyond these */
     struct mu__client_room room;
 };
 
@@ -275,6 +276,9 @@ void mu__sup_on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg 
 /* The closure that a client knows by a token; NULL when there is none (any more). */
 struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
                                        uint64_t token);
+
+/* A closure is its client's no more: nor is its token. */
+void mu__sup_forget_token(struct client *client, const struct mu__closure *closure);
 
 /* A closure that nobody waited for is this client's from now on. */
 void mu__sup_adopt(struct supervisor *s, struct client *client,

@@ -239,6 +239,7 @@ void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
     bool is_some = false;
 
     client->closures--;
+    mu__sup_forget_token(client, closure);
     for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
         struct mu__shares *bound = &s->admission.bounds[i];
         uint64_t free;

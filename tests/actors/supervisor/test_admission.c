@@ -378,6 +378,35 @@ static void test_who_does_not_ask_harms_nobody(void **state)
     end(cluster);
 }
 
+/* A client may take any number for a closure: what the chief keeps follows from how many
+ * it has, and they can be cancelled by those numbers all the same. */
+static void test_tokens_of_any_size(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .clients = 1);
+    struct supervisor *s = supervisor_of(cluster);
+    struct mu__cancel_closure cancel = {.token = UINT64_MAX - 1};
+    const struct client *client;
+
+    (void)state;
+    set_work_ms(cluster, 100);
+    forge_schedule(cluster, cluster->clients[0], 1 << 24);
+    forge_schedule(cluster, cluster->clients[0], UINT64_MAX);
+    forge_schedule(cluster, cluster->clients[0], UINT64_MAX - 1);
+    run_for(cluster, 20);
+    client = &s->clients[s->clients_count - 1];
+    assert_int_equal(client->closures, 3);
+    assert_int_equal(client->slots_count, 0);
+    assert_int_equal(client->tokens.count, 3);
+    forge(cluster->chief, client->pid, MU__SUPERVISOR, MU__CANCEL_CLOSURE, &cancel,
+          sizeof cancel);
+    run_for(cluster, 5);
+    assert_int_equal(client->closures, 2);
+    run_for(cluster, 500);
+    assert_int_equal(client->closures, 0);
+    assert_int_equal(client->tokens.count, 0);
+    end(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_error_cancels_those_that_wait),
         cmocka_unit_test(test_large_among_small),
         cmocka_unit_test(test_who_does_not_ask_harms_nobody),
+        cmocka_unit_test(test_tokens_of_any_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
