@@ -76,6 +76,12 @@ static void back_words(struct mu__msg *msg, struct mu__resolved *body,
     (void)mu__pack_view(at, &body->function);
 }
 
+void mu__sup_remove(struct supervisor *s, struct mu__closure *closure)
+{
+    mu__names_release(&s->functions, closure->function);
+    mu__closures_remove(&s->closures, closure);
+}
+
 static void answer(struct mu__ctx *ctx, struct supervisor *s,
                    const struct mu__closure *closure, const struct outcome *outcome)
 {
@@ -145,7 +151,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
     }
     mu__sup_inputs_pause(s);
     mu__sup_drop_more(ctx, s, closure);
-    mu__closures_remove(&s->closures, closure);
+    mu__sup_remove(s, closure);
     mu__sup_inputs_resume(ctx, s);
 }
 
@@ -353,7 +359,6 @@ static void done(struct mu__ctx *ctx, void *state)
     mu__free_array(s->times);
     mu__free_array(s->backups);
     mu__names_done(&s->functions);
-    mu__names_done(&s->metric_names);
     mu__server_failures_free(s->server_failures);
     mu__server_failures_free(s->timeouts);
     mu__id_window_done(&s->effects);

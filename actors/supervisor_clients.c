@@ -306,14 +306,16 @@ static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
 {
     struct mu__schedule *body = mu__body(msg);
     uint64_t size = (uint64_t)body->args.head_size + body->args.tail_size;
-    uint32_t function = mu__names_number(&s->functions, body->function);
+    uint32_t function = mu__names_take(&s->functions, body->function);
     struct mu__closure *closure =
         function == MU__NAME_NONE ? NULL : mu__closures_add(&s->closures);
 
-    if (closure == NULL)
-        return NULL;
-    if (!keep_args(closure, msg, &body->args)) {
-        mu__closures_remove(&s->closures, closure);
+    if (s->functions.added && function < s->times_size)
+        s->times[function] = (struct function_time){0};
+    if (closure == NULL || !keep_args(closure, msg, &body->args)) {
+        mu__names_release(&s->functions, function);
+        if (closure != NULL)
+            mu__closures_remove(&s->closures, closure);
         return NULL;
     }
     s->args_bytes += size;

@@ -28,6 +28,8 @@
 enum {
     CLIENTS_MAX = 4096,
     METRICS_MAX = 256,
+    METRICS_OF_NODE_MAX = 64,   /* of one node, when there are METRICS_MAX */
+    METRIC_NAME_MAX = 63,
     QUESTIONS_MAX = 64,         /* status questions under way */
     COPY_SLACK_BYTES = 512,
     SUSPECT_CRASHES = 2,        /* after so many a closure runs with nothing beside it */
@@ -49,11 +51,12 @@ struct client {
     struct mu__client_room room;
 };
 
-/* The names stand in metric_names, in the same order. */
 struct metric {
     double number;
     uint64_t step;
     uint64_t at_ms;
+    uint32_t node;              /* that reported it last */
+    char name[METRIC_NAME_MAX + 1];
 };
 
 /* Someone who wants the status, and what the servers have answered so far. */
@@ -147,7 +150,6 @@ struct supervisor {
     struct mu__closures closures;
     struct mu__membership members;
     struct mu__names functions;
-    struct mu__names metric_names;
     struct client *clients;
     uint32_t clients_count;
     uint32_t client_last;       /* most closures in a row come from one client */
@@ -260,6 +262,9 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_resolve_words(struct mu__ctx *ctx, struct supervisor *s,
                            struct mu__closure *closure, int code, uint32_t kind,
                            const char *words);
+
+/* It is gone, and its function may be forgotten. */
+void mu__sup_remove(struct supervisor *s, struct mu__closure *closure);
 
 /* NULL when it is none. */
 struct peer *mu__sup_peer(const struct supervisor *s, uint32_t node);

@@ -112,6 +112,7 @@ static struct named *named_new(struct supervisor *s, struct mu__view name,
         .number = number,
         .hash = mu__view_hash(name),
         .name_size = name.size,
+        .function = MU__NAME_NONE,
     };
     mu__view_copy(name, named->name, sizeof named->name);
     if (mu__map_set(&s->numbers, number, named) != 0) {
@@ -144,6 +145,7 @@ static void named_remove(struct supervisor *s, struct named *named)
     *at = named->next;
     s->named_count--;
     (void)mu__map_remove(&s->numbers, named->number);
+    mu__names_release(&s->functions, named->function);
     named_free(named);
 }
 
@@ -380,6 +382,7 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     s->number_next++;
     named->closure = mu__closure_id(closure);
     named->function = closure->function;
+    mu__names_hold(&s->functions, named->function);
     named->is_late = has_inputs;
     more->flags &= ~(uint32_t)MU__CLOSURE_KEEP;
     rv = number_effect(ctx, s, more, ret_error);
@@ -581,7 +584,7 @@ void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 static int read_scheduled(struct supervisor *s, const struct mu__journal_scheduled *body)
 {
-    uint32_t function = mu__names_number(&s->functions, body->function);
+    uint32_t function = mu__names_take(&s->functions, body->function);
     struct named *named = named_new(s, body->name, body->number);
     struct mu__closure *closure = mu__closures_add(&s->closures);
     struct more *more = closure == NULL ? NULL : mu__sup_need_more(s, closure);
@@ -620,6 +623,7 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
     };
     named->closure = more->closure;
     named->function = function;
+    mu__names_hold(&s->functions, function);
     if (body->number > s->number_next)
         s->number_next = body->number;
     if (body->effect > s->effect_last)
@@ -635,7 +639,7 @@ static int read_late(struct supervisor *s, const struct mu__journal_scheduled *b
     if (named == NULL)
         return -MU_ENOMEM;
     named->is_late = true;
-    named->function = mu__names_number(&s->functions, body->function);
+    named->function = mu__names_take(&s->functions, body->function);
     if (body->number > s->number_next)
         s->number_next = body->number;
     return named->function == MU__NAME_NONE ? -MU_ENOMEM : 0;
@@ -668,7 +672,7 @@ static void unqueue(struct mu__ctx *ctx, struct supervisor *s, struct named *nam
     mu__sup_disown(ctx, s, closure);
     s->scheduled--;
     mu__sup_drop_more(ctx, s, closure);
-    mu__closures_remove(&s->closures, closure);
+    mu__sup_remove(s, closure);
 }
 
 struct reading {

@@ -162,7 +162,7 @@ static void test_join_without_workers(void **state)
     call = cluster_ask(cluster->chief, MU__CLIENT_JOIN, 1000);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
-        "1 closures are outstanding after 1000 ms; none is in flight: no worker "
+        "1 closure is outstanding after 1000 ms; none is in flight: no worker "
           "is up, or none has room; /job:worker/task:0 is missing for 1000 ms");
     cluster_start(cluster->workers[0]);
     assert_int_equal(join(cluster->chief), 0);

@@ -79,11 +79,11 @@ static void send_allow(struct mu__ctx *ctx, struct supervisor *s, struct client 
 
     for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
         room->told[i] = room->shares[i].told;
+        room->shares[i].is_asked = true;
         room->shares[i].is_fresh = room->shares[i].is_fresh && room->told[i] == 0;
     }
     room->number++;
-    if (room->told_since_ms == 0)
-        room->told_since_ms = mu__now_ms(ctx) + 1;
+    room->told_since_ms = mu__now_ms(ctx);
     if (msg != NULL) {
         body = mu__body(msg);
         body->number = room->number;
@@ -153,17 +153,23 @@ static bool note_needs(struct supervisor *s, uint64_t now_ms)
     return waits;
 }
 
+static void take_answer(struct supervisor *s, struct mu__client_room *room)
+{
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
+        room->shares[i].is_asked = false;
+        mu__share_answered(&s->admission.bounds[i], &room->shares[i]);
+    }
+}
+
 /* Who has not answered for long holds to what it was told, or is refused. */
 static void take_at_word(struct supervisor *s, uint64_t now_ms)
 {
     for (uint32_t i = 0; i < s->clients_count; i++) {
         struct mu__client_room *room = &s->clients[i].room;
 
-        if (!room->is_member || room->told_since_ms == 0 ||
-            now_ms < room->told_since_ms + ANSWER_MS)
-            continue;
-        for (int bound = 0; bound < MU__BOUNDS_COUNT; bound++)
-            mu__share_answered(&s->admission.bounds[bound], &room->shares[bound]);
+        if (room->is_member && room->shares[0].is_asked &&
+            now_ms >= room->told_since_ms + ANSWER_MS)
+            take_answer(s, room);
     }
 }
 
@@ -267,8 +273,8 @@ static void leave(struct supervisor *s, struct client *client)
     if (room->is_member)
         s->admission.members--;
     room->is_member = false;
-    room->told_since_ms = 0;
     for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
+        room->shares[i].is_asked = false;
         mu__share_end(&s->admission.bounds[i], &room->shares[i]);
         room->told[i] = 0;
     }
@@ -287,13 +293,6 @@ static void begin(struct supervisor *s, struct mu__client_room *room)
     room->is_member = true;
     for (int i = 0; i < MU__BOUNDS_COUNT; i++)
         room->shares[i].is_fresh = true;
-}
-
-static void take_answer(struct supervisor *s, struct mu__client_room *room)
-{
-    room->told_since_ms = 0;
-    for (int i = 0; i < MU__BOUNDS_COUNT; i++)
-        mu__share_answered(&s->admission.bounds[i], &room->shares[i]);
 }
 
 static void note_lack(struct mu__ctx *ctx, struct supervisor *s,

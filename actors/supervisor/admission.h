@@ -31,7 +31,7 @@ struct mu__client_room {
     uint32_t number;            /* of that */
     bool is_member;
     uint64_t need_since_ms;
-    uint64_t told_since_ms;     /* the first ROOM_ALLOW that it has not answered; 0 */
+    uint64_t told_since_ms;     /* when that was said */
 };
 
 void mu__sup_room_init(struct supervisor *s);

@@ -207,12 +207,12 @@ void mu__shares_divide(struct mu__shares *shares, struct mu__share *const *list,
     if (!find_short(list, count))
         return;
     for (size_t i = 0; i < count; i++)
-        if (list[i]->told > list[i]->target)
+        if (list[i]->told > list[i]->target && !list[i]->is_asked)
             list[i]->told = list[i]->target;
     for (size_t n = 0; n < count; n++) {
         struct mu__share *share = list[(n + shares->rotation) % count];
 
-        if (wants_more(share))
+        if (wants_more(share) && !share->is_asked)
             grow(shares, share, flush);
     }
     shares->is_short = find_short(list, count);

@@ -22,6 +22,7 @@ struct mu__share {
     bool hungry;            /* it waits for more */
     bool is_fresh;          /* it was told nothing yet: an equal part is due to it */
     bool may_take;          /* its need was waited with for long enough */
+    bool is_asked;          /* it has not answered: what it is told stays until then */
 };
 
 struct mu__shares {

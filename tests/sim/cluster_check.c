@@ -55,10 +55,13 @@ static void check_finished(struct cluster *cluster, const struct cluster_closure
 }
 
 /* Failures that are of no function: given up, unknown there, or late. */
-static bool may_fail_with(const struct cluster_closure *closure, int code)
+static bool may_fail_with(const struct cluster_closure *closure, const mu_error *error)
 {
+    int code = error->code;
+
     if (closure->task->cluster->options.starves &&
-        (code == -MU_ENOMEM || code == -MU_EDATALOSS))
+        (code == -MU_ENOMEM || code == -MU_EDATALOSS ||
+         (code == -MU_EEXHAUSTED && error->attempt > 0)))
         return true;
     switch (-code) {
     case MU_EABORTED:
@@ -93,7 +96,7 @@ static void check_failed(struct cluster *cluster, struct cluster_closure *closur
                        error->kind != MU_ERROR_LIMIT;
     check_refused(cluster, closure);
     (void)snprintf(words, sizeof words, "bad %" PRId64, closure->key);
-    if (closure->key < 0 || may_fail_with(closure, error->code))
+    if (closure->key < 0 || may_fail_with(closure, error))
         return;
     if (strcmp(closure->function, "fail") != 0)
         cluster_break(cluster, "%s %" PRId64 " failed: %s", closure->function,

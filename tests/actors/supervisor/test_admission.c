@@ -407,6 +407,66 @@ static void test_tokens_of_any_size(void **state)
     end(cluster);
 }
 
+/* ---- Names ---- */
+
+/* A client that schedules a hundred thousand functions which nobody knows keeps none of
+ * the others from its own. */
+static void test_names_of_functions_are_forgotten(void **state)
+{
+    enum { NAMES = 20000, AT_ONCE = 100 };
+    struct cluster *cluster = BEGIN(.workers = 1, .clients = 1, .window = 64);
+    const struct supervisor *s = supervisor_of(cluster);
+    struct mu__schedule body = {.drop_result = true};
+    struct cluster_closure *closure;
+    char name[32];
+
+    (void)state;
+    set_work_ms(cluster, 0);
+    for (unsigned i = 0; i < NAMES; i++) {
+        (void)snprintf(name, sizeof name, "function %u", i);
+        body.token = i % AT_ONCE + 1;
+        body.function = mu__view_str(name);
+        forge(cluster->chief, (mu__pid){node_of(cluster, cluster->clients[0]),
+                                        MU__CLIENT}, MU__SUPERVISOR, MU__SCHEDULE, &body,
+              sizeof body);
+        if (i % AT_ONCE == AT_ONCE - 1)
+            run_for(cluster, 60);
+    }
+    run_for(cluster, 1000);
+    assert_true(s->functions.used <= MU__NAMES_IDLE_MAX + 1);
+    open_at(cluster->chief);
+    closure = cluster_schedule(cluster->chief, "square");
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&closure, 1);
+    end(cluster);
+}
+
+/* Names of numbers beyond the bound take the place of the reporter's own oldest ones. */
+static void test_names_of_metrics_are_forgotten(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
+    static char names[400][16];
+    struct cluster_call *call;
+
+    (void)state;
+    cluster_report(cluster->workers[0], "loss", 0.5, 1);
+    run_for(cluster, 20);
+    for (int i = 0; i < 400; i++) {
+        (void)snprintf(names[i], sizeof names[i], "metric %d", i);
+        cluster_report(cluster->clients[0], names[i], i, 1);
+        run_for(cluster, 1);
+    }
+    run_for(cluster, 20);
+    call = cluster_metric(cluster->chief, "loss");
+    assert_int_equal(cluster_wait(call), 0);
+    assert_true(call->of.metric.number == 0.5);
+    assert_int_equal(cluster_wait(cluster_metric(cluster->chief, "metric 399")), 0);
+    assert_int_equal(cluster_wait(cluster_metric(cluster->chief, "metric 0")),
+                     -MU_ENOTFOUND);
+    (void)sim_trace(cluster->sim);
+    end(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +483,8 @@ int main(void)
         cmocka_unit_test(test_large_among_small),
         cmocka_unit_test(test_who_does_not_ask_harms_nobody),
         cmocka_unit_test(test_tokens_of_any_size),
+        cmocka_unit_test(test_names_of_functions_are_forgotten),
+        cmocka_unit_test(test_names_of_metrics_are_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
