@@ -2,6 +2,7 @@
 
 #include "actors/client/admission.h"
 #include "actors/packing.h"
+#include "runtime/value_parts.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -269,6 +270,8 @@ static void read_error(const struct mu__resolved *body, mu_error *ret_error)
     mu__view_copy(body->function, ret_error->function, sizeof ret_error->function);
     mu__view_copy(body->message, ret_error->message, sizeof ret_error->message);
     mu__view_copy(body->detail, ret_error->detail, sizeof ret_error->detail);
+    mu__make_utf8(ret_error->message);
+    mu__make_utf8(ret_error->detail);
 }
 
 static void finish(struct mu__ctx *ctx, struct client *c, const struct slot *slot,

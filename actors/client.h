@@ -62,6 +62,7 @@ struct mu__session {
 /* What a program asks; `call.operation`. */
 enum mu__client_operation {
     MU__CLIENT_OPEN,    /* begin a session; waits for the chief */
+    MU__CLIENT_REACH,   /* until the chief is there */
     MU__CLIENT_CLOSE,   /* end it: what is under way is cancelled */
     MU__CLIENT_JOIN,    /* until nothing is outstanding; raises an error */
     MU__CLIENT_RAISE,   /* cancel the rest, then raise the error; 0 when there is none */

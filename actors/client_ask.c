@@ -252,6 +252,13 @@ static void say_late(const struct client *c, struct mu__call *call, const char *
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
                            "the closure has no result after %" PRId64 " ms; %s",
                            call->limit_ms, words);
+    else if (mu__client_phase(c) != MU__SESSION_FINE)
+        (void)mu_error_set(&call->error, -MU_EDEADLINE,
+                           "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; an "
+                           "error is raised when none is: %.300s",
+                           mu__client_outstanding(c),
+                           mu__client_outstanding(c) == 1 ? " is" : "s are",
+                           call->limit_ms, c->error.message);
     else
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
                            "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; %s",

@@ -99,12 +99,27 @@ void mu__client_start_cancelling(struct mu__ctx *ctx, struct client *c)
     mu__client_room_cancel_all(ctx, c);
 }
 
-/* Hands the error to one caller; the session is fine again. */
+/* Hands the error to one caller, and to all that joined: they waited for the closure that
+ * failed, too. The session is fine again. */
 static void raise_error(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
 {
-    call->error = c->error;
+    const mu_error error = c->error;
+    struct mu__call **at = &c->waiting;
+
     mu__client_set_phase(c, MU__SESSION_FINE);
-    mu__client_complete(ctx, c, call, c->error.code);
+    call->error = error;
+    mu__client_complete(ctx, c, call, error.code);
+    while (*at != NULL) {
+        struct mu__call *other = *at;
+
+        if (other->operation != MU__CLIENT_JOIN) {
+            at = &other->next;
+            continue;
+        }
+        *at = other->next;
+        other->error = error;
+        mu__client_complete(ctx, c, other, error.code);
+    }
 }
 
 /* ---- those who wait for it ---- */
@@ -112,11 +127,16 @@ static void raise_error(struct mu__ctx *ctx, struct client *c, struct mu__call *
 /* JOIN, RAISE and whatever else hears of an error first. */
 static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
 {
+    bool had_error = mu__client_phase(c) != MU__SESSION_FINE;
     int phase;
 
     mu__client_start_cancelling(ctx, c);
     phase = mu__client_phase(c);
-    if (phase == MU__SESSION_FINE)
+    if (phase == MU__SESSION_FINE && had_error && call->operation == MU__CLIENT_JOIN) {
+        /* What was cancelled had others hear of it just now. */
+        call->error = c->error;
+        mu__client_complete(ctx, c, call, c->error.code);
+    } else if (phase == MU__SESSION_FINE)
         mu__client_complete(ctx, c, call, 0);
     else if (phase == MU__SESSION_RAISABLE)
         raise_error(ctx, c, call);
@@ -131,6 +151,7 @@ bool mu__client_try(struct mu__ctx *ctx, struct client *c, struct mu__call *call
 
     switch (call->operation) {
     case MU__CLIENT_OPEN:
+    case MU__CLIENT_REACH:
         if (!c->has_chief)
             return false;
         break;
@@ -154,19 +175,19 @@ bool mu__client_try(struct mu__ctx *ctx, struct client *c, struct mu__call *call
 
 void mu__client_review(struct mu__ctx *ctx, struct client *c)
 {
-    struct mu__call *call = c->waiting;
+    struct mu__call *left = NULL;
 
     if (mu__client_phase(c) == MU__SESSION_CANCELLING && mu__client_outstanding(c) == 0)
         mu__client_set_phase(c, MU__SESSION_RAISABLE);
-    c->waiting = NULL;
     mu__client_room_review(ctx, c);
-    while (call != NULL) {
-        struct mu__call *next = call->next;
+    while (c->waiting != NULL) {
+        struct mu__call *call = c->waiting;
 
-        if (!mu__client_try(ctx, c, call)) {
-            call->next = c->waiting;
-            c->waiting = call;
-        }
-        call = next;
+        c->waiting = call->next;
+        if (mu__client_try(ctx, c, call))
+            continue;
+        call->next = left;
+        left = call;
     }
+    c->waiting = left;
 }

@@ -228,8 +228,9 @@ enum mu__put_flag {
 
 /* What a client may have at the chief: that many closures, with so many bytes of
  * arguments, sent and not resolved. Answered by ROOM_ASK with its `number`: then the
- * client holds to it. `closures_max`, `bytes_max`: the chief's own bounds, which `clients`
- * of them share. A closure with more bytes than `bytes_max` counts as one of that size. */
+ * client holds to it. `closures_max`, `bytes_max`: the chief's own bounds, which that
+ * many `clients` share. A closure with more bytes than `bytes_max` counts as one of that
+ * size. */
 #define MU__ROOM_ALLOW_FIELDS(F, S)                                         \
     F(S, REQUIRED, u32, number, 0)                                          \
     F(S, REQUIRED, u64, closures, 0)                                        \

@@ -1,10 +1,10 @@
 /* Schedules closures on workers. One on the chief.
  *
- * Hears:  SCHEDULE, ROOM_ASK, CANCEL_ALL, STATUS_GET, REPORT from clients; REGISTER and RESULT from
- *         workers; STATUS from parameter servers; CALL from the chief's own program; node
- *         news; CLUSTER_ADDED and CLUSTER_REMOVED of workers; its timer
- * Says:   RUN and CANCEL to workers; RESOLVED, ROOM_ALLOW, STATUS to clients; STATUS_GET to
- *         servers
+ * Hears:  SCHEDULE, ROOM_ASK, CANCEL_ALL, STATUS_GET, REPORT from clients; REGISTER and
+ *         RESULT from workers; STATUS from parameter servers; CALL from the chief's own
+ *         program; node news; CLUSTER_ADDED and CLUSTER_REMOVED of workers; its timer
+ * Says:   RUN and CANCEL to workers; RESOLVED, ROOM_ALLOW, STATUS to clients;
+ *         STATUS_GET to servers
  * Owns:   every closure from SCHEDULE to RESOLVED
  * Fails:  never by itself. A lost worker's closures go back to the front of the queue; a
  *         lost client's are forgotten */

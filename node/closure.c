@@ -31,6 +31,7 @@ void mu_closure_options_init(mu_closure_options *options)
         .priority = MU_PRIORITY_USUAL,
         .worker = -1,
         .not_worker = -1,
+        .size = sizeof *options,
     };
 }
 
@@ -61,6 +62,23 @@ static int check_range(const char *option, int64_t number, int64_t low, int64_t 
                         "option %s of a closure is %lld, expected a number from %lld to "
                         "%lld", option, (long long)number, (long long)low,
                         (long long)high);
+}
+
+/* What a program has not filled in by mu_closure_options_init may be zeroed memory: zeros
+ * stand for the defaults then. */
+static mu_closure_options with_defaults(const mu_closure_options *options)
+{
+    mu_closure_options o = *options;
+
+    if (o.size != 0)
+        return o;
+    if (o.priority == 0)
+        o.priority = MU_PRIORITY_USUAL;
+    if (o.worker == 0)
+        o.worker = -1;
+    if (o.not_worker == 0)
+        o.not_worker = -1;
+    return o;
 }
 
 static int check_options(const mu_closure_options *o, mu_error *ret_error)
@@ -100,10 +118,15 @@ static int check_options(const mu_closure_options *o, mu_error *ret_error)
 
 int mu__check_function_name(const char *function, mu_error *ret_error)
 {
-    size_t size = strlen(function);
+    size_t size = function == NULL ? 0 : strlen(function);
 
-    if (size > 0 && size <= MU__FUNCTION_NAME_MAX)
+    if (function == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no function was named");
+    if (size > 0 && size <= MU__FUNCTION_NAME_MAX && mu__utf8_valid(function, size))
         return 0;
+    if (size > 0 && size <= MU__FUNCTION_NAME_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a function's name is UTF-8, \"%s\" is not", function);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "a function's name has 1 to %d bytes, \"%.80s\" has %zu",
                         MU__FUNCTION_NAME_MAX, function, size);
@@ -362,15 +385,26 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
                                  int64_t limit_ms, mu_error *ret_error,
                                  mu_remote_value **ret_value)
 {
+    mu_closure_options whole;
     struct making making;
     int rv;
 
+    if (ret_value != NULL)
+        *ret_value = NULL;
+    if (c == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no coordinator was given");
+    rv = mu__check_function_name(function, ret_error);
+    if (rv != 0)
+        return rv;
+    if (options != NULL) {
+        whole = with_defaults(options);
+        options = &whole;
+    }
     begin_making(&making, function, options);
     making.node = mu__coordinator_reach(c, ret_error);
     if (making.node == NULL)
         return -MU_ECLOSED;
-    rv = mu__check_function_name(function, ret_error);
-    if (rv == 0 && options != NULL) {
+    if (options != NULL) {
         rv = check_options(options, ret_error);
         if (options->name != NULL)
             making.name = mu__view_str(options->name);

@@ -33,6 +33,10 @@ int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_m
 
 mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
 {
+    if (c == NULL) {
+        (void)mu_error_set(ret_error, -MU_EINVALID, "no coordinator was given");
+        return NULL;
+    }
     if (!atomic_load_explicit(&c->detached, memory_order_acquire))
         return c->node;
     (void)mu_error_set(ret_error, -MU_ECLOSED, "the coordinator's node is closed");
@@ -173,9 +177,13 @@ static int open_session(mu_coordinator *c, mu_node *node, int64_t limit_ms,
 int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                         mu_coordinator **ret_coordinator)
 {
-    mu_coordinator *c = calloc(1, sizeof *c);
+    mu_coordinator *c;
     int rv;
 
+    if (node == NULL || ret_coordinator == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no %s was given",
+                            node == NULL ? "node" : "place for the coordinator");
+    c = calloc(1, sizeof *c);
     if (c == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a coordinator");
     c->node = node;
@@ -370,12 +378,25 @@ int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, int64_t limit_ms,
 
 /* ---- waiting ---- */
 
+int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t limit_ms,
+                                  mu_error *ret_error)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_REACH};
+    mu_node *node = mu__coordinator_reach(c, ret_error);
+
+    if (node == NULL)
+        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
+    return mu__client_call(node, &call, limit_ms, ret_error);
+}
+
 int mu_coordinator_join(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
     mu_node *node = mu__coordinator_reach(c, ret_error);
 
-    return node == NULL ? -MU_ECLOSED : mu__client_call(node, &call, limit_ms, ret_error);
+    if (node == NULL)
+        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
+    return mu__client_call(node, &call, limit_ms, ret_error);
 }
 
 int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
@@ -384,7 +405,9 @@ int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
     int rv = 0;
 
     if (node == NULL)
-        return -MU_ECLOSED;
+        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
+    if (ret_done == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "nowhere to put the answer");
     if (has_error(c, node))
         rv = raise_pending(c, node, DONE_MS, ret_error);
     if (rv == 0)

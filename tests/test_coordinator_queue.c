@@ -21,7 +21,7 @@ static void test_count(void **state)
     }
     run_for(cluster, 150);
     assert_int_equal(status_number(cluster->chief, "closures", "in_flight"), 1);
-    assert_int_equal(status_number(cluster->chief, "closures", "queued"), 7);
+    assert_in_range(status_number(cluster->chief, "closures", "queued"), 6, 7);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(join(cluster->clients[i]), 0);
         expect_squares(closures[i], 6);

@@ -50,7 +50,7 @@ struct mu__room {
 void mu__client_dispatch(struct mu__ctx *ctx, struct client *c, uint64_t token,
                          struct mu__msg *msg);
 
-/* Send those that wait, as far as there is room; tell the chief if there is too little. */
+/* Send those that wait, as far as there is room; say so if there is too little. */
 void mu__client_room_use(struct mu__ctx *ctx, struct client *c);
 
 /* A slot that was sent is free again; one that waits does so no more. */

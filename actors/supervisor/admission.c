@@ -16,7 +16,7 @@ enum {
     ROTATE_MS = 20,         /* when there is not one for each, the next ones' turn */
     NEED_MS = 50,           /* others go on for so long before all make room for one */
     ANSWER_MS = 60 * 1000,
-    AT_ONCE_PART = 64       /* so much of the bound, when it gets free, is given at once */
+    AT_ONCE_PART = 64       /* so much of the bound, when free, is given at once */
 };
 
 static uint32_t number_of(const struct supervisor *s, const struct client *client)

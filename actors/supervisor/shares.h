@@ -1,5 +1,5 @@
-/* One bound (closures, or bytes of their arguments) divided among those that use it. Plain
- * data; knows no messages and no time.
+/* One bound (closures, or bytes of their arguments) divided among those that use it.
+ * Plain data; knows no messages and no time.
  *
  * Of each share is known what it was told to hold to, what it may still act on, what it
  * holds, and whether it wants more. The sum of what is reserved for shares never exceeds

@@ -50,7 +50,7 @@ static void *schedule_some(void *arg)
     return NULL;
 }
 
-static void run_crew(struct crew *crew)
+static void check_crew(struct crew *crew)
 {
     pthread_t threads[THREADS];
     mu_coordinator_counts counts;
@@ -71,7 +71,7 @@ static void run_crew(struct crew *crew)
     assert_int_equal(atomic_load(&crew->over), 0);
 }
 
-static void with_chief(const mu_node_options *wanted, struct crew *crew)
+static void expect_all_run(const mu_node_options *wanted, struct crew *crew)
 {
     static struct nodes nodes;
     mu_node_options options;
@@ -92,7 +92,7 @@ static void with_chief(const mu_node_options *wanted, struct crew *crew)
     chief = nodes_open_with(&nodes, &options);
     if (mu_coordinator_open(chief, SOON_MS, &error, &crew->coordinator) != 0)
         fail_msg("%s", error.message);
-    run_crew(crew);
+    check_crew(crew);
     mu_coordinator_close(crew->coordinator);
     nodes_done(&nodes);
 }
@@ -102,7 +102,7 @@ static void test_two_places_for_eight_threads(void **state)
     struct crew crew = {.each = SMALL_EACH, .most = 2};
 
     (void)state;
-    with_chief(&(mu_node_options){.queue_max = 2}, &crew);
+    expect_all_run(&(mu_node_options){.queue_max = 2}, &crew);
 }
 
 static void test_few_bytes_for_eight_threads(void **state)
@@ -112,7 +112,7 @@ static void test_few_bytes_for_eight_threads(void **state)
 
     (void)state;
     crew.args = args;
-    with_chief(&(mu_node_options){.queue_bytes_max = 100}, &crew);
+    expect_all_run(&(mu_node_options){.queue_bytes_max = 100}, &crew);
     mu_value_free(args);
 }
 
@@ -122,7 +122,7 @@ static void test_default_bound(void **state)
     struct crew crew = {.each = MANY_EACH, .most = 262144};
 
     (void)state;
-    with_chief(&(mu_node_options){0}, &crew);
+    expect_all_run(&(mu_node_options){0}, &crew);
 }
 
 /* While one thread waits with others in front, no limit of 0 gets in between; and one

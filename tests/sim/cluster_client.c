@@ -63,7 +63,8 @@ bool cluster_has_room(const struct cluster_task *task, uint64_t closures, uint64
 {
     const struct mu__room *room = &client_of(task)->room;
 
-    return room->waiting == 0 && room->closures_sent + closures <= room->closures_allowed &&
+    return room->waiting == 0 &&
+           room->closures_sent + closures <= room->closures_allowed &&
            room->bytes_sent + bytes <= room->bytes_allowed;
 }
 

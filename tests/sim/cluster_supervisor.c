@@ -205,8 +205,8 @@ static void check_bound(struct cluster *cluster, const struct supervisor *s,
         cluster_break(cluster, "clients have %" PRIu64 " %s of the chief's room, counted "
                       "as %" PRIu64, sum, word, bound->reserved);
     if (bound->reserved > bound->max && s->config.journal == NULL)
-        cluster_break(cluster, "clients may have %" PRIu64 " %s at the chief, whose bound "
-                      "is %" PRIu64, bound->reserved, word, bound->max);
+        cluster_break(cluster, "clients may have %" PRIu64 " %s at the chief, whose "
+                      "bound is %" PRIu64, bound->reserved, word, bound->max);
 }
 
 void cluster_check_room(struct cluster *cluster)
