@@ -346,7 +346,7 @@ static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__client_settle(ctx, c);
 }
 
-/* An error of no closure. */
+/* An error of no closure. A chief that tells of itself goes on, and so do closures. */
 static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client *c = state;
@@ -357,7 +357,10 @@ static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     mu__view_copy(body->task, error.task, sizeof error.task);
     mu__view_copy(body->message, error.message, sizeof error.message);
-    mu__client_note_error(c, &error);
+    if (error.kind == MU_ERROR_CHIEF)
+        mu__client_note_notice(c, &error);
+    else
+        mu__client_note_error(c, &error);
     mu__client_review(ctx, c);
     mu__client_settle(ctx, c);
 }
@@ -376,6 +379,7 @@ static bool begin_session(struct mu__ctx *ctx, struct client *c,
     c->session = call->session;
     c->ending = false;
     c->arrived = 0;
+    c->notice.code = 0;
     c->resolved = 0;
     c->bytes_resolved = 0;
     if (c->has_chief)

@@ -1,5 +1,7 @@
 #include "actors/names.h"
 
+#include "runtime/base/sip_hash.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +183,7 @@ static bool is_last(const struct mu__names *names, struct mu__view name)
 
 static uint32_t find(struct mu__names *names, struct mu__view name)
 {
-    uint32_t hash = mu__view_hash(name);
+    uint32_t hash = (uint32_t)mu__sip_hash(names->secret, name.data, name.size);
     uint32_t slot = names->slots_size == 0 ? 0 : probe(names, name, hash);
 
     if (names->slots_size > 0 && names->slots[slot] != 0)

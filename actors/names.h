@@ -19,6 +19,7 @@ struct mu__name;
 /* Zeroed memory is an empty table. */
 struct mu__names {
     struct mu__name **names;    /* by number; NULL: free */
+    uint64_t secret;            /* of the hash, where peers choose names */
     uint32_t *slots;            /* by hash: number + 1, 0: empty */
     uint32_t count;             /* numbers that were given out, free ones included */
     uint32_t used;              /* of these, not free */

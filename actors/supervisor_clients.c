@@ -31,6 +31,7 @@ static struct client *client_new(struct supervisor *s, mu__pid pid)
         s->clients[s->clients_count++] = (struct client){.closures = 0};
     client = &s->clients[i];
     *client = (struct client){.pid = pid, .present = true};
+    mu__map_seed(&client->tokens, s->functions.secret);     /* they choose tokens */
     return client;
 }
 

@@ -143,7 +143,8 @@ static void test_join_limit(void **state)
     call = cluster_ask(cluster->clients[0], MU__CLIENT_JOIN, 100);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
-        "0 closures are outstanding after 100 ms; the chief did not say more");
+        "0 closures are outstanding after 100 ms; an error is raised when none is: "
+          "/job:chief/task:0 at tcp://chief-0:1 is lost: silent for 500 ms");
     sim_heal(cluster->sim);
     (void)join(cluster->clients[0]);
     end(cluster);

@@ -219,7 +219,7 @@ static void test_inputs(void **state)
     user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first),
                                  NULL);
     run_until(cluster, 400);
-    expect_explained(user, "waiting", "for 1 of its 1 inputs");
+    expect_explained(user, "waiting", "for 1 of its 1 input");
     (void)join(cluster->chief);
     end(cluster);
 }

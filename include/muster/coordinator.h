@@ -122,7 +122,8 @@ MU_EXPORT int mu_remote_value_cancel(mu_remote_value *value);
 /* A reference to a remote value, to be put among the arguments of a later closure, at any
  * depth; the arguments of one closure may refer to 1,024 values. That closure runs once
  * the value is ready, and gets the value in its place. When the value is an error, or was
- * aborted, the closure ends with an input error (MU_ERROR_INPUT). The caller frees the reference like any value. */
+ * aborted, the closure ends with an input error (MU_ERROR_INPUT). The caller frees the
+ * reference like any value. */
 MU_EXPORT mu_value *mu_value_remote(mu_remote_value *value);
 
 /* ---- Per-worker values ---- */
@@ -134,7 +135,10 @@ typedef struct mu_per_worker mu_per_worker;
 /* `function` runs once on each worker that there is or will be, and again on one that
  * comes back, before that worker gets closures. What it returns, or keeps with
  * mu_run_return_object (an iterator over a dataset, say), stays on the worker. An
- * error of it is the input error of the closures that use the value there. Returns at
+ * error of it is the input error of the closures that use the value there. So is
+ * -MU_EABORTED on a worker that was lost while it ran, once `attempts_max` of all workers
+ * were: there it is not tried again until the program opens another one. While it takes
+ * long, closures that do not use the value run on the worker's other threads. Returns at
  * once but for the question to the chief. */
 MU_EXPORT int mu_per_worker_open(mu_coordinator *coordinator, const char *function,
                                  const mu_value *args, int64_t limit_ms,
