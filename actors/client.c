@@ -1,5 +1,8 @@
 #include "actors/client_parts.h"
+
+#include "actors/client/admission.h"
 #include "actors/packing.h"
+#include "runtime/value_parts.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -30,6 +33,7 @@ static const struct mu__handler handlers[] = {
     {MU__STATUS, mu__client_on_status},
     {MU__PER_WORKER_MADE, mu__client_on_made},
     {MU__DRAINED, mu__client_on_drained},
+    {MU__ROOM_ALLOW, mu__client_on_allow},
     {MU__CALL, on_call},
     {MU__TIMER, on_timer},
     {MU__NODE_UP, on_node_up},
@@ -37,42 +41,42 @@ static const struct mu__handler handlers[] = {
     {MU__NODE_TROUBLE, on_node_trouble},
 };
 
-enum { PLACES_FIRST = 1024 };
+enum { SLOTS_FIRST = 1024 };
 
 #define QUEUE_BYTES_DEFAULT (UINT64_C(1) << 30)
 
-/* ---- places ---- */
+/* ---- slots ---- */
 
-static uintptr_t link_to(uint32_t place)
+static uintptr_t link_to(uint32_t slot)
 {
-    return ((uintptr_t)place + 1) * 2 + PLACE_FREE;
+    return ((uintptr_t)slot + 1) * 2 + SLOT_FREE;
 }
 
-static bool make_places(struct client *c)
+static bool make_slots(struct client *c)
 {
-    uint32_t count = c->places_count == 0 ? PLACES_FIRST : c->places_count * 2;
+    uint32_t count = c->slots_count == 0 ? SLOTS_FIRST : c->slots_count * 2;
 
-    if (!mu__grow_array((void **)&c->places, count, sizeof *c->places))
+    if (!mu__grow_array((void **)&c->slots, count, sizeof *c->slots))
         return false;
-    for (uint32_t i = count; i-- > c->places_count;) {
-        c->places[i].of = c->free_first;
+    for (uint32_t i = count; i-- > c->slots_count;) {
+        c->slots[i].of = c->free_first;
         c->free_first = link_to(i);
     }
-    c->places_count = count;
+    c->slots_count = count;
     return true;
 }
 
-uint64_t mu__client_place(struct client *c, uintptr_t of, uint64_t bytes)
+uint64_t mu__client_add_slot(struct client *c, uintptr_t of, uint32_t bytes)
 {
     mu_remote_value *future;
     uint32_t i;
 
-    if (c->free_first == PLACE_FREE && !make_places(c))
+    if (c->free_first == SLOT_FREE && !make_slots(c))
         return 0;
     i = (uint32_t)(c->free_first / 2 - 1);
-    c->free_first = c->places[i].of;
-    c->places[i] = (struct place){of, bytes};
-    future = mu__place_future(&c->places[i]);
+    c->free_first = c->slots[i].of;
+    c->slots[i] = (struct slot){of, bytes, SLOT_BLOCKED};
+    future = mu__slot_future(&c->slots[i]);
     if (future != NULL)
         future->place = i + 1;
     return (uint64_t)i + 1;
@@ -80,83 +84,90 @@ uint64_t mu__client_place(struct client *c, uintptr_t of, uint64_t bytes)
 
 static bool is_taken(const struct client *c, uint64_t token)
 {
-    return token > 0 && token <= c->places_count &&
-           (c->places[token - 1].of & PLACE_FREE) == 0;
+    return token > 0 && token <= c->slots_count &&
+           (c->slots[token - 1].of & SLOT_FREE) == 0;
 }
 
-struct place mu__client_take_place(struct client *c, uint64_t token)
+struct slot mu__client_take_slot(struct mu__ctx *ctx, struct client *c, uint64_t token)
 {
     uint32_t i = (uint32_t)(token - 1);
-    struct place place = c->places[i];
+    struct slot slot = c->slots[i];
 
-    c->places[i].of = c->free_first;
+    if (slot.state == SLOT_SENT)
+        mu__client_room_sent_done(c, slot.bytes);
+    else if (slot.state == SLOT_WAITS)
+        mu__client_room_drop(ctx, c, i);
+    c->slots[i].of = c->free_first;
     c->free_first = link_to(i);
-    return place;
+    return slot;
 }
 
 /* ---- scheduling ---- */
 
 /* One that no session counts. */
-static void abort_place(struct mu__ctx *ctx, struct client *c, const struct place *place,
+static void abort_slot(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
                         const char *words)
 {
-    struct mu__pending_closure *closure = mu__place_pending(place);
+    struct mu__pending_closure *closure = mu__slot_pending(slot);
     mu_error error = {0};
 
     (void)mu_error_set(&error, -MU_ECLOSED, "%s", words);
-    mu__client_resolve_error(ctx, c, mu__place_future(place), MU_REMOTE_ABORTED, &error);
+    mu__client_resolve_error(ctx, c, mu__slot_future(slot), MU_REMOTE_ABORTED, &error);
     if (closure != NULL)
         mu__client_forget_pending(ctx, c, closure);
 }
 
 /* What keeps one closure from being scheduled keeps the others: only the first one tells
  * the program. */
-static void refuse(struct mu__ctx *ctx, struct client *c, const struct place *place,
+static void refuse(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
                    const mu_error *error)
 {
     if (mu__client_phase(c) == MU__SESSION_FINE)
         mu__client_note_error(c, error);
-    mu__client_cancelled(ctx, c, place, error);
+    mu__client_cancelled(ctx, c, slot, error);
 }
 
 static void refuse_no_chief(struct mu__ctx *ctx, struct client *c,
-                            const struct place *place, const char *why)
+                            const struct slot *slot, const char *why)
 {
     mu_error error = {0};
 
     (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", c->config.chief, why);
     error.kind = MU_ERROR_CHIEF;
     (void)snprintf(error.task, sizeof error.task, "/job:chief/task:0");
-    refuse(ctx, c, place, &error);
+    refuse(ctx, c, slot, &error);
 }
 
 /* An error is large: every function that has one is off the way of those that go well. */
 static void refuse_cancelled(struct mu__ctx *ctx, struct client *c,
-                             const struct place *place)
+                             const struct slot *slot)
 {
     mu_error error = {0};
 
     (void)mu_error_set(&error, -MU_ECANCELLED, "cancelled after another closure's error");
-    mu__client_cancelled(ctx, c, place, &error);
+    mu__client_cancelled(ctx, c, slot, &error);
 }
 
 static void refuse_no_memory(struct mu__ctx *ctx, struct client *c,
-                             const struct place *place)
+                             const struct slot *slot)
 {
     mu_error error = {0};
 
     (void)mu_error_set(&error, -MU_ENOMEM, "out of memory");
-    refuse(ctx, c, place, &error);
+    refuse(ctx, c, slot, &error);
 }
 
-bool mu__client_admits(struct mu__ctx *ctx, struct client *c, const struct place *place)
+bool mu__client_admits(struct mu__ctx *ctx, struct client *c, const struct slot *slot)
 {
-    if (c->session == NULL)
-        abort_place(ctx, c, place, "the coordinator was closed");
-    else if (mu__client_phase(c) >= MU__SESSION_CANCELLING)
-        refuse_cancelled(ctx, c, place);
+    if (c->session == NULL) {
+        abort_slot(ctx, c, slot, "the coordinator was closed");
+        return false;
+    }
+    c->arrived++;
+    if (mu__client_phase(c) >= MU__SESSION_CANCELLING)
+        refuse_cancelled(ctx, c, slot);
     else if (!c->has_chief)
-        refuse_no_chief(ctx, c, place, "is not connected");
+        refuse_no_chief(ctx, c, slot, "is not connected");
     else
         return true;
     return false;
@@ -164,11 +175,18 @@ bool mu__client_admits(struct mu__ctx *ctx, struct client *c, const struct place
 
 void mu__client_not_sent(struct mu__ctx *ctx, struct client *c, uint64_t token, int code)
 {
-    struct place place = mu__client_take_place(c, token);
+    struct slot slot = mu__client_take_slot(ctx, c, token);
     char why[96];
 
     (void)snprintf(why, sizeof why, "could not be sent a closure: %s", mu_strerror(code));
-    refuse_no_chief(ctx, c, &place, why);
+    refuse_no_chief(ctx, c, &slot, why);
+}
+
+void mu__client_not_kept(struct mu__ctx *ctx, struct client *c, uint64_t token)
+{
+    struct slot slot = mu__client_take_slot(ctx, c, token);
+
+    refuse_no_memory(ctx, c, &slot);
 }
 
 /* From the program, which put its future where the token goes. */
@@ -176,25 +194,21 @@ static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client *c = state;
     struct mu__schedule *body = mu__body(msg);
-    struct place place;
-    int rv;
+    struct slot slot;
 
     if (msg->from.node != MU__NODE_SELF)
         return;
-    place = (struct place){(uintptr_t)body->token,
-                           (uint64_t)body->args.head_size + body->args.tail_size};
-    if (!mu__client_admits(ctx, c, &place))
+    slot = (struct slot){(uintptr_t)body->token,
+                         body->args.head_size + body->args.tail_size, SLOT_BLOCKED};
+    if (!mu__client_admits(ctx, c, &slot))
         return;
-    body->drop_result = place.of == 0;
-    body->token = mu__client_place(c, place.of, place.bytes);
+    body->drop_result = slot.of == 0;
+    body->token = mu__client_add_slot(c, slot.of, slot.bytes);
     if (body->token == 0) {
-        refuse_no_memory(ctx, c, &place);
+        refuse_no_memory(ctx, c, &slot);
         return;
     }
-    place.of = (uintptr_t)body->token;
-    rv = mu__send(ctx, c->chief, mu__claim(ctx));
-    if (rv != 0)
-        mu__client_not_sent(ctx, c, (uint64_t)place.of, rv);
+    mu__client_dispatch(ctx, c, body->token, mu__claim(ctx));
 }
 
 /* ---- cancelling ---- */
@@ -214,17 +228,16 @@ static void cancel_at_chief(struct mu__ctx *ctx, struct client *c, uint64_t toke
 
 static void cancel(struct mu__ctx *ctx, struct client *c, uint64_t token)
 {
-    struct mu__pending_closure *closure = mu__place_pending(&c->places[token - 1]);
-    struct place place;
+    struct slot slot;
     mu_error error = {0};
 
-    if (closure == NULL || closure->list == NULL) {
+    if (c->slots[token - 1].state == SLOT_SENT) {
         cancel_at_chief(ctx, c, token);
         return;
     }
-    place = mu__client_take_place(c, token);
+    slot = mu__client_take_slot(ctx, c, token);
     (void)mu_error_set(&error, -MU_ECANCELLED, "cancelled before it ran");
-    mu__client_cancelled(ctx, c, &place, &error);
+    mu__client_cancelled(ctx, c, &slot, &error);
     mu__client_settle(ctx, c);
 }
 
@@ -257,13 +270,15 @@ static void read_error(const struct mu__resolved *body, mu_error *ret_error)
     mu__view_copy(body->function, ret_error->function, sizeof ret_error->function);
     mu__view_copy(body->message, ret_error->message, sizeof ret_error->message);
     mu__view_copy(body->detail, ret_error->detail, sizeof ret_error->detail);
+    mu__make_utf8(ret_error->message);
+    mu__make_utf8(ret_error->detail);
 }
 
-static void finish(struct mu__ctx *ctx, struct client *c, const struct place *place,
+static void finish(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
                    const struct mu__resolved *body)
 {
-    struct mu__pending_closure *closure = mu__place_pending(place);
-    mu_remote_value *future = mu__place_future(place);
+    struct mu__pending_closure *closure = mu__slot_pending(slot);
+    mu_remote_value *future = mu__slot_future(slot);
     bool kept = body->kept && body->closure != 0;
 
     mu__client_add(&c->session->finished, 1);
@@ -281,7 +296,7 @@ static void finish(struct mu__ctx *ctx, struct client *c, const struct place *pl
         mu__client_release(ctx, c, body->closure);
     if (closure != NULL)
         mu__client_forget_pending(ctx, c, closure);
-    mu__client_count_resolved(ctx, c, place->bytes);
+    mu__client_count_resolved(ctx, c, slot->bytes);
 }
 
 /* Fills in the future's result; false when it cannot be read. */
@@ -298,34 +313,35 @@ static bool read_result(const struct mu__resolved *body, mu_remote_value *future
     return false;
 }
 
-static void fail(struct mu__ctx *ctx, struct client *c, const struct place *place,
+static void fail(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
                  const mu_error *error)
 {
     if (error->code == -MU_ECANCELLED)
-        mu__client_cancelled(ctx, c, place, error);
+        mu__client_cancelled(ctx, c, slot, error);
     else
-        mu__client_failed(ctx, c, place, error);
+        mu__client_failed(ctx, c, slot, error);
 }
 
 static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client *c = state;
     struct mu__resolved *body = mu__body(msg);
-    struct place place;
+    struct slot slot;
     mu_error error;
 
-    if (!c->has_chief || !mu__pid_equal(msg->from, c->chief) || !is_taken(c, body->token))
+    if (!c->has_chief || !mu__pid_equal(msg->from, c->chief) ||
+        !is_taken(c, body->token) || c->slots[body->token - 1].state != SLOT_SENT)
         return;
-    place = mu__client_take_place(c, body->token);
+    slot = mu__client_take_slot(ctx, c, body->token);
     if (body->attempt > 1)
         mu__client_add(&c->session->retried, body->attempt - 1);
     if (body->code != 0) {
         read_error(body, &error);
-        fail(ctx, c, &place, &error);
-    } else if (read_result(body, mu__place_future(&place), &error)) {
-        finish(ctx, c, &place, body);
+        fail(ctx, c, &slot, &error);
+    } else if (read_result(body, mu__slot_future(&slot), &error)) {
+        finish(ctx, c, &slot, body);
     } else {
-        fail(ctx, c, &place, &error);
+        fail(ctx, c, &slot, &error);
     }
     mu__client_settle(ctx, c);
 }
@@ -351,7 +367,8 @@ static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- calls of the program ---- */
 
-static bool begin_session(struct client *c, struct mu__client_call *call)
+static bool begin_session(struct mu__ctx *ctx, struct client *c,
+                          struct mu__client_call *call)
 {
     if (c->session != NULL) {
         mu__call_complete(&call->call,
@@ -361,11 +378,12 @@ static bool begin_session(struct client *c, struct mu__client_call *call)
     }
     c->session = call->session;
     c->ending = false;
+    c->arrived = 0;
     c->notice.code = 0;
     c->resolved = 0;
     c->bytes_resolved = 0;
-    atomic_store_explicit(&c->session->bytes_max, c->config.queue_bytes_max,
-                          memory_order_relaxed);
+    if (c->has_chief)
+        mu__client_room_open(ctx, c);
     return true;
 }
 
@@ -400,6 +418,7 @@ static void end_session(struct mu__ctx *ctx, struct client *c)
         *at = call->next;
         complete_closed(ctx, c, call);
     }
+    mu__client_room_end(ctx, c, "the coordinator is being closed");
     c->ending = true;
     mu__client_start_cancelling(ctx, c);
     mu__client_settle(ctx, c);
@@ -412,6 +431,8 @@ static void ask_session(struct mu__ctx *ctx, struct client *c,
     call->call.timer = 0;
     if (is_about_session(&call->call) && (c->session == NULL || c->ending))
         complete_closed(ctx, c, &call->call);
+    else if (call->call.operation == MU__CLIENT_ROOM)
+        mu__client_room_wait(ctx, c, call);
     else if (mu__client_try(ctx, c, &call->call))
         return;
     else if (call->at_once)
@@ -436,7 +457,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__client_ask(ctx, c, call);
         break;
     case MU__CLIENT_OPEN:
-        if (begin_session(c, call))
+        if (begin_session(ctx, c, call))
             ask_session(ctx, c, call);
         break;
     case MU__CLIENT_CLOSE:
@@ -463,7 +484,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct client *c = state;
     struct mu__timer *body = mu__body(msg);
 
-    if (!mu__client_over_limit(ctx, c, body->timer))
+    if (!mu__client_over_limit(ctx, c, body->timer) &&
+        !mu__client_room_timer(ctx, c, body->timer))
         mu__client_over_deadline(ctx, c, body->timer);
     mu__client_settle(ctx, c);
 }
@@ -480,6 +502,8 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     c->has_chief = true;
     c->chief = (mu__pid){body->node, MU__SUPERVISOR};
     c->trouble[0] = '\0';
+    if (c->session != NULL)
+        mu__client_room_open(ctx, c);
     mu__client_ask_waiting(ctx, c);
     mu__client_review(ctx, c);
 }
@@ -489,16 +513,16 @@ static void abort_all(struct mu__ctx *ctx, struct client *c, const mu_error *err
 {
     bool is_told = false;
 
-    for (uint32_t i = 0; i < c->places_count; i++) {
-        struct place place;
+    for (uint32_t i = 0; i < c->slots_count; i++) {
+        struct slot slot;
 
         if (!is_taken(c, (uint64_t)i + 1))
             continue;
         if (!is_told)
             mu__client_note_error(c, error);
         is_told = true;
-        place = mu__client_take_place(c, (uint64_t)i + 1);
-        mu__client_cancelled(ctx, c, &place, error);
+        slot = mu__client_take_slot(ctx, c, (uint64_t)i + 1);
+        mu__client_cancelled(ctx, c, &slot, error);
     }
 }
 
@@ -519,6 +543,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     error.kind = MU_ERROR_CHIEF;
     (void)snprintf(error.task, sizeof error.task, "/job:chief/task:0");
     abort_all(ctx, c, &error);
+    mu__client_room_forget(c);
     mu__client_forget_kept(ctx, c, &error);
     mu__client_end_questions(ctx, c, &error);
     mu__client_settle(ctx, c);
@@ -544,7 +569,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     assert(c->config.queue_max > 0);
     if (c->config.queue_bytes_max == 0)
         c->config.queue_bytes_max = QUEUE_BYTES_DEFAULT;
-    c->free_first = PLACE_FREE;
+    c->free_first = SLOT_FREE;
     if (c->config.is_chief) {
         c->has_chief = true;
         c->chief = (mu__pid){MU__NODE_SELF, MU__SUPERVISOR};
@@ -559,20 +584,22 @@ static void done(struct mu__ctx *ctx, void *state)
     mu_error error = {0};
 
     c->has_chief = false;
-    for (uint32_t i = 0; i < c->places_count; i++)
+    for (uint32_t i = 0; i < c->slots_count; i++)
         if (is_taken(c, (uint64_t)i + 1)) {
-            struct place place = mu__client_take_place(c, (uint64_t)i + 1);
+            struct slot slot = mu__client_take_slot(ctx, c, (uint64_t)i + 1);
 
-            abort_place(ctx, c, &place, "the node was closed");
+            abort_slot(ctx, c, &slot, "the node was closed");
         }
     (void)mu_error_set(&error, -MU_ECLOSED, "the node was closed");
     mu__client_forget_kept(ctx, c, &error);
     mu__client_close_calls(ctx, c, &c->waiting);
     mu__client_close_calls(ctx, c, &c->asking);
+    mu__client_room_end(ctx, c, "the node is being closed");
+    mu__client_room_done(c);
     mu__map_done(&c->limits);
     mu__map_done(&c->deadlines);
     mu__map_done(&c->fetching);
-    mu__free_array(c->places);
+    mu__free_array(c->slots);
 }
 
 const struct mu__behavior mu__client = {

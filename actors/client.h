@@ -1,12 +1,14 @@
-/* The program's side of the supervisor. One on every node.
+/* The program's side of the supervisor. One on every node. A closure goes to the chief
+ * when that has room for it (ROOM_ALLOW), and waits here until then.
  *
  * Hears:  SCHEDULE, SCHEDULE_PENDING, CANCEL_CLOSURE, RELEASE and CALL from the node's
  *         own program; RESOLVED, FETCHED, FAULT and the answers to questions (STATUS,
- *         PER_WORKER_MADE, DRAINED) from the supervisor; node news; its timers
- * Says:   SCHEDULE, CANCEL_CLOSURE, CANCEL_ALL, FETCH, RELEASE, REPORT and questions
- *         (STATUS_GET, PER_WORKER_MAKE, DRAIN, FORGET) to the supervisor
+ *         PER_WORKER_MADE, DRAINED) and ROOM_ALLOW from the supervisor; node news; its
+ *         timers
+ * Says:   SCHEDULE, CANCEL_CLOSURE, CANCEL_ALL, FETCH, RELEASE, REPORT, ROOM_ASK and
+ *         questions (STATUS_GET, PER_WORKER_MAKE, DRAIN, FORGET) to the supervisor
  * Owns:   a reference to each future that is not resolved; closures whose arguments are
- *         not there yet
+ *         not there yet, and those for which the chief has no room
  * Fails:  never by itself. When the chief is lost, what was scheduled there is aborted */
 #ifndef MU_ACTORS_CLIENT_H
 #define MU_ACTORS_CLIENT_H
@@ -39,15 +41,17 @@ struct mu__error_entry {
 
 /* What the program and its client actor share: counts, written by one side each. */
 struct mu__session {
-    atomic_uint_fast64_t scheduled; /* by the program's threads */
+    uint64_t closures_max;          /* bounds; 0: none. Set before the session begins */
+    uint64_t bytes_max;
+    atomic_uint waiting;            /* threads that wait for room */
+    atomic_uint_fast64_t scheduled; /* admitted: see actors/client/admission.h */
     atomic_uint_fast64_t resolved;  /* by the loop, as all below */
     atomic_uint_fast64_t finished;
     atomic_uint_fast64_t failed;
     atomic_uint_fast64_t cancelled;
     atomic_uint_fast64_t retried;
     atomic_int phase;
-    atomic_uint_fast64_t bytes_max; /* the client's; 0 until the session has begun */
-    atomic_uint_fast64_t bytes_scheduled;   /* of arguments; by both sides */
+    atomic_uint_fast64_t bytes_scheduled;   /* of arguments, admitted; by both sides */
     atomic_uint_fast64_t bytes_resolved;    /* by the loop */
     _Atomic(struct mu__error_entry *) errors; /* the latest first: put there by the loop,
                                                  taken as a whole by the program */
@@ -58,10 +62,11 @@ struct mu__session {
 /* What a program asks; `call.operation`. */
 enum mu__client_operation {
     MU__CLIENT_OPEN,    /* begin a session; waits for the chief */
+    MU__CLIENT_REACH,   /* until the chief is there */
     MU__CLIENT_CLOSE,   /* end it: what is under way is cancelled */
     MU__CLIENT_JOIN,    /* until nothing is outstanding; raises an error */
     MU__CLIENT_RAISE,   /* cancel the rest, then raise the error; 0 when there is none */
-    MU__CLIENT_ROOM,    /* until there is room to schedule */
+    MU__CLIENT_ROOM,    /* until there is room to schedule; in the order of asking */
     MU__CLIENT_FETCH,   /* until the contents of futures are here */
     MU__CLIENT_STATUS,
     MU__CLIENT_EXPLAIN, /* why a future is not resolved */
@@ -86,6 +91,9 @@ struct mu__client_call {
     struct mu__call call;
     struct mu__session *session;    /* OPEN */
     uint64_t bytes;                 /* ROOM: for arguments of that size */
+    bool admits;                    /* ROOM: admit a closure of that size */
+    bool admitted;                  /* the answer: false when an error is to be raised
+                                       first */
     mu_remote_value *future;        /* FETCH of one; EXPLAIN */
     struct mu__waiter *waiters;     /* FETCH of many: the caller fills in the futures; */
     size_t waiters_count;           /* NULL: of `future` */

@@ -24,14 +24,15 @@ static struct mu__pending_closure *waits_here(const struct client *c,
 
     if (future->place == 0)
         return NULL;
-    closure = mu__place_pending(&c->places[future->place - 1]);
+    closure = mu__slot_pending(&c->slots[future->place - 1]);
     return closure != NULL && closure->list != NULL ? closure : NULL;
 }
 
 static void say_inputs(const struct mu__pending_closure *closure, char *out, size_t size)
 {
-    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
-                   closure->missing, closure->inputs_count);
+    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " input%s",
+                   closure->missing, closure->inputs_count,
+                   closure->inputs_count == 1 ? "" : "s");
 }
 
 static const char *state_word(const mu_remote_value *future)
@@ -41,29 +42,45 @@ static const char *state_word(const mu_remote_value *future)
     return future->error != NULL ? "failed" : "finished";
 }
 
+/* Its closure waits here for room at the chief. */
+static bool waits_for_room(const struct client *c, const mu_remote_value *future)
+{
+    return future->place != 0 && c->slots[future->place - 1].state == SLOT_WAITS;
+}
+
+static mu_value *waiting_value(struct mu__view function, const char *words)
+{
+    mu_value *map = mu_value_map();
+    char text[MU__FUNCTION_NAME_MAX + 1];
+
+    mu__view_copy(function, text, sizeof text);
+    (void)mu_value_set(map, "function", mu_value_string(text));
+    (void)mu_value_set(map, "state", mu_value_string("waiting"));
+    (void)mu_value_set(map, "waits_for", mu_value_string(words));
+    return map;
+}
+
 /* NULL when the chief knows more. */
 static mu_value *explain_here(const struct client *c, const mu_remote_value *future)
 {
     struct mu__pending_closure *closure = waits_here(c, future);
     mu_value *map;
-    char words[96];
+    char words[256];
 
-    if (closure == NULL && mu__future_is(future, MU_REMOTE_NOT_READY))
+    if (waits_for_room(c, future)) {
+        mu__client_room_describe(c, future->place - 1, words, sizeof words);
+        return waiting_value(mu__client_room_function(c, future->place - 1), words);
+    }
+    if (closure != NULL) {
+        say_inputs(closure, words, sizeof words);
+        return waiting_value(((struct mu__schedule *)mu__body(closure->msg))->function,
+                             words);
+    }
+    if (mu__future_is(future, MU_REMOTE_NOT_READY))
         return NULL;
     map = mu_value_map();
     if (map == NULL)
         return NULL;
-    if (closure != NULL) {
-        const struct mu__schedule *body = mu__body(closure->msg);
-        char function[MU__FUNCTION_NAME_MAX + 1];
-
-        mu__view_copy(body->function, function, sizeof function);
-        say_inputs(closure, words, sizeof words);
-        (void)mu_value_set(map, "function", mu_value_string(function));
-        (void)mu_value_set(map, "state", mu_value_string("waiting"));
-        (void)mu_value_set(map, "waits_for", mu_value_string(words));
-        return map;
-    }
     (void)mu_value_set(map, "state", mu_value_string(state_word(future)));
     if (future->error != NULL)
         (void)mu_value_set(map, "error", mu_value_string(future->error->message));
@@ -86,8 +103,8 @@ static bool send_request(struct mu__ctx *ctx, struct client *c,
     return mu__send(ctx, c->chief, msg) == 0;
 }
 
-/* `place`: the token of a closure, 0 for the status. */
-static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t place)
+/* `slot`: the token of a closure, 0 for the status. */
+static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t slot)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS_GET);
     struct mu__status_get *body;
@@ -95,7 +112,7 @@ static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t place)
     if (msg == NULL)
         return NULL;
     body = mu__body(msg);
-    body->place = place;
+    body->place = slot;
     return msg;
 }
 
@@ -235,11 +252,19 @@ static void say_late(const struct client *c, struct mu__call *call, const char *
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
                            "the closure has no result after %" PRId64 " ms; %s",
                            call->limit_ms, words);
+    else if (mu__client_phase(c) != MU__SESSION_FINE)
+        (void)mu_error_set(&call->error, -MU_EDEADLINE,
+                           "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; an "
+                           "error is raised when none is: %.300s",
+                           mu__client_outstanding(c),
+                           mu__client_outstanding(c) == 1 ? " is" : "s are",
+                           call->limit_ms, c->error.message);
     else
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
-                           "%" PRIu64 " closures are outstanding after %" PRId64
-                           " ms; %s",
-                           mu__client_outstanding(c), call->limit_ms, words);
+                           "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; %s",
+                           mu__client_outstanding(c),
+                           mu__client_outstanding(c) == 1 ? " is" : "s are",
+                           call->limit_ms, words);
     call->error.kind = MU_ERROR_LIMIT;
 }
 
@@ -264,10 +289,13 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
 {
     const mu_remote_value *future = call->waiters[call->error_at].future;
     struct mu__pending_closure *closure = waits_here(c, future);
-    char inputs[64];
-    char words[96];
+    char inputs[256];
+    char words[272];
 
-    if (closure != NULL) {
+    if (waits_for_room(c, future)) {
+        mu__client_room_describe(c, future->place - 1, inputs, sizeof inputs);
+        (void)snprintf(words, sizeof words, "it waits %s", inputs);
+    } else if (closure != NULL) {
         say_inputs(closure, inputs, sizeof inputs);
         (void)snprintf(words, sizeof words, "it waits %s", inputs);
     } else if (future->place == 0) {
@@ -283,14 +311,14 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
 void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
                         struct mu__client_call *call)
 {
-    uint64_t place = 0;
+    uint64_t slot = 0;
 
     if (call->call.operation == MU__CLIENT_FETCH) {
         if (explain_fetch_here(ctx, c, call))
             return;
-        place = call->waiters[call->error_at].future->place;
+        slot = call->waiters[call->error_at].future->place;
     }
-    if (!c->has_chief || !send_request(ctx, c, call, status_get(ctx, place))) {
+    if (!c->has_chief || !send_request(ctx, c, call, status_get(ctx, slot))) {
         explain(ctx, c, &call->call, NULL);
         return;
     }

@@ -80,7 +80,8 @@ bool mu__client_over_limit(struct mu__ctx *ctx, struct client *c, uint64_t timer
     call->timer = 0;
     if (call->operation == MU__CLIENT_FETCH && !mu__client_unlist(&c->asking, call)) {
         mu__client_fetch_late(ctx, c, (struct mu__client_call *)call);
-    } else if (mu__client_unlist(&c->waiting, call)) {
+    } else if (mu__client_unlist(&c->waiting, call) ||
+               mu__client_room_unlist(c, call)) {
         if (call->operation == MU__CLIENT_OPEN)
             c->session = NULL;
         if (c->has_chief)

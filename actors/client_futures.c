@@ -262,30 +262,30 @@ void mu__client_resolve_error(struct mu__ctx *ctx, struct client *c,
     mu__client_resolve(ctx, c, future, state);
 }
 
-static void resolve_place(struct mu__ctx *ctx, struct client *c,
-                          const struct place *place, int state, const mu_error *error)
+static void resolve_slot(struct mu__ctx *ctx, struct client *c,
+                          const struct slot *slot, int state, const mu_error *error)
 {
-    struct mu__pending_closure *closure = mu__place_pending(place);
+    struct mu__pending_closure *closure = mu__slot_pending(slot);
 
-    mu__client_resolve_error(ctx, c, mu__place_future(place), state, error);
+    mu__client_resolve_error(ctx, c, mu__slot_future(slot), state, error);
     if (closure != NULL)
         mu__client_forget_pending(ctx, c, closure);
-    mu__client_count_resolved(ctx, c, place->bytes);
+    mu__client_count_resolved(ctx, c, slot->bytes);
 }
 
-void mu__client_failed(struct mu__ctx *ctx, struct client *c, const struct place *place,
+void mu__client_failed(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
                        const mu_error *error)
 {
     mu__client_add(&c->session->failed, 1);
     mu__client_note_error(c, error);
-    resolve_place(ctx, c, place, MU_REMOTE_READY, error);
+    resolve_slot(ctx, c, slot, MU_REMOTE_READY, error);
 }
 
 void mu__client_cancelled(struct mu__ctx *ctx, struct client *c,
-                          const struct place *place, const mu_error *error)
+                          const struct slot *slot, const mu_error *error)
 {
     mu__client_add(&c->session->cancelled, 1);
-    resolve_place(ctx, c, place, MU_REMOTE_ABORTED, error);
+    resolve_slot(ctx, c, slot, MU_REMOTE_ABORTED, error);
 }
 
 /* ---- fetching ---- */

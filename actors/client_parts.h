@@ -4,20 +4,28 @@
 
 #include "actors/client.h"
 
+#include "actors/client/room.h"
 #include "actors/messages.h"
 #include "runtime/map.h"
 
 enum { TROUBLE_BYTES_MAX = 256 };
 
-/* A scheduled closure that is outstanding. `of` is, while the place is free, the link to
+/* A scheduled closure that is outstanding. `of` is, while the slot is free, the link to
  * the next free one, which is odd; else a mu__pending_closure and 2, or a future (NULL
  * when nobody wants the result). */
-struct place {
+struct slot {
     uintptr_t of;
-    uint64_t bytes;             /* of its arguments */
+    uint32_t bytes;             /* of its arguments */
+    uint32_t state;             /* enum slot_state */
 };
 
-enum { PLACE_FREE = 1, PLACE_PENDING = 2 };
+enum { SLOT_FREE = 1, SLOT_PENDING = 2 };
+
+enum slot_state {
+    SLOT_BLOCKED,               /* waits for its inputs */
+    SLOT_WAITS,                 /* for room at the chief */
+    SLOT_SENT
+};
 
 struct mu__pending_list {
     struct mu__pending_closure *first;
@@ -32,14 +40,16 @@ struct client {
     char trouble[TROUBLE_BYTES_MAX];
     struct mu__session *session;
     bool ending;                /* the session: by CLOSE */
-    struct place *places;       /* a token is a place's index + 1 */
-    uint32_t places_count;
-    uintptr_t free_first;       /* a link; PLACE_FREE alone: none */
+    struct slot *slots;       /* a token is a slot's index + 1 */
+    uint32_t slots_count;
+    uintptr_t free_first;       /* a link; SLOT_FREE alone: none */
+    uint64_t arrived;           /* closures of the session, since it began */
     uint64_t resolved;
     uint64_t bytes_resolved;
+    struct mu__room room;
     mu_error error;             /* the first one, while the phase is not FINE */
     mu_error notice;            /* raised once nothing is outstanding; code 0: none */
-    struct mu__call *waiting;   /* OPEN, CLOSE, JOIN, RAISE, ROOM; unasked questions */
+    struct mu__call *waiting;   /* OPEN, CLOSE, JOIN, RAISE; unasked questions */
     struct mu__call *asking;    /* waiting for the answer to a question */
     struct mu__map limits;      /* of calls: timers to calls */
     struct mu__map deadlines;   /* of closures that wait here: timers to closures */
@@ -129,10 +139,10 @@ void mu__client_resolve_error(struct mu__ctx *ctx, struct client *c,
                               mu_remote_value *future, int state, const mu_error *error);
 
 /* The same of one that a session counts. */
-void mu__client_failed(struct mu__ctx *ctx, struct client *c, const struct place *place,
+void mu__client_failed(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
                        const mu_error *error);
 void mu__client_cancelled(struct mu__ctx *ctx, struct client *c,
-                          const struct place *place, const mu_error *error);
+                          const struct slot *slot, const mu_error *error);
 
 /* A FETCH of the program; and one whose limit has passed. */
 void mu__client_fetch(struct mu__ctx *ctx, struct client *c,
@@ -172,31 +182,34 @@ void mu__client_over_deadline(struct mu__ctx *ctx, struct client *c, uint64_t ti
 
 void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* ---- client.c: places ---- */
+/* ---- client.c: slots ---- */
 
-static inline struct mu__pending_closure *mu__place_pending(const struct place *place)
+static inline struct mu__pending_closure *mu__slot_pending(const struct slot *slot)
 {
-    if ((place->of & PLACE_PENDING) == 0)
+    if ((slot->of & SLOT_PENDING) == 0)
         return NULL;
-    return (struct mu__pending_closure *)(place->of & ~(uintptr_t)PLACE_PENDING);
+    return (struct mu__pending_closure *)(slot->of & ~(uintptr_t)SLOT_PENDING);
 }
 
-static inline mu_remote_value *mu__place_future(const struct place *place)
+static inline mu_remote_value *mu__slot_future(const struct slot *slot)
 {
-    struct mu__pending_closure *closure = mu__place_pending(place);
+    struct mu__pending_closure *closure = mu__slot_pending(slot);
 
-    return closure != NULL ? closure->future : (mu_remote_value *)place->of;
+    return closure != NULL ? closure->future : (mu_remote_value *)slot->of;
 }
 
-/* The token of a place for `of`; 0 when out of memory. */
-uint64_t mu__client_place(struct client *c, uintptr_t of, uint64_t bytes);
+/* The token of a slot for `of`; 0 when out of memory. */
+uint64_t mu__client_add_slot(struct client *c, uintptr_t of, uint32_t bytes);
 
-struct place mu__client_take_place(struct client *c, uint64_t token);
+/* It is free from now on, wherever its closure waited. */
+struct slot mu__client_take_slot(struct mu__ctx *ctx, struct client *c, uint64_t token);
 
 /* Whether a closure from the program can go on; if not, it was resolved. */
-bool mu__client_admits(struct mu__ctx *ctx, struct client *c, const struct place *place);
+bool mu__client_admits(struct mu__ctx *ctx, struct client *c, const struct slot *slot);
 
-/* The chief's link did not take the message of a closure. */
+/* The chief's link did not take the message of a closure; there was no memory to let it
+ * wait. */
 void mu__client_not_sent(struct mu__ctx *ctx, struct client *c, uint64_t token, int code);
+void mu__client_not_kept(struct mu__ctx *ctx, struct client *c, uint64_t token);
 
 #endif

@@ -256,7 +256,7 @@ static void count_bytes(struct client *c, struct mu__pending_closure *closure)
     (void)atomic_fetch_add_explicit(&c->session->bytes_scheduled, bytes - closure->bytes,
                                     memory_order_relaxed);
     closure->bytes = bytes;
-    c->places[closure->place].bytes = bytes;
+    c->slots[closure->place].bytes = (uint32_t)bytes;
 }
 
 static void send(struct mu__ctx *ctx, struct client *c,
@@ -264,37 +264,34 @@ static void send(struct mu__ctx *ctx, struct client *c,
 {
     struct mu__msg *msg = closure->msg;
     struct mu__schedule *body = mu__body(msg);
-    uint32_t place = closure->place;
-    int rv;
+    uint32_t slot = closure->place;
 
     stop_waiting(ctx, c, closure);
     count_bytes(c, closure);
     shorten_deadline(ctx, closure);
-    body->token = (uint64_t)place + 1;
+    body->token = (uint64_t)slot + 1;
     body->drop_result = closure->future == NULL;
     mu_value_free(closure->args);
     closure->args = NULL;
     if (list_numbers(c, closure) == 0) {
-        c->places[place].of = (uintptr_t)closure->future;
+        c->slots[slot].of = (uintptr_t)closure->future;
         closure->msg = NULL;
         mu__pending_free(closure);
     } else {
         closure->msg = NULL;
     }
-    rv = mu__send(ctx, c->chief, msg);
-    if (rv != 0)
-        mu__client_not_sent(ctx, c, (uint64_t)place + 1, rv);
+    mu__client_dispatch(ctx, c, (uint64_t)slot + 1, msg);
 }
 
 static void fail(struct mu__ctx *ctx, struct client *c,
                  struct mu__pending_closure *closure, const mu_error *error)
 {
-    struct place place = mu__client_take_place(c, (uint64_t)closure->place + 1);
+    struct slot slot = mu__client_take_slot(ctx, c, (uint64_t)closure->place + 1);
 
     if (error->code == -MU_ECANCELLED)
-        mu__client_cancelled(ctx, c, &place, error);
+        mu__client_cancelled(ctx, c, &slot, error);
     else
-        mu__client_failed(ctx, c, &place, error);
+        mu__client_failed(ctx, c, &slot, error);
 }
 
 static void launch(struct mu__ctx *ctx, struct client *c,
@@ -326,6 +323,8 @@ void mu__client_settle(struct mu__ctx *ctx, struct client *c)
 {
     while (c->ready.first != NULL)
         launch(ctx, c, c->ready.first);
+    if (c->room.waiting > 0 || c->room.lacks_told != 0)
+        mu__client_room_use(ctx, c);
 }
 
 void mu__client_cancel_pending(struct mu__ctx *ctx, struct client *c)
@@ -397,16 +396,17 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct client *c = state;
     struct mu__pending_closure *closure =
         ((struct mu__schedule_pending *)mu__body(msg))->pending;
-    struct place place = {(uintptr_t)closure | PLACE_PENDING, closure->bytes};
+    struct slot slot = {(uintptr_t)closure | SLOT_PENDING, (uint32_t)closure->bytes,
+                        SLOT_BLOCKED};
     mu_error error = {0};
     uint64_t token;
 
-    if (!mu__client_admits(ctx, c, &place))
+    if (!mu__client_admits(ctx, c, &slot))
         return;
-    token = mu__client_place(c, place.of, place.bytes);
+    token = mu__client_add_slot(c, slot.of, slot.bytes);
     if (token == 0) {
         (void)mu_error_set(&error, -MU_ENOMEM, "out of memory");
-        mu__client_failed(ctx, c, &place, &error);
+        mu__client_failed(ctx, c, &slot, &error);
         return;
     }
     closure->place = (uint32_t)(token - 1);

@@ -6,16 +6,7 @@
 
 uint64_t mu__client_outstanding(const struct client *c)
 {
-    if (c->session == NULL)
-        return 0;
-    return atomic_load_explicit(&c->session->scheduled, memory_order_acquire) -
-           c->resolved;
-}
-
-static uint64_t outstanding_bytes(const struct client *c)
-{
-    return atomic_load_explicit(&c->session->bytes_scheduled, memory_order_acquire) -
-           c->bytes_resolved;
+    return c->session == NULL ? 0 : c->arrived - c->resolved;
 }
 
 int mu__client_phase(const struct client *c)
@@ -42,10 +33,12 @@ void mu__client_count_resolved(struct mu__ctx *ctx, struct client *c, uint64_t b
     if (bytes > 0) {
         c->bytes_resolved += bytes;
         atomic_store_explicit(&c->session->bytes_resolved, c->bytes_resolved,
-                              memory_order_relaxed);
+                              memory_order_release);
     }
     c->resolved++;
-    atomic_store_explicit(&c->session->resolved, c->resolved, memory_order_relaxed);
+    atomic_store_explicit(&c->session->resolved, c->resolved, memory_order_release);
+    if (c->room.first != NULL)
+        mu__client_room_review(ctx, c);
     if (c->waiting != NULL || mu__client_phase(c) != MU__SESSION_FINE)
         mu__client_review(ctx, c);
 }
@@ -122,33 +115,38 @@ void mu__client_start_cancelling(struct mu__ctx *ctx, struct client *c)
     if (c->has_chief)
         (void)mu__send(ctx, c->chief, mu__msg_new(ctx, MU__CANCEL_ALL));
     mu__client_cancel_pending(ctx, c);
+    mu__client_room_cancel_all(ctx, c);
 }
 
-/* Hands the error to one caller; the session is fine again. */
+/* Hands the error to one caller, and to all that joined: they waited for the closure that
+ * failed, too. The session is fine again. */
 static void raise_error(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
 {
-    call->error = c->error;
+    const mu_error error = c->error;
+    struct mu__call **at = &c->waiting;
+
     mu__client_set_phase(c, MU__SESSION_FINE);
-    mu__client_complete(ctx, c, call, c->error.code);
+    call->error = error;
+    mu__client_complete(ctx, c, call, error.code);
+    while (*at != NULL) {
+        struct mu__call *other = *at;
+
+        if (other->operation != MU__CLIENT_JOIN) {
+            at = &other->next;
+            continue;
+        }
+        *at = other->next;
+        other->error = error;
+        mu__client_complete(ctx, c, other, error.code);
+    }
 }
 
 /* ---- those who wait for it ---- */
 
-/* Room is made in steps, so that a full queue does not wake its caller each time. */
-static bool has_room(const struct client *c, const struct mu__client_call *call)
-{
-    uint32_t max = c->config.queue_max;
-    uint64_t closures = mu__client_outstanding(c);
-
-    if (closures > max - max / 8 - (max < 8 ? 1 : 0))
-        return false;
-    return closures == 0 ||
-           outstanding_bytes(c) + call->bytes <= c->config.queue_bytes_max;
-}
-
 /* JOIN, RAISE and whatever else hears of an error first. */
 static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
 {
+    bool had_error = mu__client_phase(c) != MU__SESSION_FINE;
     int phase;
 
     mu__client_start_cancelling(ctx, c);
@@ -157,7 +155,11 @@ static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *ca
         return true;
     }
     phase = mu__client_phase(c);
-    if (phase == MU__SESSION_FINE)
+    if (phase == MU__SESSION_FINE && had_error && call->operation == MU__CLIENT_JOIN) {
+        /* What was cancelled had others hear of it just now. */
+        call->error = c->error;
+        mu__client_complete(ctx, c, call, c->error.code);
+    } else if (phase == MU__SESSION_FINE)
         mu__client_complete(ctx, c, call, 0);
     else if (phase == MU__SESSION_RAISABLE)
         raise_error(ctx, c, call);
@@ -172,17 +174,15 @@ bool mu__client_try(struct mu__ctx *ctx, struct client *c, struct mu__call *call
 
     switch (call->operation) {
     case MU__CLIENT_OPEN:
+    case MU__CLIENT_REACH:
         if (!c->has_chief)
             return false;
         break;
     case MU__CLIENT_CLOSE:
         if (mu__client_outstanding(c) > 0)
             return false;
+        mu__client_room_close(ctx, c);
         c->session = NULL;
-        break;
-    case MU__CLIENT_ROOM:
-        if (is_fine && !has_room(c, (struct mu__client_call *)call))
-            return false;
         break;
     case MU__CLIENT_JOIN:
         return (is_fine && mu__client_outstanding(c) > 0) ? false
@@ -198,18 +198,19 @@ bool mu__client_try(struct mu__ctx *ctx, struct client *c, struct mu__call *call
 
 void mu__client_review(struct mu__ctx *ctx, struct client *c)
 {
-    struct mu__call *call = c->waiting;
+    struct mu__call *left = NULL;
 
     if (mu__client_phase(c) == MU__SESSION_CANCELLING && mu__client_outstanding(c) == 0)
         mu__client_set_phase(c, MU__SESSION_RAISABLE);
-    c->waiting = NULL;
-    while (call != NULL) {
-        struct mu__call *next = call->next;
+    mu__client_room_review(ctx, c);
+    while (c->waiting != NULL) {
+        struct mu__call *call = c->waiting;
 
-        if (!mu__client_try(ctx, c, call)) {
-            call->next = c->waiting;
-            c->waiting = call;
-        }
-        call = next;
+        c->waiting = call->next;
+        if (mu__client_try(ctx, c, call))
+            continue;
+        call->next = left;
+        left = call;
     }
+    c->waiting = left;
 }

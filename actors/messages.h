@@ -68,6 +68,9 @@ enum mu__tasks_what {
                                connected */
 };
 
+/* Of what a client has too little at the chief. */
+enum mu__room_lack { MU__LACKS_CLOSURES = 1, MU__LACKS_BYTES = 2 };
+
 /* How a key is put. */
 enum mu__put_flag {
     MU__PUT_OVERWRITE = 1,  /* else the key must not be there */
@@ -223,6 +226,28 @@ enum mu__put_flag {
 
 #define MU__CANCEL_ALL_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)
+
+/* What a client may have at the chief: that many closures, with so many bytes of
+ * arguments, sent and not resolved. Answered by ROOM_ASK with its `number`: then the
+ * client holds to it. `closures_max`, `bytes_max`: the chief's own bounds, which that
+ * many `clients` share. A closure with more bytes than `bytes_max` counts as one of that
+ * size. */
+#define MU__ROOM_ALLOW_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u32, number, 0)                                          \
+    F(S, REQUIRED, u64, closures, 0)                                        \
+    F(S, REQUIRED, u64, bytes, 0)                                           \
+    F(S, OPTIONAL, u64, closures_max, 0)                                    \
+    F(S, OPTIONAL, u64, bytes_max, 0)                                       \
+    F(S, OPTIONAL, u32, clients, 0)
+
+/* From a client that schedules: the last ROOM_ALLOW that it heard (0: none yet), what it
+ * lacks (enum mu__room_lack), and how many bytes its next closure needs when they are
+ * more than it is allowed. `leaves`: it schedules no more. */
+#define MU__ROOM_ASK_FIELDS(F, S)                                           \
+    F(S, REQUIRED, u32, number, 0)                                          \
+    F(S, OPTIONAL, u32, lacks, 255)                                         \
+    F(S, OPTIONAL, u64, need_bytes, 0)                                      \
+    F(S, OPTIONAL, flag, leaves, 0)
 
 /* With `closure`, `name`, or `place`, which is the asker's own token of a closure that it
  * scheduled: why that closure has not run, instead of the status. */
@@ -796,6 +821,8 @@ enum mu__put_flag {
     M(98, CLUSTER_MOVED, cluster_moved, MU__CLUSTER_MOVED_FIELDS, false)        \
     M(100, PEERS_GET, peers_get, MU__PEERS_GET_FIELDS, true)                \
     M(101, PEERS_TOLD, peers_told, MU__PEERS_TOLD_FIELDS, true)             \
+    M(102, ROOM_ALLOW, room_allow, MU__ROOM_ALLOW_FIELDS, true)             \
+    M(103, ROOM_ASK, room_ask, MU__ROOM_ASK_FIELDS, true)                   \
     M(120, VAR_REOPEN, var_reopen, MU__VAR_REOPEN_FIELDS, false)            \
     M(121, VAR_REOPENED, var_reopened, MU__VAR_REOPENED_FIELDS, false)
 

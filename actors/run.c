@@ -2,6 +2,7 @@
 
 #include "actors/packing.h"
 #include "runtime/unpack.h"
+#include "runtime/value_parts.h"
 #include "runtime/value_references.h"
 
 #include <stdarg.h>
@@ -69,6 +70,7 @@ int mu_run_fail(mu_run *run, int code, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(run->words, MU__ERROR_TEXT_MAX + 1, format, args);
     va_end(args);
+    mu__make_utf8(run->words);
     return code;
 }
 
@@ -101,6 +103,8 @@ int mu_run_fail_with(mu_run *run, const mu_error *error)
     own.task[sizeof own.task - 1] = '\0';
     own.message[sizeof own.message - 1] = '\0';
     own.detail[sizeof own.detail - 1] = '\0';
+    mu__make_utf8(own.message);
+    mu__make_utf8(own.detail);
     own.kind = kind_of(&own);
     mu__run_set_failure(run, &own);
     return own.code;

@@ -14,6 +14,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__SCHEDULE, mu__sup_on_schedule},
+    {MU__ROOM_ASK, mu__sup_on_room_ask},
     {MU__RESULT, mu__sup_on_result},
     {MU__CANCEL_ALL, mu__sup_on_cancel_all},
     {MU__CANCEL_CLOSURE, mu__sup_on_cancel_closure},
@@ -75,6 +76,12 @@ static void back_words(struct mu__msg *msg, struct mu__resolved *body,
     (void)mu__pack_view(at, &body->function);
 }
 
+void mu__sup_remove(struct supervisor *s, struct mu__closure *closure)
+{
+    mu__names_release(&s->functions, closure->function);
+    mu__closures_remove(&s->closures, closure);
+}
+
 static void answer(struct mu__ctx *ctx, struct supervisor *s,
                    const struct mu__closure *closure, const struct outcome *outcome)
 {
@@ -125,7 +132,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         return;
     }
     s->args_bytes -= mu__closure_bytes(closure);
-    client->closures--;
+    mu__sup_disown(ctx, s, closure);
     if (more == NULL || more->number == 0 ||
         mu__sup_journal_resolved(ctx, s, closure, outcome))
         settle_effect(s, more);
@@ -144,7 +151,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
     }
     mu__sup_inputs_pause(s);
     mu__sup_drop_more(ctx, s, closure);
-    mu__closures_remove(&s->closures, closure);
+    mu__sup_remove(s, closure);
     mu__sup_inputs_resume(ctx, s);
 }
 
@@ -281,6 +288,10 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     case TIMER_BACKUP:
         mu__sup_backup_tick(ctx, s);
         break;
+    case TIMER_ROOM:
+        if (s->admission.timer == body->timer)
+            mu__sup_room_timer(ctx, s);
+        break;
     }
 }
 
@@ -341,15 +352,17 @@ static void done(struct mu__ctx *ctx, void *state)
     for (uint32_t i = 0; i < s->stations_size; i++)
         mu__free_array(s->stations[i].orphans);
     mu__free_array(s->stations);
-    for (uint32_t i = 0; i < s->clients_count; i++)
-        mu__free_array(s->clients[i].places);
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        mu__free_array(s->clients[i].slots);
+        mu__map_done(&s->clients[i].tokens);
+    }
     mu__free_array(s->clients);
+    mu__sup_room_done(s);
     mu__free_array(s->peers);
     mu__map_done(&s->peer_places);
     mu__free_array(s->times);
     mu__free_array(s->backups);
     mu__names_done(&s->functions);
-    mu__names_done(&s->metric_names);
     mu__server_failures_free(s->server_failures);
     mu__server_failures_free(s->timeouts);
     mu__id_window_done(&s->effects);
@@ -379,8 +392,9 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 
     s->config = *(const struct mu__supervisor_config *)arg;
     take_defaults(&s->config);
+    mu__sup_room_init(s);
     s->origin = s->config.origin;
-    s->functions.secret = s->metric_names.secret = mu__secret(ctx);
+    s->functions.secret = mu__secret(ctx);
     mu__id_window_init(&s->effects, 1);
     s->progress_ms = mu__now_ms(ctx);
     if (mu__closures_init(&s->closures) == 0 && make_nobody(s) && make_counters(s) &&

@@ -1,10 +1,10 @@
 /* Schedules closures on workers. One on the chief.
  *
- * Hears:  SCHEDULE, CANCEL_ALL, STATUS_GET, REPORT from clients; REGISTER and RESULT from
- *         workers; STATUS from parameter servers; CALL from the chief's own program; node
- *         news; CLUSTER_ADDED and CLUSTER_REMOVED of workers; its timer
- * Says:   RUN and CANCEL to workers; RESOLVED and STATUS to clients; STATUS_GET to
- *         servers
+ * Hears:  SCHEDULE, ROOM_ASK, CANCEL_ALL, STATUS_GET, REPORT from clients; REGISTER and
+ *         RESULT from workers; STATUS from parameter servers; CALL from the chief's own
+ *         program; node news; CLUSTER_ADDED and CLUSTER_REMOVED of workers; its timer
+ * Says:   RUN and CANCEL to workers; RESOLVED, ROOM_ALLOW, STATUS to clients;
+ *         STATUS_GET to servers
  * Owns:   every closure from SCHEDULE to RESOLVED
  * Fails:  never by itself. A lost worker's closures go back to the front of the queue; a
  *         lost client's are forgotten */
@@ -19,7 +19,7 @@
 struct mu__supervisor_config {
     uint32_t window;        /* 0: by the time that functions take */
     uint32_t attempts_max;  /* workers that may be lost under one closure */
-    uint32_t queue_max;     /* closures held; more are refused: "resource exhausted" */
+    uint32_t queue_max;     /* closures held, of all clients together */
     uint64_t queue_bytes_max;       /* of their arguments, the same; 0: 1 GiB */
     uint32_t retries_max;           /* runs of a closure, whatever ended them; 0: 1000 */
     uint32_t workers;               /* that the cluster lists: missing until they come */

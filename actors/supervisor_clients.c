@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES_FIRST = 256, PLACES_MAX = 1 << 24, RUN_LIMIT_MAX_MS = 0x7fffffff };
+enum { SLOTS_FIRST = 256, RUN_LIMIT_MAX_MS = 0x7fffffff };
 
 /* ---- Clients ---- */
 
@@ -30,12 +30,8 @@ static struct client *client_new(struct supervisor *s, mu__pid pid)
     if (i == s->clients_count)
         s->clients[s->clients_count++] = (struct client){.closures = 0};
     client = &s->clients[i];
-    *client = (struct client){
-        .pid = pid,
-        .present = true,
-        .places = client->places,
-        .places_count = client->places_count,
-    };
+    *client = (struct client){.pid = pid, .present = true};
+    mu__map_seed(&client->tokens, s->functions.secret);     /* they choose tokens */
     return client;
 }
 
@@ -102,9 +98,8 @@ static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     const struct more *more = mu__sup_more(s, closure);
 
     if (more != NULL && more->number != 0) {
-        s->clients[closure->client].closures--;
-        closure->client = 0;
-        s->clients[0].closures++;
+        mu__sup_disown(ctx, s, closure);
+        mu__sup_own(s, &s->clients[0], closure);
     } else if (mu__list_worker(closure->list) == 0) {
         mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER, "");
     }
@@ -117,6 +112,11 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t number = (uint32_t)(client - s->clients);
 
     client->present = false;
+    mu__free_array(client->slots);
+    client->slots = NULL;
+    client->slots_count = 0;
+    mu__map_done(&client->tokens);
+    mu__sup_room_leave(ctx, s, client);
     mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, forget);
     visit_in_flight(ctx, s, number, forget);
@@ -237,54 +237,86 @@ static bool keep_args(struct mu__closure *closure, struct mu__msg *msg,
     return true;
 }
 
-/* So that a client can name a closure by its token. Tokens of clients are small and are
- * used again; one that is not cannot be cancelled. */
-static void note_place(struct client *client, const struct mu__closure *closure)
+/* Room for a client's tokens up to this one. Those of clients are small, since they are
+ * used again: an array of twice what it is allowed suffices. */
+static bool has_slot(struct client *client, uint64_t token)
 {
-    uint32_t count = client->places_count == 0 ? PLACES_FIRST : client->places_count;
+    uint64_t most = 2 * client->room.shares[MU__BOUND_CLOSURES].allowed;
+    uint32_t count = client->slots_count == 0 ? SLOTS_FIRST : client->slots_count;
 
-    if (closure->token == 0 || closure->token > PLACES_MAX)
-        return;
-    while (count < closure->token)
+    if (token <= client->slots_count)
+        return true;
+    if (token > SLOTS_FIRST && token > most)
+        return false;
+    while (count < token)
         count *= 2;
-    if (count != client->places_count) {
-        if (!mu__grow_array((void **)&client->places, count, sizeof *client->places))
-            return;
-        memset(client->places + client->places_count, 0,
-               (count - client->places_count) * sizeof *client->places);
-        client->places_count = count;
-    }
-    client->places[closure->token - 1] = closure->index + 1;
+    if (!mu__grow_array((void **)&client->slots, count, sizeof *client->slots))
+        return false;
+    memset(client->slots + client->slots_count, 0,
+           (count - client->slots_count) * sizeof *client->slots);
+    client->slots_count = count;
+    return true;
+}
+
+/* So that a client can name a closure by its token, whatever number it takes for that.
+ * Out of memory: it cannot. */
+static void note_token(struct client *client, const struct mu__closure *closure)
+{
+    if (closure->token == 0)
+        return;
+    if (has_slot(client, closure->token))
+        client->slots[closure->token - 1] = closure->index + 1;
+    else
+        (void)mu__map_set(&client->tokens, closure->token,
+                          (void *)((uintptr_t)closure->index + 1));
+}
+
+/* What stands in an array may stay: it is looked at again before it is believed. */
+void mu__sup_forget_token(struct client *client, const struct mu__closure *closure)
+{
+    if (client->tokens.count > 0 &&
+        (uintptr_t)mu__map_get(&client->tokens, closure->token) ==
+            (uintptr_t)closure->index + 1)
+        (void)mu__map_remove(&client->tokens, closure->token);
+}
+
+/* The index of the closure + 1; 0: it knows none by that token. */
+static uint32_t find_token(const struct client *client, uint64_t token)
+{
+    uint32_t found = token == 0 || token > client->slots_count
+                         ? 0
+                         : client->slots[token - 1];
+
+    if (found == 0 && token != 0)
+        found = (uint32_t)(uintptr_t)mu__map_get(&client->tokens, token);
+    return found;
 }
 
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token)
 {
-    closure->client = (uint32_t)(client - s->clients);
+    mu__sup_own(s, client, closure);
     closure->token = token;
-    client->closures++;
     client->scheduled++;
-    note_place(client, closure);
+    note_token(client, closure);
 }
 
+/* NULL: out of memory. */
 static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
                                    struct mu__msg *msg)
 {
     struct mu__schedule *body = mu__body(msg);
     uint64_t size = (uint64_t)body->args.head_size + body->args.tail_size;
-    uint32_t function = mu__names_number(&s->functions, body->function);
-    uint32_t count =
-        s->closures.count - mu__closures_count(&s->closures, MU__LIST_KEPT);
-    struct mu__closure *closure;
+    uint32_t function = mu__names_take(&s->functions, body->function);
+    struct mu__closure *closure =
+        function == MU__NAME_NONE ? NULL : mu__closures_add(&s->closures);
 
-    if (function == MU__NAME_NONE || count >= s->config.queue_max ||
-        (count > 0 && s->args_bytes + size > s->config.queue_bytes_max))
-        return NULL;
-    closure = mu__closures_add(&s->closures);
-    if (closure == NULL)
-        return NULL;
-    if (!keep_args(closure, msg, &body->args)) {
-        mu__closures_remove(&s->closures, closure);
+    if (s->functions.added && function < s->times_size)
+        s->times[function] = (struct function_time){0};
+    if (closure == NULL || !keep_args(closure, msg, &body->args)) {
+        mu__names_release(&s->functions, function);
+        if (closure != NULL)
+            mu__closures_remove(&s->closures, closure);
         return NULL;
     }
     s->args_bytes += size;
@@ -295,9 +327,10 @@ static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
     return closure;
 }
 
-static void answer_exhausted(struct mu__ctx *ctx, struct mu__msg *msg)
+static void refuse(struct mu__ctx *ctx, const struct mu__msg *msg, int code,
+                   const char *words)
 {
-    struct mu__schedule *asked = mu__body(msg);
+    const struct mu__schedule *asked = (const void *)msg->body;
     struct mu__msg *answer = mu__msg_new(ctx, MU__RESOLVED);
     struct mu__resolved *body;
 
@@ -305,9 +338,9 @@ static void answer_exhausted(struct mu__ctx *ctx, struct mu__msg *msg)
         return;
     body = mu__body(answer);
     body->token = asked->token;
-    body->code = MU_EEXHAUSTED;
-    body->error_kind = MU_ERROR_LIMIT;
-    body->message = mu__view_str("the chief holds as many closures as it may");
+    body->code = (uint32_t)-code;
+    body->error_kind = code == -MU_EEXHAUSTED ? MU_ERROR_LIMIT : MU_ERROR_OTHER;
+    body->message = mu__view_str(words);
     (void)mu__send(ctx, msg->from, answer);
 }
 
@@ -388,12 +421,22 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct client *client = mu__sup_client(s, msg->from);
     struct mu__closure *closure;
 
-    if (client != NULL && body->name.size > 0 && s->journal != NULL &&
+    if (client == NULL) {
+        refuse(ctx, msg, -MU_EEXHAUSTED, "the chief has as many clients as it may");
+        return;
+    }
+    if (body->name.size > 0 && s->journal != NULL &&
         mu__sup_journal_known(ctx, s, client, body))
         return;
-    closure = client == NULL ? NULL : enqueue(s, client, msg);
+    if (!mu__sup_room_admits(s, client,
+                             (uint64_t)body->args.head_size + body->args.tail_size)) {
+        refuse(ctx, msg, -MU_EEXHAUSTED,
+               "the chief is full, and its client sent more than it was allowed");
+        return;
+    }
+    closure = enqueue(s, client, msg);
     if (closure == NULL) {
-        answer_exhausted(ctx, msg);
+        refuse(ctx, msg, -MU_ENOMEM, "out of memory");
         return;
     }
     if (s->watchdog_timer == 0)
@@ -450,12 +493,12 @@ struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
                                        uint64_t token)
 {
     const struct client *client = mu__sup_client(s, pid);
+    uint32_t found = client == NULL ? 0 : find_token(client, token);
     struct mu__closure *closure;
 
-    if (client == NULL || token == 0 || token > client->places_count ||
-        client->places[token - 1] == 0)
+    if (found == 0)
         return NULL;
-    closure = mu__closures_at(&s->closures, client->places[token - 1] - 1);
+    closure = mu__closures_at(&s->closures, found - 1);
     return closure != NULL && closure->token == token &&
                    &s->clients[closure->client] == client &&
                    (closure->marks & MU__MARK_RESOLVED) == 0

@@ -23,11 +23,14 @@
 #include "actors/packing.h"
 #include "actors/server_failures.h"
 #include "actors/supervisor.h"
+#include "actors/supervisor/admission.h"
 #include "runtime/map.h"
 
 enum {
     CLIENTS_MAX = 4096,
     METRICS_MAX = 256,
+    METRICS_OF_NODE_MAX = 64,   /* of one node, when there are METRICS_MAX */
+    METRIC_NAME_MAX = 63,
     QUESTIONS_MAX = 64,         /* status questions under way */
     COPY_SLACK_BYTES = 512,
     SUSPECT_CRASHES = 2,        /* after so many a closure runs with nothing beside it */
@@ -43,15 +46,18 @@ struct client {
     bool present;
     uint32_t closures;
     uint64_t scheduled;
-    uint32_t *places;           /* by token - 1: index + 1 of the closure */
-    uint32_t places_count;
+    uint32_t *slots;            /* by token - 1: index + 1 of the closure */
+    uint32_t slots_count;
+    struct mu__map tokens;      /* the same, for tokens beyond these */
+    struct mu__client_room room;
 };
 
-/* The names stand in metric_names, in the same order. */
 struct metric {
     double number;
     uint64_t step;
     uint64_t at_ms;
+    uint32_t node;              /* that reported it last */
+    char name[METRIC_NAME_MAX + 1];
 };
 
 /* Someone who wants the status, and what the servers have answered so far. */
@@ -144,10 +150,10 @@ struct supervisor {
     struct mu__closures closures;
     struct mu__membership members;
     struct mu__names functions;
-    struct mu__names metric_names;
     struct client *clients;
     uint32_t clients_count;
     uint32_t client_last;       /* most closures in a row come from one client */
+    struct mu__admission admission;
     struct peer *peers;
     uint32_t peers_count;
     uint32_t peers_size;
@@ -227,7 +233,8 @@ enum timer_purpose {
     TIMER_BUILD,        /* the same */
     TIMER_WATCHDOG,
     TIMER_BACKUP,
-    TIMER_JOURNAL
+    TIMER_JOURNAL,
+    TIMER_ROOM
 };
 
 static inline uint64_t timer_token(enum timer_purpose purpose, uint64_t rest)
@@ -258,6 +265,9 @@ void mu__sup_resolve_words(struct mu__ctx *ctx, struct supervisor *s,
                            struct mu__closure *closure, int code, uint32_t kind,
                            const char *words);
 
+/* It is gone, and its function may be forgotten. */
+void mu__sup_remove(struct supervisor *s, struct mu__closure *closure);
+
 /* NULL when it is none. */
 struct peer *mu__sup_peer(const struct supervisor *s, uint32_t node);
 
@@ -273,6 +283,9 @@ void mu__sup_on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg 
 /* The closure that a client knows by a token; NULL when there is none (any more). */
 struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
                                        uint64_t token);
+
+/* A closure is its client's no more: nor is its token. */
+void mu__sup_forget_token(struct client *client, const struct mu__closure *closure);
 
 /* A closure that nobody waited for is this client's from now on. */
 void mu__sup_adopt(struct supervisor *s, struct client *client,

@@ -271,7 +271,7 @@ static void remove_kept(struct mu__ctx *ctx, struct supervisor *s, struct kept *
     }
     (void)mu__map_remove(&s->kept, kept->number);
     mu__sup_drop_more(ctx, s, closure);
-    mu__closures_remove(&s->closures, closure);
+    mu__sup_remove(s, closure);
     kept_free(kept);
 }
 
@@ -406,7 +406,7 @@ static int read_make(struct supervisor *s, const struct mu__per_worker_make *bod
     char why[128] = "out of memory";
 
     if (body->function.size > 0) {
-        made->function = mu__names_number(&s->functions, body->function);
+        made->function = mu__names_take(&s->functions, body->function);
         if (body->args.head_size > 0)
             made->backing = mu__pack_copy(&body->args, &made->args);
         if (made->function == MU__NAME_NONE ||
@@ -424,8 +424,9 @@ static int read_make(struct supervisor *s, const struct mu__per_worker_make *bod
     return 0;
 }
 
-static void per_worker_free(struct per_worker *pw)
+static void per_worker_free(struct supervisor *s, struct per_worker *pw)
 {
+    mu__names_release(&s->functions, pw->function);
     mu_value_free(pw->values);
     mu__buf_unref(pw->backing);
     mu__free_array(pw->builds);
@@ -485,7 +486,7 @@ static struct per_worker *per_worker_new(struct supervisor *s, mu__pid client,
             return pw;
         (void)mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
-    per_worker_free(pw);
+    per_worker_free(s, pw);
     return NULL;
 }
 
@@ -537,7 +538,7 @@ static void drop_per_worker(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_builds_drop(ctx, s, pw);
     unlist(s, pw);
     (void)mu__map_remove(&s->per_worker, pw->number);
-    per_worker_free(pw);
+    per_worker_free(s, pw);
 }
 
 /* ---- Both ---- */
@@ -806,7 +807,7 @@ void mu__sup_inputs_done(struct supervisor *s)
     while (s->per_worker_first != NULL) {
         struct per_worker *next = s->per_worker_first->next;
 
-        per_worker_free(s->per_worker_first);
+        per_worker_free(s, s->per_worker_first);
         s->per_worker_first = next;
     }
     mu__map_done(&s->per_worker);

@@ -119,6 +119,7 @@ static struct named *named_new(struct supervisor *s, struct mu__view name,
         .number = number,
         .hash = hash_of(s, name),
         .name_size = name.size,
+        .function = MU__NAME_NONE,
     };
     mu__view_copy(name, named->name, sizeof named->name);
     if (mu__map_set(&s->numbers, number, named) != 0) {
@@ -151,6 +152,7 @@ static void named_remove(struct supervisor *s, struct named *named)
     *at = named->next;
     s->named_count--;
     (void)mu__map_remove(&s->numbers, named->number);
+    mu__names_release(&s->functions, named->function);
     named_free(named);
 }
 
@@ -406,6 +408,7 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     s->number_next++;
     named->closure = mu__closure_id(closure);
     named->function = closure->function;
+    mu__names_hold(&s->functions, named->function);
     named->is_late = has_inputs;
     more->flags &= ~(uint32_t)MU__CLOSURE_KEEP;
     rv = number_effect(ctx, s, more, ret_error);
@@ -467,7 +470,7 @@ static void join(struct mu__ctx *ctx, struct supervisor *s, struct client *clien
     struct joined *joined = NULL;
 
     if (closure->client == 0) {
-        s->clients[0].closures--;
+        mu__sup_disown(ctx, s, closure);
         mu__sup_adopt(s, client, closure, body->token);
         if (body->drop_result)
             closure->marks |= MU__MARK_DROP_RESULT;
@@ -607,7 +610,7 @@ void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 static int read_scheduled(struct supervisor *s, const struct mu__journal_scheduled *body)
 {
-    uint32_t function = mu__names_number(&s->functions, body->function);
+    uint32_t function = mu__names_take(&s->functions, body->function);
     struct named *named = named_new(s, body->name, body->number);
     struct mu__closure *closure = mu__closures_add(&s->closures);
     struct more *more = closure == NULL ? NULL : mu__sup_need_more(s, closure);
@@ -627,7 +630,7 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         return -MU_ENOMEM;
     mu__view_copy(body->name, more->name, body->name.size + 1);
     closure->function = function;
-    s->clients[0].closures++;
+    mu__sup_own(s, &s->clients[0], closure);
     s->args_bytes += mu__closure_bytes(closure);
     s->scheduled++;
     *more = (struct more){
@@ -646,6 +649,7 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
     };
     named->closure = more->closure;
     named->function = function;
+    mu__names_hold(&s->functions, function);
     if (body->number > s->number_next)
         s->number_next = body->number;
     if (body->effect > s->effect_last)
@@ -661,7 +665,7 @@ static int read_late(struct supervisor *s, const struct mu__journal_scheduled *b
     if (named == NULL)
         return -MU_ENOMEM;
     named->is_late = true;
-    named->function = mu__names_number(&s->functions, body->function);
+    named->function = mu__names_take(&s->functions, body->function);
     if (body->number > s->number_next)
         s->number_next = body->number;
     return named->function == MU__NAME_NONE ? -MU_ENOMEM : 0;
@@ -691,10 +695,10 @@ static void unqueue(struct mu__ctx *ctx, struct supervisor *s, struct named *nam
     if (closure == NULL)
         return;
     s->args_bytes -= mu__closure_bytes(closure);
-    s->clients[0].closures--;
+    mu__sup_disown(ctx, s, closure);
     s->scheduled--;
     mu__sup_drop_more(ctx, s, closure);
-    mu__closures_remove(&s->closures, closure);
+    mu__sup_remove(s, closure);
 }
 
 struct reading {

@@ -16,35 +16,69 @@ enum {
 
 static struct metric *metric_find(struct supervisor *s, struct mu__view name)
 {
-    for (uint32_t i = 0; i < s->metrics_count; i++) {
-        struct mu__view known = mu__names_view(&s->metric_names, i);
-
-        if (known.size == name.size && memcmp(known.data, name.data, name.size) == 0)
+    for (uint32_t i = 0; i < s->metrics_count; i++)
+        if (mu__view_is(name, s->metrics[i].name))
             return &s->metrics[i];
-    }
     return NULL;
 }
 
-static struct metric *metric_of(struct supervisor *s, struct mu__view name)
+static uint32_t metrics_of(const struct supervisor *s, uint32_t node)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < s->metrics_count; i++)
+        count += s->metrics[i].node == node;
+    return count;
+}
+
+/* The one that was reported longest ago, of the node that has the most names; of the
+ * reporter if it has many itself. */
+static struct metric *metric_to_forget(struct supervisor *s, uint32_t reporter)
+{
+    struct metric *found = NULL;
+    uint32_t node = reporter;
+    uint32_t most = metrics_of(s, reporter);
+
+    for (uint32_t i = 0; most < METRICS_OF_NODE_MAX && i < s->metrics_count; i++) {
+        uint32_t count = metrics_of(s, s->metrics[i].node);
+
+        if (count <= most)
+            continue;
+        most = count;
+        node = s->metrics[i].node;
+    }
+    for (uint32_t i = 0; i < s->metrics_count; i++)
+        if (s->metrics[i].node == node &&
+            (found == NULL || s->metrics[i].at_ms < found->at_ms))
+            found = &s->metrics[i];
+    return found;
+}
+
+static struct metric *metric_of(struct mu__ctx *ctx, struct supervisor *s,
+                                struct mu__view name, uint32_t node)
 {
     struct metric *metric = metric_find(s, name);
 
-    if (metric != NULL || s->metrics_count == METRICS_MAX ||
-        mu__names_number(&s->metric_names, name) == MU__NAME_NONE)
+    if (metric != NULL)
         return metric;
-    return &s->metrics[s->metrics_count++];
+    if (s->metrics_count < METRICS_MAX) {
+        metric = &s->metrics[s->metrics_count++];
+    } else {
+        metric = metric_to_forget(s, node);
+        mu__log(ctx, MU__LOG_WARN, "numbers are reported under more than %d names: the "
+                "one under \"%s\" is forgotten", METRICS_MAX, metric->name);
+    }
+    mu__view_copy(name, metric->name, sizeof metric->name);
+    return metric;
 }
 
 void mu__sup_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__report *body = mu__body(msg);
-    struct metric *metric = metric_of(s, body->name);
+    struct metric *metric = metric_of(ctx, s, body->name, msg->from.node);
 
-    if (metric == NULL) {
-        mu__log(ctx, MU__LOG_WARN, "a report under one name too many was dropped");
-        return;
-    }
+    metric->node = msg->from.node;
     metric->number = body->number;
     metric->step = body->step;
     metric->at_ms = mu__now_ms(ctx);
@@ -218,10 +252,8 @@ static mu_value *metrics_value(const struct supervisor *s, uint64_t now_ms)
     for (uint32_t i = 0; i < s->metrics_count; i++) {
         const struct metric *metric = &s->metrics[i];
         mu_value *map = mu_value_map();
-        char name[64];
 
-        mu__view_copy(mu__names_view(&s->metric_names, i), name, sizeof name);
-        (void)mu_value_set(map, "name", mu_value_string(name));
+        (void)mu_value_set(map, "name", mu_value_string(metric->name));
         (void)mu_value_set(map, "number", mu_value_float(metric->number));
         (void)mu_value_set(map, "step", mu_value_int((int64_t)metric->step));
         (void)mu_value_set(map, "age_ms",

@@ -136,12 +136,19 @@ static void serve(struct mu__ctx *ctx, struct worker *w)
 
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
+    struct worker *w = state;
     struct mu__call_msg *body = mu__body(msg);
     struct mu__call *call = body->call;
 
     if (call->operation == MU__WORKER_SERVE) {
-        serve(ctx, state);
+        serve(ctx, w);
         mu__call_complete(call, 0);
+        return;
+    }
+    if (w->serving && !w->config.serves_at_once) {
+        mu__call_complete(call, mu_error_set(&call->error, -MU_EPRECONDITION,
+                                             "this node serves already: functions are "
+                                             "registered before that"));
         return;
     }
     mu__call_complete(call, add_function(state, (struct mu__function_call *)call));

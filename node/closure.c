@@ -3,6 +3,7 @@
  * a closure whose arguments are not all there is packed by the client actor, later. */
 #include "node/coordinator.h"
 
+#include "actors/client/admission.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "actors/references.h"
@@ -18,6 +19,8 @@ struct making {
     struct mu__view function;
     struct mu__view name;
     struct mu__references inputs;
+    mu_value *whole;                    /* the arguments with the contents of their
+                                           references, if all of those are here */
     struct mu__msg *msg;
     uint64_t bytes;                     /* of the arguments, packed */
 };
@@ -28,6 +31,7 @@ void mu_closure_options_init(mu_closure_options *options)
         .priority = MU_PRIORITY_USUAL,
         .worker = -1,
         .not_worker = -1,
+        .size = sizeof *options,
     };
 }
 
@@ -58,6 +62,23 @@ static int check_range(const char *option, int64_t number, int64_t low, int64_t 
                         "option %s of a closure is %lld, expected a number from %lld to "
                         "%lld", option, (long long)number, (long long)low,
                         (long long)high);
+}
+
+/* What a program has not filled in by mu_closure_options_init may be zeroed memory: zeros
+ * stand for the defaults then. */
+static mu_closure_options with_defaults(const mu_closure_options *options)
+{
+    mu_closure_options o = *options;
+
+    if (o.size != 0)
+        return o;
+    if (o.priority == 0)
+        o.priority = MU_PRIORITY_USUAL;
+    if (o.worker == 0)
+        o.worker = -1;
+    if (o.not_worker == 0)
+        o.not_worker = -1;
+    return o;
 }
 
 static int check_options(const mu_closure_options *o, mu_error *ret_error)
@@ -97,10 +118,15 @@ static int check_options(const mu_closure_options *o, mu_error *ret_error)
 
 int mu__check_function_name(const char *function, mu_error *ret_error)
 {
-    size_t size = strlen(function);
+    size_t size = function == NULL ? 0 : strlen(function);
 
-    if (size > 0 && size <= MU__FUNCTION_NAME_MAX)
+    if (function == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no function was named");
+    if (size > 0 && size <= MU__FUNCTION_NAME_MAX && mu__utf8_valid(function, size))
         return 0;
+    if (size > 0 && size <= MU__FUNCTION_NAME_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a function's name is UTF-8, \"%s\" is not", function);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "a function's name has 1 to %d bytes, \"%.80s\" has %zu",
                         MU__FUNCTION_NAME_MAX, function, size);
@@ -186,19 +212,12 @@ static bool has_contents(const struct making *making)
     return true;
 }
 
-static int pack_contents(struct making *making, const mu_value *args, mu_error *ret_error)
+static int put_contents(struct making *making, const mu_value *args, mu_error *ret_error)
 {
-    struct mu__schedule *body = mu__body(making->msg);
-    mu_value *whole = mu__references_replace(args, content_of, NULL);
-    int rv;
-
-    if (whole == NULL)
+    making->whole = mu__references_replace(args, content_of, NULL);
+    if (making->whole == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
-    rv = mu__measure_args(whole, &making->bytes, ret_error);
-    if (rv == 0)
-        rv = mu__pack_args(making->msg, whole, &body->args, ret_error);
-    mu_value_free(whole);
-    return rv;
+    return mu__measure_args(making->whole, &making->bytes, ret_error);
 }
 
 /* ---- messages ---- */
@@ -273,8 +292,8 @@ static int fill_in(struct making *making, const mu_value *args, mu_remote_value 
     body->token = (uint64_t)(uintptr_t)future;
     if (making->inputs.count == 0)
         return mu__pack_args(making->msg, args, &body->args, ret_error);
-    if (has_contents(making))
-        return pack_contents(making, args, ret_error);
+    if (making->whole != NULL)
+        return mu__pack_args(making->msg, making->whole, &body->args, ret_error);
     return defer(making, args, future, ret_error);
 }
 
@@ -287,26 +306,18 @@ static void drop_message(struct mu__msg *msg)
 
 /* A node that is being closed takes no message: then the closure was never scheduled.
  * What a deferred closure holds goes with it. */
-static int post(mu_coordinator *c, struct making *making, mu_error *ret_error)
+static int post(struct making *making, mu_error *ret_error)
 {
-    struct mu__session *session = &c->session;
     struct mu__pending_closure *closure = NULL;
     struct mu__msg *msg = making->msg;
-    uint64_t bytes = making->bytes;
     int rv;
 
     if (msg->kind == MU__SCHEDULE_PENDING)
         closure = ((struct mu__schedule_pending *)mu__body(msg))->pending;
     making->msg = NULL;
-    if (bytes > 0)
-        atomic_fetch_add_explicit(&session->bytes_scheduled, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&session->scheduled, 1, memory_order_release);
     rv = mu__node_post(making->node, MU__CLIENT, msg);
     if (rv == 0)
         return 0;
-    atomic_fetch_sub_explicit(&session->scheduled, 1, memory_order_release);
-    if (bytes > 0)
-        atomic_fetch_sub_explicit(&session->bytes_scheduled, bytes, memory_order_relaxed);
     if (closure != NULL)
         mu__pending_free(closure);
     return mu_error_set(ret_error, rv, "%s is %s", mu_node_task(making->node),
@@ -315,6 +326,7 @@ static int post(mu_coordinator *c, struct making *making, mu_error *ret_error)
 
 /* ---- scheduling ---- */
 
+/* Of one that was admitted. */
 static int make_and_post(mu_coordinator *c, struct making *making, const mu_value *args,
                          mu_error *ret_error, mu_remote_value **ret_value)
 {
@@ -329,9 +341,11 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
     if (rv == 0)
         rv = fill_in(making, args, future, ret_error);
     if (rv == 0)
-        rv = post(c, making, ret_error);
+        rv = post(making, ret_error);
     else
         drop_message(making->msg);
+    if (rv != 0)
+        mu__admission_withdraw(&c->session, making->bytes);
     if (rv != 0 && future != NULL)
         mu__held_free(&future->held);
     else if (ret_value != NULL)
@@ -347,6 +361,7 @@ static void begin_making(struct making *making, const char *function,
     making->function = mu__view_str(function);
     making->name = (struct mu__view){NULL, 0};
     making->inputs = (struct mu__references){0};
+    making->whole = NULL;
     making->msg = NULL;
     making->bytes = 0;
 }
@@ -358,6 +373,8 @@ static int prepare(mu_coordinator *c, struct making *making, const mu_value *arg
 
     if (rv == 0 && args != NULL && mu__has_references(args))
         rv = collect_inputs(making, args, ret_error);
+    if (rv == 0 && making->inputs.count > 0 && has_contents(making))
+        rv = put_contents(making, args, ret_error);
     if (rv == 0)
         rv = mu__coordinator_admit(c, making->bytes, limit_ms, ret_error);
     return rv;
@@ -368,15 +385,26 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
                                  int64_t limit_ms, mu_error *ret_error,
                                  mu_remote_value **ret_value)
 {
+    mu_closure_options whole;
     struct making making;
     int rv;
 
+    if (ret_value != NULL)
+        *ret_value = NULL;
+    if (c == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no coordinator was given");
+    rv = mu__check_function_name(function, ret_error);
+    if (rv != 0)
+        return rv;
+    if (options != NULL) {
+        whole = with_defaults(options);
+        options = &whole;
+    }
     begin_making(&making, function, options);
     making.node = mu__coordinator_reach(c, ret_error);
     if (making.node == NULL)
         return -MU_ECLOSED;
-    rv = mu__check_function_name(function, ret_error);
-    if (rv == 0 && options != NULL) {
+    if (options != NULL) {
         rv = check_options(options, ret_error);
         if (options->name != NULL)
             making.name = mu__view_str(options->name);
@@ -385,6 +413,7 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
         rv = prepare(c, &making, args, limit_ms, ret_error);
     if (rv == 0)
         rv = make_and_post(c, &making, args, ret_error, ret_value);
+    mu_value_free(making.whole);
     if (making.inputs.held != NULL)
         mu__references_done(&making.inputs);
     return rv;

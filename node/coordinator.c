@@ -1,8 +1,10 @@
 /* The public coordinator: a thin layer over the client actor. */
 #include "node/coordinator.h"
 
+#include "actors/client/admission.h"
 #include "actors/messages.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +33,10 @@ int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_m
 
 mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
 {
+    if (c == NULL) {
+        (void)mu_error_set(ret_error, -MU_EINVALID, "no coordinator was given");
+        return NULL;
+    }
     if (!atomic_load_explicit(&c->detached, memory_order_acquire))
         return c->node;
     (void)mu_error_set(ret_error, -MU_ECLOSED, "the coordinator's node is closed");
@@ -171,12 +177,18 @@ static int open_session(mu_coordinator *c, mu_node *node, int64_t limit_ms,
 int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                         mu_coordinator **ret_coordinator)
 {
-    mu_coordinator *c = calloc(1, sizeof *c);
+    mu_coordinator *c;
     int rv;
 
+    if (node == NULL || ret_coordinator == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no %s was given",
+                            node == NULL ? "node" : "place for the coordinator");
+    c = calloc(1, sizeof *c);
     if (c == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a coordinator");
     c->node = node;
+    c->session.closures_max = node->queue_max;
+    c->session.bytes_max = node->queue_bytes_max;
     if (!enlist(c)) {
         free(c);
         return mu_error_set(ret_error, -MU_EEXISTS,
@@ -287,79 +299,104 @@ static int raise_pending(mu_coordinator *c, mu_node *node, int64_t limit_ms,
                                   : raise_error(node, limit_ms, ret_error);
 }
 
-static uint64_t outstanding(const struct mu__session *session)
+/* What is left of a limit that began at `start_ms`; a negative one never ends. */
+static int64_t left_of(int64_t limit_ms, uint64_t start_ms)
 {
-    return atomic_load_explicit(&session->scheduled, memory_order_relaxed) -
-           atomic_load_explicit(&session->resolved, memory_order_relaxed);
+    int64_t passed_ms;
+
+    if (limit_ms <= 0)
+        return limit_ms;
+    passed_ms = (int64_t)(uv_hrtime() / 1000000 - start_ms);
+    return passed_ms < limit_ms ? limit_ms - passed_ms : 1;
 }
 
-static bool has_room(const struct mu__session *session, const mu_node *node)
+static int say_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_error)
 {
-    return outstanding(session) < node->queue_max;
+    const struct mu__session *session = &c->session;
+    uint64_t closures = mu__admission_closures(session);
+
+    if (bytes > 0 && closures < session->closures_max &&
+        !mu__admission_fits(mu__admission_bytes(session), bytes, session->bytes_max))
+        return mu_error_set(ret_error, -MU_EAGAIN,
+                            "closures with %" PRIu64 " bytes of arguments are scheduled "
+                            "and not resolved, %" PRIu64 " is the most",
+                            mu__admission_bytes(session), session->bytes_max);
+    return mu_error_set(ret_error, -MU_EAGAIN,
+                        "%" PRIu64 " closures are scheduled and not resolved, %" PRIu64
+                        " is the most%s", closures, session->closures_max,
+                        closures < session->closures_max ? "; others wait for room" : "");
 }
 
-/* A closure that is alone may be larger than the bound. */
-static bool has_room_for(const struct mu__session *session, uint64_t bytes)
+/* Behind all threads that wait already. *ret_admitted is false when an error is to be
+ * raised first. */
+static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
+                         int64_t limit_ms, mu_error *ret_error, bool *ret_admitted)
 {
-    uint64_t max = atomic_load_explicit(&session->bytes_max, memory_order_relaxed);
-    uint64_t resolved = atomic_load_explicit(&session->bytes_resolved,
-                                             memory_order_relaxed);
-    uint64_t scheduled = atomic_load_explicit(&session->bytes_scheduled,
-                                              memory_order_relaxed);
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_ROOM, .bytes = bytes, .admits = true};
+    int rv;
 
-    return max == 0 || outstanding(session) == 0 || scheduled - resolved + bytes <= max;
+    *ret_admitted = false;
+    if (limit_ms == 0)
+        return say_full(c, bytes, ret_error);
+    (void)atomic_fetch_add(&c->session.waiting, 1);
+    rv = mu__client_call(node, &call, limit_ms, ret_error);
+    (void)atomic_fetch_sub(&c->session.waiting, 1);
+    *ret_admitted = rv == 0 && call.admitted;
+    return rv;
 }
 
-static int wait_for_room(const mu_coordinator *c, mu_node *node, uint64_t bytes,
+static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
                          int64_t limit_ms, mu_error *ret_error)
 {
-    struct mu__client_call call = {.call.operation = MU__CLIENT_ROOM, .bytes = bytes};
+    uint64_t start_ms = uv_hrtime() / 1000000;
+    bool is_admitted = false;
 
-    if (limit_ms != 0)
-        return mu__client_call(node, &call, limit_ms, ret_error);
-    if (has_room(&c->session, node))
-        return mu_error_set(ret_error, -MU_EAGAIN,
-                            "closures with %llu bytes of arguments are scheduled and not "
-                            "resolved, %llu is the most",
-                            (unsigned long long)(c->session.bytes_scheduled -
-                                                 c->session.bytes_resolved),
-                            (unsigned long long)c->session.bytes_max);
-    return mu_error_set(ret_error, -MU_EAGAIN,
-                        "%u closures are scheduled and not resolved, which is the most",
-                        node->queue_max);
+    while (!is_admitted) {
+        int64_t left_ms = left_of(limit_ms, start_ms);
+        int rv = 0;
+
+        if (has_error(c, node))
+            rv = raise_pending(c, node, left_ms, ret_error);
+        else if (mu__admission_try(&c->session, bytes))
+            is_admitted = true;
+        else
+            rv = wait_for_room(c, node, bytes, left_ms, ret_error, &is_admitted);
+        if (rv != 0)
+            return rv;
+    }
+    return 0;
 }
 
 int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, int64_t limit_ms,
                           mu_error *ret_error)
 {
-    mu_node *node = c->node;
-
-    for (;;) {
-        int rv;
-
-        if (has_error(c, node)) {
-            rv = raise_pending(c, node, limit_ms, ret_error);
-            if (rv != 0)
-                return rv;
-            continue;
-        }
-        if (has_room(&c->session, node) &&
-            (bytes == 0 || has_room_for(&c->session, bytes)))
-            return 0;
-        rv = wait_for_room(c, node, bytes, limit_ms, ret_error);
-        if (rv != 0)
-            return rv;
-    }
+    if (!has_error(c, c->node) && mu__admission_try(&c->session, bytes))
+        return 0;
+    return raise_or_wait(c, c->node, bytes, limit_ms, ret_error);
 }
 
 /* ---- waiting ---- */
+
+int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t limit_ms,
+                                  mu_error *ret_error)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_REACH};
+    mu_node *node = mu__coordinator_reach(c, ret_error);
+
+    if (node == NULL)
+        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
+    return mu__client_call(node, &call, limit_ms, ret_error);
+}
 
 int mu_coordinator_join(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
     mu_node *node = mu__coordinator_reach(c, ret_error);
 
-    return node == NULL ? -MU_ECLOSED : mu__client_call(node, &call, limit_ms, ret_error);
+    if (node == NULL)
+        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
+    return mu__client_call(node, &call, limit_ms, ret_error);
 }
 
 int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
@@ -368,7 +405,9 @@ int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
     int rv = 0;
 
     if (node == NULL)
-        return -MU_ECLOSED;
+        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
+    if (ret_done == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "nowhere to put the answer");
     if (has_error(c, node))
         rv = raise_pending(c, node, DONE_MS, ret_error);
     if (rv == 0)

@@ -624,6 +624,7 @@ static mu_node *node_new(const mu_node_options *o)
     node->log_user = o->log_user;
     node->log_level = o->log_level;
     node->queue_max = o->queue_max;
+    node->queue_bytes_max = o->queue_bytes_max;
     node->ps_count = mu_cluster_task_count(o->cluster, "ps");
     mu__task_name(node->member.task, sizeof node->member.task, o->task_type,
                   o->task_index);

@@ -97,6 +97,7 @@ struct mu_node {
     void *log_user;
     int log_level;
     unsigned queue_max;
+    uint64_t queue_bytes_max;
     size_t ps_count;
     mu_cluster *cluster;            /* guarded by cluster_lock where others than the
                                        loop thread read it, or it changes */

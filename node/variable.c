@@ -45,7 +45,8 @@ static int make_shape(const mu_variable_spec *spec, uint32_t servers_count,
     if (spec->shards == 0)
         shape.shards = default_shards(&shape, servers_count);
     else if (spec->rank > 0)
-        shape.shards = spec->shards;
+        shape.shards = spec->shards < shape.dims[0] ? spec->shards
+                                                    : (uint32_t)shape.dims[0];
     rv = mu__shape_check(&shape, ret_error);
     if (rv == 0)
         *ret_shape = shape;

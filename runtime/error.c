@@ -1,4 +1,6 @@
 /* The codes' words and names, and the filling of a mu_error. */
+#include "runtime/value_parts.h"
+
 #include <muster/error.h>
 
 #include <stdarg.h>
@@ -51,6 +53,32 @@ static void end_with_dots(char *text, size_t size)
     memcpy(text + end, "...", sizeof "...");
 }
 
+/* Length of the UTF-8 character at `text`, which ends in a zero byte; 0: it is none. */
+static size_t character_length(const unsigned char *text)
+{
+    size_t length = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2
+                    : text[0] < 0xF0 ? 3 : text[0] < 0xF5 ? 4 : 0;
+
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xC0) != 0x80)
+            return 0;
+    if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
+        (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F))
+        return 0;
+    return length;
+}
+
+void mu__make_utf8(char *text)
+{
+    while (*text != '\0') {
+        size_t length = character_length((const unsigned char *)text);
+
+        if (length == 0)
+            *text = '?';
+        text += length == 0 ? 1 : length;
+    }
+}
+
 int mu_error_set(mu_error *error, int code, const char *format, ...)
 {
     char message[sizeof error->message];
@@ -69,6 +97,7 @@ int mu_error_set(mu_error *error, int code, const char *format, ...)
         message[0] = '\0';
     else if ((size_t)length >= sizeof message)
         end_with_dots(message, sizeof message);
+    mu__make_utf8(message);
 
     *error = (mu_error){.code = code};
     memcpy(error->message, message, strlen(message) + 1);

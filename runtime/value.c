@@ -319,11 +319,25 @@ mu_value *mu_value_map(void)
 }
 
 /* Whether `item` may go into `value` as far as both can tell by themselves. */
+static bool is_within(const mu_value *value, const mu_value *whole)
+{
+    for (size_t i = 0; i < mu_value_count(whole); i++)
+        if (mu_value_at(whole, i) == value || is_within(value, mu_value_at(whole, i)))
+            return true;
+    return false;
+}
+
+/* Whether `item` may go into `value`, which must not become a part of itself. It can only
+ * be a part of something when there is another reference to it. */
 static int check_item(const mu_value *value, const mu_value *item)
 {
     if (item == NULL)
         return -MU_ENOMEM;
-    return item == value ? -MU_EINVALID : 0;
+    if (item == value)
+        return -MU_EINVALID;
+    return value != NULL && atomic_load(&value->refs) > 1 && is_within(value, item)
+               ? -MU_EINVALID
+               : 0;
 }
 
 int mu_value_append(mu_value *list, mu_value *item)

@@ -78,6 +78,10 @@ void mu__value_write_room(mu_value *value);
 /* Whether `size` bytes are UTF-8: no long forms, no surrogates, nothing past U+10FFFF. */
 bool mu__utf8_valid(const void *data, size_t size);
 
+/* Show bytes of a text that are no UTF-8 as question marks: what a name or a program's
+ * words have of them must not get into JSON, messages and logs. */
+void mu__make_utf8(char *text);
+
 /* String or bytes of a size; the content is not checked. NULL when out of memory. */
 mu_value *mu__value_blob(enum mu_value_type type, const void *data, size_t size);
 

@@ -202,6 +202,16 @@ static void send_fetched(struct fixture *f, uint64_t input, int64_t number, int 
     deliver(f, msg, MU__SUPERVISOR);
 }
 
+static void allow(struct fixture *f, uint32_t number, uint64_t closures, uint64_t bytes)
+{
+    struct mu__msg *msg = answer(MU__ROOM_ALLOW, sizeof(struct mu__room_allow));
+
+    *(struct mu__room_allow *)mu__body(msg) = (struct mu__room_allow){
+        .number = number, .closures = closures, .bytes = bytes,
+        .closures_max = 1024, .bytes_max = 1 << 30, .clients = 2};
+    deliver(f, msg, MU__SUPERVISOR);
+}
+
 /* ---- The program ---- */
 
 static void home_ref(struct mu__home *home)
@@ -265,6 +275,7 @@ static int setup(void **state)
     assert_int_equal(mu__spawn(f->kernel, &probe, MU__SUPERVISOR, NULL, NULL), 0);
     assert_int_equal(mu__spawn(f->kernel, &mu__client, MU__CLIENT, &config, NULL), 0);
     (void)ask(f, MU__CLIENT_OPEN);
+    allow(f, 1, 1024, 1 << 30);
     *state = f;
     return 0;
 }

@@ -28,6 +28,7 @@ static void test_queued(void **state)
     (void)state;
     set_work_ms(cluster, 1000);
     open_at(client);
+    run_for(cluster, 20);   /* until the client knows how much room there is */
     schedule(client, "square", 3, closures);
     urgent = cluster_schedule_with(client, "square", ASK(.priority = 1));
     run_until(cluster, 300);
@@ -218,7 +219,7 @@ static void test_inputs(void **state)
     user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first),
                                  NULL);
     run_until(cluster, 400);
-    expect_explained(user, "waiting", "for 1 of its 1 inputs");
+    expect_explained(user, "waiting", "for 1 of its 1 input");
     (void)join(cluster->chief);
     end(cluster);
 }
@@ -345,6 +346,7 @@ static void test_join(void **state)
     (void)state;
     set_work_ms(cluster, 3000);
     open_at(client);
+    run_for(cluster, 20);
     schedule(client, "square", 2, closures);
     call = cluster_ask(client, MU__CLIENT_JOIN, 1000);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);

@@ -141,9 +141,22 @@ static void test_set_cuts_between_characters(void **state)
     }
 }
 
+/* Whatever the parts of a message are, the message is UTF-8. */
+static void test_message_is_utf8(void **state)
+{
+    mu_error error;
+
+    (void)state;
+    (void)mu_error_set(&error, -MU_EINVALID, "%s", "a\xff" "b\xc3\xa9" "c\xc3");
+    assert_string_equal(error.message, "a?b\xc3\xa9" "c?");
+    (void)mu_error_set(&error, -MU_EINVALID, "%s", "\xed\xa0\x80|\xe2\x82\xac|\xf5");
+    assert_string_equal(error.message, "???|\xe2\x82\xac|?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_message_is_utf8),
         cmocka_unit_test(test_names_and_words),
         cmocka_unit_test(test_numbers_stay),
         cmocka_unit_test(test_codes_are_distinct),

@@ -1,4 +1,5 @@
-/* Numbers for strings: the same string has one number for ever, two strings have two. */
+/* Numbers for strings: the same string has one number while it is known, two strings have
+ * two. */
 #include "actors/names.h"
 
 #include <setjmp.h>
@@ -33,7 +34,7 @@ static void test_numbers(void **state)
         struct mu__view view = {rows[i].text, rows[i].size};
         struct mu__view kept;
 
-        assert_int_equal(mu__names_number(&names, view), rows[i].number);
+        assert_int_equal(mu__names_take(&names, view), rows[i].number);
         kept = mu__names_view(&names, rows[i].number);
         assert_int_equal(kept.size, rows[i].size);
         assert_memory_equal(kept.data, rows[i].text, rows[i].size);
@@ -42,20 +43,48 @@ static void test_numbers(void **state)
     assert_int_equal(names.count, 0);
 }
 
-/* At the bound nothing new is taken, and everything old is still found. */
-static void test_bound(void **state)
+/* What is held stays; of what nobody holds the last ones stay, and the numbers of the
+ * others are given out again. */
+static void test_those_that_nobody_holds_are_forgotten(void **state)
 {
+    enum { ALL = 3 * MU__NAMES_IDLE_MAX };
     struct mu__names names = {0};
     char text[32];
 
     (void)state;
-    for (uint32_t i = 0; i < MU__NAMES_MAX; i++)
-        assert_int_equal(mu__names_number(&names, name_of(i, text, sizeof text)), i);
-    assert_int_equal(mu__names_number(&names, mu__view_str("one more")), MU__NAME_NONE);
-    for (uint32_t i = 0; i < MU__NAMES_MAX; i++) {
+    assert_int_equal(mu__names_take(&names, mu__view_str("held")), 0);
+    for (uint32_t i = 0; i < ALL; i++)
+        mu__names_release(&names, mu__names_take(&names, name_of(i, text, sizeof text)));
+    assert_int_equal(names.used, MU__NAMES_IDLE_MAX + 1);
+    assert_true(names.count <= MU__NAMES_IDLE_MAX + 2);
+    assert_true(mu__view_is(mu__names_view(&names, 0), "held"));
+    for (uint32_t i = ALL - MU__NAMES_IDLE_MAX; i < ALL; i++) {
+        struct mu__view view = name_of(i, text, sizeof text);
+        uint32_t number = mu__names_take(&names, view);
+
+        assert_false(names.added);
+        assert_true(mu__view_is(mu__names_view(&names, number), text));
+    }
+    assert_int_equal(mu__names_take(&names, mu__view_str("held")), 0);
+    (void)mu__names_take(&names, mu__view_str("function 0"));
+    assert_true(names.added);
+    mu__names_done(&names);
+}
+
+/* More than fit into a table of sixteen bits, all of them held. */
+static void test_many(void **state)
+{
+    enum { MANY = 100000 };
+    struct mu__names names = {0};
+    char text[32];
+
+    (void)state;
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(mu__names_take(&names, name_of(i, text, sizeof text)), i);
+    for (uint32_t i = 0; i < MANY; i++) {
         struct mu__view view = name_of(i, text, sizeof text);
 
-        assert_int_equal(mu__names_number(&names, view), i);
+        assert_int_equal(mu__names_take(&names, view), i);
         assert_true(mu__view_is(mu__names_view(&names, i), text));
     }
     mu__names_done(&names);
@@ -65,7 +94,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_those_that_nobody_holds_are_forgotten),
+        cmocka_unit_test(test_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,12 @@ enum mu_remote_value_state {
 MU_EXPORT int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                                   mu_coordinator **ret_coordinator);
 
+/* Wait until the chief is connected: it may be away for a while, and what it had was
+ * aborted then (MU_ERROR_CHIEF). 0 at once when it is there; at the limit -MU_EDEADLINE,
+ * which names it. */
+MU_EXPORT int mu_coordinator_wait_for_chief(mu_coordinator *coordinator, int64_t limit_ms,
+                                            mu_error *ret_error);
+
 /* Let go of the coordinator, before or after its node is closed. Closures still under way
  * are cancelled, and waited for, five seconds at most; on a loop's thread nothing is
  * waited for. Calls of other threads that wait for it return -MU_ECLOSED; they must have
@@ -40,13 +46,17 @@ MU_EXPORT int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret
 MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
 
 /* Queue a closure: `function` with `args` (NULL: nil), to run at least once on any
- * worker. Returns at once, unless `queue_max` closures are scheduled and not resolved:
- * then it waits for room, at most `limit_ms` (-MU_EDEADLINE; with limit 0 -MU_EAGAIN),
- * and nothing was queued. The first error of an earlier closure is returned here, by
- * join or by done, once, after everything queued was cancelled and nothing is in flight;
- * then too nothing was queued, and the coordinator is usable again.
+ * worker. Returns at once, unless `queue_max` closures are scheduled and not resolved, or
+ * `queue_bytes_max` bytes of their arguments (one that is larger goes when it is alone):
+ * then it waits for room, behind the threads that wait already, at most `limit_ms`
+ * (-MU_EDEADLINE; with limit 0 -MU_EAGAIN), and nothing was queued. A chief that is full
+ * fails nothing: what it has no room for waits at its client. The first error of an
+ * earlier closure is returned here, by join or by done, once, after everything queued was
+ * cancelled and nothing is in flight; then too nothing was queued, and the coordinator is
+ * usable again.
  *
- * `ret_value` NULL says that nobody wants the result. Otherwise the caller frees it.
+ * `ret_value` NULL says that nobody wants the result. Otherwise the caller frees it; it
+ * is NULL when nothing was queued.
  * `args` stays the caller's. On a loop's thread only with limit 0: there an error is
  * returned once the rest was cancelled, and -MU_EAGAIN before. */
 MU_EXPORT int mu_coordinator_schedule(mu_coordinator *coordinator, const char *function,
@@ -88,9 +98,12 @@ typedef struct mu_closure_options {
     unsigned attempts_max;  /* runs before it is given up; 0: the cluster's */
     int worker;             /* run on this worker (task index) only; -1: on any */
     int not_worker;         /* never on this one; -1 */
+    unsigned size;          /* mu_closure_options_init's. Zeroed memory stands for the
+                               defaults: as long as this is 0, a priority of 0 is the
+                               usual one, and a worker of 0 none at all */
 } mu_closure_options;
 
-/* Fill in the defaults. */
+/* Fill in the defaults. Needed to name worker 0, or the highest priority. */
 MU_EXPORT void mu_closure_options_init(mu_closure_options *options);
 
 /* mu_coordinator_schedule with options (NULL: the defaults). */
@@ -107,9 +120,10 @@ MU_EXPORT int mu_coordinator_schedule_with(mu_coordinator *coordinator,
 MU_EXPORT int mu_remote_value_cancel(mu_remote_value *value);
 
 /* A reference to a remote value, to be put among the arguments of a later closure, at any
- * depth. That closure runs once the value is ready, and gets the value in its place. When
- * the value is an error, or was aborted, the closure ends with an input error
- * (MU_ERROR_INPUT). The caller frees the reference like any value. */
+ * depth; the arguments of one closure may refer to 1,024 values. That closure runs once
+ * the value is ready, and gets the value in its place. When the value is an error, or was
+ * aborted, the closure ends with an input error (MU_ERROR_INPUT). The caller frees the
+ * reference like any value. */
 MU_EXPORT mu_value *mu_value_remote(mu_remote_value *value);
 
 /* ---- Per-worker values ---- */
@@ -171,7 +185,9 @@ MU_EXPORT int mu_coordinator_forget(mu_coordinator *coordinator, int64_t limit_m
                                     mu_error *ret_error);
 
 /* Wait until every closure scheduled so far is resolved. Returns the first error, as
- * above. At the limit -MU_EDEADLINE: the message tells what is in flight where. */
+ * above; of several threads that wait for the same closures each gets it. At the limit
+ * -MU_EDEADLINE: the message tells what is in flight where, or that an error is still to
+ * be raised. */
 MU_EXPORT int mu_coordinator_join(mu_coordinator *coordinator, int64_t limit_ms,
                                   mu_error *ret_error);
 

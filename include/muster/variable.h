@@ -53,9 +53,9 @@ typedef struct mu_variable_spec {
     int dtype;                  /* MU_F32 ...; only F32 and F64 take gradients */
     unsigned rank;
     const uint64_t *dims;       /* `rank` of them */
-    unsigned shards;            /* at most dims[0]; 0: as it is there; else one up to
-                                   64 KiB, and one for each server above; a variable of
-                                   rank 0 has one in any case */
+    unsigned shards;            /* more than dims[0] are as many; 0: as it is there;
+                                   else one up to 64 KiB, and one for each server
+                                   above; a variable of rank 0 has one in any case */
     const void *initial;        /* the whole variable; NULL: zeros */
     unsigned flags;             /* enum mu_variable_flag, or 0 */
 } mu_variable_spec;

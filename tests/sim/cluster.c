@@ -672,6 +672,8 @@ struct cluster_call *cluster_open(struct cluster_task *task, int64_t limit_ms)
     struct cluster_call *call = call_new(task, MU__CLIENT_OPEN, limit_ms);
     struct cluster_session *session = get(sizeof *session);
 
+    session->shared.closures_max = task->cluster->options.queue_max;
+    session->shared.bytes_max = task->cluster->options.supervisor.queue_bytes_max;
     session->next = task->cluster->sessions;
     task->cluster->sessions = session;
     task->session = session;

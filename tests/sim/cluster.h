@@ -176,7 +176,7 @@ struct cluster_closure {
     mu_remote_value *future;    /* NULL: nobody wants the result */
     int state;                  /* as it was seen last */
     struct cluster_ask ask;     /* `name` is the closure's own copy */
-    bool refused;               /* by a full queue: it has never run and never will */
+    bool refused;               /* by a journal that cannot be written */
     bool finished;              /* seen resolved, without an error */
     bool content_seen;          /* of one whose result was kept, too */
     bool cancelled;             /* by itself */
@@ -264,6 +264,7 @@ struct cluster {
     uint64_t backups;           /* that chiefs ran, */
     uint64_t stuck;             /* runs that they gave up, */
     uint64_t recomputed;        /* and kept results that were seen to be computed anew */
+    uint64_t waited;            /* looks at a client that found closures without room */
     uint64_t checks;
     char broken[256];                   /* what went wrong first, "" when nothing did */
 };
@@ -417,6 +418,18 @@ void cluster_check_event(struct sim *sim, void *arg);
 
 /* What the supervisor's parts say of each other. With `rest` nothing is under way. */
 void cluster_check_supervisor(struct cluster *cluster, bool rest);
+
+/* Who has how much of the chief's queue: after every event. */
+void cluster_check_room(struct cluster *cluster);
+
+/* What a client actor counts. */
+void cluster_check_client(struct cluster *cluster, const struct cluster_task *task);
+
+/* Whether so much more of a running task's program goes to the chief without waiting. */
+bool cluster_has_room(const struct cluster_task *task, uint64_t closures, uint64_t bytes);
+
+/* How many closures of its program are at the chief, as the client knows. */
+uint64_t cluster_sent(const struct cluster_task *task);
 
 /* Add up what a chief has done, before it dies. */
 void cluster_note_supervisor(struct cluster *cluster);

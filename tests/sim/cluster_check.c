@@ -54,11 +54,14 @@ static void check_finished(struct cluster *cluster, const struct cluster_closure
                       closure->key, cluster_result(closure));
 }
 
-/* Failures that are of no function: given up, unknown there, late, or refused. */
-static bool may_fail_with(const struct cluster_closure *closure, int code)
+/* Failures that are of no function: given up, unknown there, or late. */
+static bool may_fail_with(const struct cluster_closure *closure, const mu_error *error)
 {
+    int code = error->code;
+
     if (closure->task->cluster->options.starves &&
-        (code == -MU_ENOMEM || code == -MU_EDATALOSS || code == -MU_EEXHAUSTED))
+        (code == -MU_ENOMEM || code == -MU_EDATALOSS ||
+         (code == -MU_EEXHAUSTED && error->attempt > 0)))
         return true;
     switch (-code) {
     case MU_EABORTED:
@@ -75,13 +78,12 @@ static bool may_fail_with(const struct cluster_closure *closure, int code)
     }
 }
 
-/* A full queue refuses before anything else happens to a closure, so that its program
- * may schedule it again, under another key. */
+/* What a journal has no room for never ran. */
 static void check_refused(struct cluster *cluster, const struct cluster_closure *closure)
 {
     if (closure->refused && closure->key >= 0 && closure->ask.name == NULL &&
         cluster->runs[closure->key] != 0)
-        cluster_break(cluster, "%s %" PRId64 " was refused by a full queue, but ran",
+        cluster_break(cluster, "%s %" PRId64 " was refused by a full disk, but ran",
                       closure->function, closure->key);
 }
 
@@ -90,10 +92,11 @@ static void check_failed(struct cluster *cluster, struct cluster_closure *closur
     const mu_error *error = closure->future->error;
     char words[32];
 
-    closure->refused = error->code == -MU_EEXHAUSTED && error->attempt == 0;
+    closure->refused = error->code == -MU_EEXHAUSTED && error->attempt == 0 &&
+                       error->kind != MU_ERROR_LIMIT;
     check_refused(cluster, closure);
     (void)snprintf(words, sizeof words, "bad %" PRId64, closure->key);
-    if (closure->key < 0 || may_fail_with(closure, error->code))
+    if (closure->key < 0 || may_fail_with(closure, error))
         return;
     if (strcmp(closure->function, "fail") != 0)
         cluster_break(cluster, "%s %" PRId64 " failed: %s", closure->function,
@@ -215,6 +218,7 @@ void cluster_check_event(struct sim *sim, void *arg)
     for (unsigned i = 0; i < cluster->programs_count; i++)
         if (cluster->programs[i]->session != NULL)
             check_counts(cluster, cluster->programs[i]->session);
+    cluster_check_room(cluster);
 }
 
 const char *cluster_check(struct cluster *cluster)
@@ -225,6 +229,9 @@ const char *cluster_check(struct cluster *cluster)
             check_counts(cluster, session);
         check_session(cluster, session);
     }
+    for (unsigned i = 0; i < cluster->programs_count; i++)
+        cluster_check_client(cluster, cluster->programs[i]);
+    cluster_check_room(cluster);
     cluster_check_supervisor(cluster, false);
     return cluster->broken;
 }

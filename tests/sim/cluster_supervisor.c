@@ -188,6 +188,27 @@ static void check_rest(struct cluster *cluster, const struct supervisor *s,
     }
 }
 
+/* What each client holds is what it has; nothing is counted twice or forgotten. */
+static void check_held(struct cluster *cluster, const struct supervisor *s)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        const struct client *client = &s->clients[i];
+        uint64_t closures = client->closures - (i == 0);
+
+        bytes += client->room.shares[MU__BOUND_BYTES].held;
+        if (client->room.shares[MU__BOUND_CLOSURES].held != closures)
+            cluster_break(cluster, "client %" PRIu32 " of the chief has %" PRIu64
+                          " closures, and holds room for %" PRIu64, i, closures,
+                          client->room.shares[MU__BOUND_CLOSURES].held);
+    }
+    if (s->closures.lists[MU__LIST_KEPT].count == 0 && s->kept.count == 0 &&
+        bytes > s->args_bytes)
+        cluster_break(cluster, "clients hold room for %" PRIu64 " bytes of %" PRIu64,
+                      bytes, s->args_bytes);
+}
+
 static const struct supervisor *supervisor_of(const struct cluster *cluster)
 {
     return mu__actor_state(cluster->chief->member.kernel, (mu__pid){0, MU__SUPERVISOR});
@@ -204,6 +225,42 @@ void cluster_note_supervisor(struct cluster *cluster)
     cluster->stuck += s->stuck;
 }
 
+/* With a journal a chief begins with closures that nobody had to be admitted for. */
+static void check_bound(struct cluster *cluster, const struct supervisor *s,
+                        enum mu__bound which)
+{
+    const struct mu__shares *bound = &s->admission.bounds[which];
+    const char *word = which == MU__BOUND_BYTES ? "bytes" : "closures";
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        const struct mu__share *share = &s->clients[i].room.shares[which];
+
+        sum += mu__share_reserved(share);
+        if (share->told > share->allowed)
+            cluster_break(cluster, "client %" PRIu32 " of the chief was told of %" PRIu64
+                          " %s, but is allowed %" PRIu64, i, share->told, word,
+                          share->allowed);
+    }
+    if (sum != bound->reserved)
+        cluster_break(cluster, "clients have %" PRIu64 " %s of the chief's room, counted "
+                      "as %" PRIu64, sum, word, bound->reserved);
+    if (bound->reserved > bound->max && s->config.journal == NULL)
+        cluster_break(cluster, "clients may have %" PRIu64 " %s at the chief, whose "
+                      "bound is %" PRIu64, bound->reserved, word, bound->max);
+}
+
+void cluster_check_room(struct cluster *cluster)
+{
+    const struct supervisor *s;
+
+    if (!cluster->chief->runs)
+        return;
+    s = supervisor_of(cluster);
+    check_bound(cluster, s, MU__BOUND_CLOSURES);
+    check_bound(cluster, s, MU__BOUND_BYTES);
+}
+
 void cluster_check_supervisor(struct cluster *cluster, bool rest)
 {
     const struct supervisor *s;
@@ -214,6 +271,7 @@ void cluster_check_supervisor(struct cluster *cluster, bool rest)
     s = supervisor_of(cluster);
     add_lists(cluster, s, &sums);
     check_sums(cluster, s, &sums);
+    check_held(cluster, s);
     cluster->recomputed += sums.resolved - sums.kept;
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);

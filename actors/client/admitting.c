@@ -1,0 +1,165 @@
+/* Threads that wait until a closure of theirs is admitted, in the order in which they
+ * asked. The actor admits for them, so that nobody can be faster. */
+#include "actors/client/admission.h"
+#include "actors/client_parts.h"
+
+enum { REVIEW_MS = 5 };
+
+static struct mu__client_call *client_call(struct mu__call *call)
+{
+    return (struct mu__client_call *)call;
+}
+
+static void complete(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+                     bool admitted)
+{
+    client_call(call)->admitted = admitted;
+    mu__client_complete(ctx, c, call, 0);
+}
+
+/* Room is made in steps, so that a full queue does not wake its threads each time; what
+ * is left below a step is given after REVIEW_MS. */
+static bool has_step(const struct client *c)
+{
+    uint64_t max = c->session->closures_max;
+    uint64_t used = mu__admission_closures(c->session);
+
+    return max == 0 || used <= max - max / 8 - (max < 8 ? 1 : 0);
+}
+
+static bool has_room(const struct client *c, const struct mu__client_call *call)
+{
+    const struct mu__session *s = c->session;
+
+    return mu__admission_fits(mu__admission_closures(s), 1, s->closures_max) &&
+           (call->bytes == 0 ||
+            mu__admission_fits(mu__admission_bytes(s), call->bytes, s->bytes_max));
+}
+
+/* Somebody is between being admitted and sending, or withdraws: nothing tells when. */
+static bool is_settling(const struct client *c)
+{
+    return mu__admission_closures(c->session) != mu__client_outstanding(c);
+}
+
+static void remove_first(struct mu__room *room)
+{
+    room->first = room->first->next;
+    if (room->first == NULL)
+        room->last = NULL;
+}
+
+static void add_last(struct mu__room *room, struct mu__call *call)
+{
+    call->next = NULL;
+    if (room->last == NULL)
+        room->first = call;
+    else
+        room->last->next = call;
+    room->last = call;
+}
+
+bool mu__client_room_unlist(struct client *c, const struct mu__call *call)
+{
+    struct mu__call *before = NULL;
+    struct mu__call *at = c->room.first;
+
+    while (at != NULL && at != call) {
+        before = at;
+        at = at->next;
+    }
+    if (at == NULL)
+        return false;
+    if (before == NULL)
+        c->room.first = at->next;
+    else
+        before->next = at->next;
+    if (c->room.last == at)
+        c->room.last = before;
+    return true;
+}
+
+/* True when the call was answered. */
+static bool try_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+{
+    struct mu__client_call *wanted = client_call(call);
+
+    if (mu__client_phase(c) != MU__SESSION_FINE) {
+        complete(ctx, c, call, false);
+        return true;
+    }
+    if (!has_room(c, wanted) ||
+        (wanted->admits && !mu__admission_take(c->session, wanted->bytes)))
+        return false;
+    complete(ctx, c, call, wanted->admits);
+    return true;
+}
+
+static void answer_all(struct mu__ctx *ctx, struct client *c)
+{
+    struct mu__room *room = &c->room;
+
+    while (room->first != NULL) {
+        struct mu__call *call = room->first;
+
+        remove_first(room);
+        if (try_answer(ctx, c, call))
+            continue;
+        call->next = room->first;
+        room->first = call;
+        if (room->last == NULL)
+            room->last = call;
+        return;
+    }
+}
+
+/* When nothing else will tell that there is room for the first one. */
+static void arm(struct mu__ctx *ctx, struct client *c)
+{
+    struct mu__room *room = &c->room;
+
+    if (room->review_timer != 0 || room->first == NULL ||
+        !(is_settling(c) || has_room(c, client_call(room->first))))
+        return;
+    room->review_timer = mu__timer_set(ctx, REVIEW_MS, 0);
+}
+
+void mu__client_room_review(struct mu__ctx *ctx, struct client *c)
+{
+    if (c->room.first == NULL || c->session == NULL)
+        return;
+    if (has_step(c) || mu__client_phase(c) != MU__SESSION_FINE)
+        answer_all(ctx, c);
+    arm(ctx, c);
+}
+
+void mu__client_room_late(struct mu__ctx *ctx, struct client *c)
+{
+    c->room.review_timer = 0;
+    if (c->session == NULL)
+        return;
+    answer_all(ctx, c);
+    arm(ctx, c);
+}
+
+void mu__client_room_wait(struct mu__ctx *ctx, struct client *c,
+                          struct mu__client_call *call)
+{
+    if (c->room.first == NULL && try_answer(ctx, c, &call->call))
+        return;
+    if (!mu__client_limit(ctx, c, &call->call, call->call.limit_ms))
+        return;
+    add_last(&c->room, &call->call);
+    arm(ctx, c);
+}
+
+void mu__client_room_end(struct mu__ctx *ctx, struct client *c, const char *words)
+{
+    while (c->room.first != NULL) {
+        struct mu__call *call = c->room.first;
+
+        remove_first(&c->room);
+        mu__client_complete(ctx, c, call,
+                            mu_error_set(&call->error, -MU_ECLOSED, "%s", words));
+    }
+}

@@ -1,0 +1,407 @@
+/* Closures on their way to the chief, which says how many may be there (ROOM_ALLOW). What
+ * is more waits here, the most urgent first, in order among equals. The first one is
+ * never passed by: a large one waits until what was sent before it is resolved.
+ *
+ * The chief is told what this client lacks when that begins, and when half of what is
+ * allowed is free and nothing waits: never once for each closure. */
+#include "actors/client_parts.h"
+
+#include "actors/packing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what there is ---- */
+
+static uint64_t size_at_chief(const struct mu__room *room, uint64_t bytes)
+{
+    return room->bytes_max != 0 && bytes > room->bytes_max ? room->bytes_max : bytes;
+}
+
+/* What of the chief's room a closure lacks: enum mu__room_lack; 0: it fits. */
+static uint32_t lacks(const struct mu__room *room, uint64_t bytes)
+{
+    uint64_t size = size_at_chief(room, bytes);
+    uint32_t lacking = 0;
+
+    if (room->closures_sent >= room->closures_allowed)
+        lacking |= MU__LACKS_CLOSURES;
+    if (size > 0 && room->bytes_sent + size > room->bytes_allowed)
+        lacking |= MU__LACKS_BYTES;
+    return lacking;
+}
+
+/* In steps of two, so that not every closure is a new need. */
+static uint64_t round_up(uint64_t bytes, uint64_t max)
+{
+    uint64_t step = 4096;
+
+    while (step < bytes)
+        step *= 2;
+    return max != 0 && step > max ? max : step;
+}
+
+/* ---- the queues ---- */
+
+static uint32_t first_waiting(const struct mu__room *room)
+{
+    for (uint32_t i = 0; i < MU__PRIORITIES; i++)
+        if (room->queues[i].first != 0)
+            return room->queues[i].first - 1;
+    return UINT32_MAX;
+}
+
+static struct mu__room_queue *queue_of(struct mu__room *room, struct mu__msg *msg)
+{
+    const struct mu__schedule *body = mu__body(msg);
+
+    return &room->queues[body->priority == 0 ? MU__PRIORITY_USUAL : body->priority - 1];
+}
+
+static bool need_entries(struct client *c, uint32_t slot)
+{
+    struct mu__room *room = &c->room;
+    uint32_t count = c->slots_count;
+
+    if (slot < room->entries_count)
+        return true;
+    if (!mu__grow_array((void **)&room->entries, count, sizeof *room->entries))
+        return false;
+    memset(room->entries + room->entries_count, 0,
+           (count - room->entries_count) * sizeof *room->entries);
+    room->entries_count = count;
+    return true;
+}
+
+static void enqueue(struct mu__room *room, uint32_t slot)
+{
+    struct mu__room_entry *entry = &room->entries[slot];
+    struct mu__room_queue *queue = queue_of(room, entry->msg);
+
+    entry->next = 0;
+    entry->prev = queue->last;
+    if (queue->last == 0)
+        queue->first = slot + 1;
+    else
+        room->entries[queue->last - 1].next = slot + 1;
+    queue->last = slot + 1;
+    room->waiting++;
+}
+
+/* Out of its queue; its message is the caller's. */
+static struct mu__msg *dequeue(struct mu__ctx *ctx, struct mu__room *room, uint32_t slot)
+{
+    struct mu__room_entry *entry = &room->entries[slot];
+    struct mu__room_queue *queue = queue_of(room, entry->msg);
+    struct mu__msg *msg = entry->msg;
+
+    if (entry->prev == 0)
+        queue->first = entry->next;
+    else
+        room->entries[entry->prev - 1].next = entry->next;
+    if (entry->next == 0)
+        queue->last = entry->prev;
+    else
+        room->entries[entry->next - 1].prev = entry->prev;
+    if (entry->timer != 0) {
+        mu__timer_cancel(ctx, entry->timer);
+        (void)mu__map_remove(&room->deadlines, entry->timer);
+    }
+    *entry = (struct mu__room_entry){0};
+    room->waiting--;
+    return msg;
+}
+
+/* ---- sending ---- */
+
+static void send(struct mu__ctx *ctx, struct client *c, uint32_t slot,
+                 struct mu__msg *msg)
+{
+    int rv;
+
+    c->slots[slot].state = SLOT_SENT;
+    c->room.closures_sent++;
+    c->room.bytes_sent += size_at_chief(&c->room, c->slots[slot].bytes);
+    rv = mu__send(ctx, c->chief, msg);
+    if (rv != 0)
+        mu__client_not_sent(ctx, c, (uint64_t)slot + 1, rv);
+}
+
+void mu__client_room_sent_done(struct client *c, uint64_t bytes)
+{
+    c->room.closures_sent--;
+    c->room.bytes_sent -= size_at_chief(&c->room, bytes);
+}
+
+/* The time that it waited here is part of its deadline. */
+static void send_waiting(struct mu__ctx *ctx, struct client *c, uint32_t slot)
+{
+    uint64_t waited_ms = mu__now_ms(ctx) - c->room.entries[slot].since_ms;
+    struct mu__msg *msg = dequeue(ctx, &c->room, slot);
+    struct mu__schedule *body = mu__body(msg);
+
+    if (body->deadline_ms > 0)
+        body->deadline_ms = body->deadline_ms > waited_ms ? body->deadline_ms - waited_ms
+                                                          : 1;
+    send(ctx, c, slot, msg);
+}
+
+/* ---- telling the chief ---- */
+
+static void ask(struct mu__ctx *ctx, struct client *c, bool leaves)
+{
+    struct mu__room *room = &c->room;
+    struct mu__msg *msg = mu__msg_new(ctx, MU__ROOM_ASK);
+    struct mu__room_ask *body;
+
+    if (msg != NULL) {
+        body = mu__body(msg);
+        body->number = room->number;
+        body->lacks = room->lacks_told;
+        body->need_bytes = room->need_told;
+        body->leaves = leaves;
+    }
+    if (mu__send(ctx, c->chief, msg) == 0)
+        return;
+    room->lacks_told = 0;   /* the next one that waits says it again */
+    mu__log(ctx, MU__LOG_WARN, "the chief was not asked for room");
+}
+
+/* Half of what is allowed is free: the rest may go to others. */
+static bool is_sated(const struct mu__room *room)
+{
+    return room->waiting == 0 && room->closures_sent * 2 <= room->closures_allowed &&
+           room->bytes_sent * 2 <= room->bytes_allowed;
+}
+
+/* True when the chief does not know of it yet. */
+static bool note_lack(struct client *c)
+{
+    struct mu__room *room = &c->room;
+    uint64_t bytes =
+        room->waiting == 0 ? 0 : c->slots[first_waiting(room)].bytes;
+    uint64_t size = size_at_chief(room, bytes);
+    uint32_t lacking = room->waiting == 0 ? 0 : lacks(room, bytes);
+    uint64_t need = room->number != 0 && (lacking & MU__LACKS_BYTES) != 0 &&
+                            size > room->bytes_allowed
+                        ? round_up(size, room->bytes_max)
+                        : 0;
+    bool is_new = (lacking & ~room->lacks_told) != 0 || need > room->need_told ||
+                  (need == 0 && room->need_told != 0);
+
+    if (is_sated(room)) {
+        is_new = is_new || room->lacks_told != 0;
+        room->lacks_told = 0;
+    }
+    room->lacks_told |= lacking;
+    room->need_told = need;
+    return is_new;
+}
+
+static void send_all(struct mu__ctx *ctx, struct client *c)
+{
+    struct mu__room *room = &c->room;
+
+    while (room->waiting > 0) {
+        uint32_t slot = first_waiting(room);
+
+        if (lacks(room, c->slots[slot].bytes) != 0)
+            break;
+        send_waiting(ctx, c, slot);
+    }
+}
+
+void mu__client_room_use(struct mu__ctx *ctx, struct client *c)
+{
+    send_all(ctx, c);
+    if (note_lack(c))
+        ask(ctx, c, false);
+}
+
+/* ---- arriving ---- */
+
+static void begin_deadline(struct mu__ctx *ctx, struct client *c, uint32_t slot)
+{
+    struct mu__room_entry *entry = &c->room.entries[slot];
+    const struct mu__schedule *body = mu__body(entry->msg);
+
+    if (body->deadline_ms == 0)
+        return;
+    entry->timer = mu__timer_set(ctx, body->deadline_ms, 0);
+    if (entry->timer == 0 || mu__map_set(&c->room.deadlines, entry->timer,
+                                         (void *)((uintptr_t)slot + 1)) == 0)
+        return;
+    mu__timer_cancel(ctx, entry->timer);
+    entry->timer = 0;
+}
+
+static void wait(struct mu__ctx *ctx, struct client *c, uint32_t slot,
+                 struct mu__msg *msg)
+{
+    if (!need_entries(c, slot)) {
+        mu__msg_free(ctx, msg);
+        mu__client_not_kept(ctx, c, (uint64_t)slot + 1);
+        return;
+    }
+    c->slots[slot].state = SLOT_WAITS;
+    c->room.entries[slot] =
+        (struct mu__room_entry){.msg = msg, .since_ms = mu__now_ms(ctx)};
+    enqueue(&c->room, slot);
+    begin_deadline(ctx, c, slot);
+    if (note_lack(c))
+        ask(ctx, c, false);
+}
+
+void mu__client_dispatch(struct mu__ctx *ctx, struct client *c, uint64_t token,
+                         struct mu__msg *msg)
+{
+    uint32_t slot = (uint32_t)(token - 1);
+
+    if (c->room.waiting == 0 && lacks(&c->room, c->slots[slot].bytes) == 0)
+        send(ctx, c, slot, msg);
+    else
+        wait(ctx, c, slot, msg);
+}
+
+/* ---- going ---- */
+
+void mu__client_room_drop(struct mu__ctx *ctx, struct client *c, uint32_t slot)
+{
+    mu__msg_free(ctx, dequeue(ctx, &c->room, slot));
+}
+
+void mu__client_room_cancel_all(struct mu__ctx *ctx, struct client *c)
+{
+    mu_error error = {0};
+
+    (void)mu_error_set(&error, -MU_ECANCELLED,
+                       "cancelled before it ran, after another closure's error");
+    while (c->room.waiting > 0) {
+        struct slot slot =
+            mu__client_take_slot(ctx, c, (uint64_t)first_waiting(&c->room) + 1);
+
+        mu__client_cancelled(ctx, c, &slot, &error);
+    }
+}
+
+static void over_deadline(struct mu__ctx *ctx, struct client *c, uint32_t slot)
+{
+    const struct mu__room_entry *entry = &c->room.entries[slot];
+    const struct mu__schedule *body = mu__body(entry->msg);
+    mu_error error = {0};
+    char words[256];
+    struct slot taken;
+
+    mu__client_room_describe(c, slot, words, sizeof words);
+    (void)mu_error_set(&error, -MU_EDEADLINE,
+                       "the closure waited until its deadline of %" PRIu64 " ms %s",
+                       body->deadline_ms, words);
+    error.kind = MU_ERROR_LIMIT;
+    mu__view_copy(body->function, error.function, sizeof error.function);
+    taken = mu__client_take_slot(ctx, c, (uint64_t)slot + 1);
+    mu__client_failed(ctx, c, &taken, &error);
+}
+
+bool mu__client_room_timer(struct mu__ctx *ctx, struct client *c, uint64_t timer)
+{
+    uintptr_t slot;
+
+    if (timer == c->room.review_timer) {
+        mu__client_room_late(ctx, c);
+        return true;
+    }
+    slot = (uintptr_t)mu__map_remove(&c->room.deadlines, timer);
+    if (slot == 0)
+        return false;
+    c->room.entries[slot - 1].timer = 0;
+    over_deadline(ctx, c, (uint32_t)(slot - 1));
+    return true;
+}
+
+/* ---- the chief ---- */
+
+void mu__client_room_open(struct mu__ctx *ctx, struct client *c)
+{
+    c->room.lacks_told = 0;
+    c->room.need_told = 0;
+    ask(ctx, c, false);
+}
+
+void mu__client_room_close(struct mu__ctx *ctx, struct client *c)
+{
+    if (c->has_chief)
+        ask(ctx, c, true);
+    mu__client_room_forget(c);
+}
+
+void mu__client_room_forget(struct client *c)
+{
+    struct mu__room *room = &c->room;
+
+    room->number = room->clients = 0;
+    room->closures_allowed = room->bytes_allowed = 0;
+    room->closures_max = room->bytes_max = 0;
+    room->lacks_told = 0;
+    room->need_told = 0;
+}
+
+void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct client *c = state;
+    struct mu__room_allow *body = mu__body(msg);
+    struct mu__room *room = &c->room;
+
+    if (!c->has_chief || !mu__pid_equal(msg->from, c->chief) || body->number == 0 ||
+        c->session == NULL)
+        return;
+    room->number = body->number;
+    room->closures_allowed = body->closures;
+    room->bytes_allowed = body->bytes;
+    room->closures_max = body->closures_max;
+    room->bytes_max = body->bytes_max;
+    room->clients = body->clients;
+    send_all(ctx, c);
+    (void)note_lack(c);
+    ask(ctx, c, false);
+    mu__client_settle(ctx, c);
+}
+
+/* ---- words ---- */
+
+void mu__client_room_describe(const struct client *c, uint32_t slot, char *out,
+                              size_t size)
+{
+    const struct mu__room *room = &c->room;
+    uint32_t lacking = lacks(room, c->slots[slot].bytes);
+
+    if (room->number == 0)
+        (void)snprintf(out, size, "at its client for room at the chief, which has not "
+                       "said yet how much there is");
+    else if ((lacking & MU__LACKS_CLOSURES) != 0)
+        (void)snprintf(out, size, "at its client for room at the chief: %" PRIu64 " of "
+                       "the %" PRIu64 " that may be there are this client's part (of %"
+                       PRIu32 "), and all in use",
+                       room->closures_allowed, room->closures_max, room->clients);
+    else if (lacking != 0)
+        (void)snprintf(out, size, "at its client for room at the chief: it has %" PRIu32
+                       " bytes of arguments, and %" PRIu64 " of %" PRIu64 " bytes are in "
+                       "use, this client's part of the chief's %" PRIu64,
+                       c->slots[slot].bytes, room->bytes_sent, room->bytes_allowed,
+                       room->bytes_max);
+    else
+        (void)snprintf(out, size, "at its client for room at the chief, behind others");
+}
+
+struct mu__view mu__client_room_function(const struct client *c, uint32_t slot)
+{
+    const struct mu__schedule *body = mu__body(c->room.entries[slot].msg);
+
+    return body->function;
+}
+
+void mu__client_room_done(struct client *c)
+{
+    mu__map_done(&c->room.deadlines);
+    mu__free_array(c->room.entries);
+}

@@ -1,0 +1,333 @@
+/* A full chief is not an error of anybody's closure: its clients hold back what it has no
+ * room for. Each is told how much it may have here at a time, in closures and in bytes,
+ * and sends no more; so nothing is said for each closure. What is told changes when a
+ * client says that it lacks something (ROOM_ASK), comes or goes, or when closures of one
+ * that has more than its part are resolved.
+ *
+ * A client that was told less may have sent more before it heard of that. So its former
+ * part stays reserved until it answers. One that does not answer within ANSWER_MS is
+ * taken at the chief's word: what it sends on top is refused. */
+#include "actors/supervisor_inner.h"
+
+#include <string.h>
+
+enum {
+    FLUSH_MS = 5,           /* what is free, but less than a step, is given after that */
+    ROTATE_MS = 20,         /* when there is not one for each, the next ones' turn */
+    NEED_MS = 50,           /* others go on for so long before all make room for one */
+    ANSWER_MS = 60 * 1000,
+    AT_ONCE_PART = 64       /* so much of the bound, when free, is given at once */
+};
+
+static uint32_t number_of(const struct supervisor *s, const struct client *client)
+{
+    return (uint32_t)(client - s->clients);
+}
+
+static uint64_t limit(uint64_t size, uint64_t max)
+{
+    return size < max ? size : max;
+}
+
+/* ---- what clients have ---- */
+
+void mu__sup_room_init(struct supervisor *s)
+{
+    s->admission.bounds[MU__BOUND_CLOSURES].max = s->config.queue_max;
+    s->admission.bounds[MU__BOUND_BYTES].max = s->config.queue_bytes_max;
+}
+
+void mu__sup_room_done(struct supervisor *s)
+{
+    mu__free_array(s->admission.list);
+}
+
+/* One that is larger than the bound takes all of it. */
+static uint64_t size_in(const struct supervisor *s, int bound, uint64_t bytes)
+{
+    return bound == MU__BOUND_CLOSURES
+               ? 1
+               : limit(bytes, s->admission.bounds[MU__BOUND_BYTES].max);
+}
+
+bool mu__sup_room_admits(const struct supervisor *s, const struct client *client,
+                         uint64_t bytes)
+{
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++)
+        if (!mu__share_may_hold(&s->admission.bounds[i], &client->room.shares[i],
+                                size_in(s, i, bytes)))
+            return false;
+    return true;
+}
+
+void mu__sup_own(struct supervisor *s, struct client *client, struct mu__closure *closure)
+{
+    closure->client = number_of(s, client);
+    client->closures++;
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++)
+        mu__share_hold(&s->admission.bounds[i], &client->room.shares[i],
+                       size_in(s, i, mu__closure_bytes(closure)));
+}
+
+/* ---- dividing ---- */
+
+static void send_allow(struct mu__ctx *ctx, struct supervisor *s, struct client *client)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__ROOM_ALLOW);
+    struct mu__client_room *room = &client->room;
+    struct mu__room_allow *body;
+
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
+        room->told[i] = room->shares[i].told;
+        room->shares[i].is_asked = true;
+        room->shares[i].is_fresh = room->shares[i].is_fresh && room->told[i] == 0;
+    }
+    room->number++;
+    room->told_since_ms = mu__now_ms(ctx);
+    if (msg != NULL) {
+        body = mu__body(msg);
+        body->number = room->number;
+        body->closures = room->told[MU__BOUND_CLOSURES];
+        body->bytes = room->told[MU__BOUND_BYTES];
+        body->closures_max = s->config.queue_max;
+        body->bytes_max = s->config.queue_bytes_max;
+        body->clients = s->admission.members;
+    }
+    if (mu__send(ctx, client->pid, msg) != 0)
+        mu__log(ctx, MU__LOG_WARN, "a client was not told how much room it has");
+}
+
+static bool is_to_be_told(const struct mu__client_room *room)
+{
+    if (!room->is_member)
+        return false;
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++)
+        if (room->told[i] != room->shares[i].told ||
+            (room->shares[i].is_fresh && room->told[i] > 0))
+            return true;
+    return false;
+}
+
+/* The members' shares of one bound; how many. */
+static uint32_t list_shares(struct supervisor *s, int bound)
+{
+    struct mu__admission *a = &s->admission;
+    uint32_t count = 0;
+
+    if (a->list_size < a->members) {
+        if (!mu__grow_array((void **)&a->list, a->members, sizeof(struct mu__share *)))
+            return 0;
+        a->list_size = a->members;
+    }
+    for (uint32_t i = 0; i < s->clients_count && count < a->members; i++)
+        if (s->clients[i].room.is_member)
+            a->list[count++] = &s->clients[i].room.shares[bound];
+    return count;
+}
+
+static uint32_t count_hungry(const struct supervisor *s, int bound)
+{
+    uint32_t hungry = 0;
+
+    for (uint32_t i = 0; i < s->clients_count; i++)
+        hungry += s->clients[i].room.is_member && s->clients[i].room.shares[bound].hungry;
+    return hungry;
+}
+
+/* One with a large closure has to wait a little for the others, and they for it. True
+ * when one waits. */
+static bool note_needs(struct supervisor *s, uint64_t now_ms)
+{
+    bool is_alone = count_hungry(s, MU__BOUND_BYTES) == 1;
+    bool waits = false;
+
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        struct mu__client_room *room = &s->clients[i].room;
+        struct mu__share *share = &room->shares[MU__BOUND_BYTES];
+
+        if (!room->is_member || share->need == 0)
+            continue;
+        share->may_take = is_alone || now_ms - room->need_since_ms >= NEED_MS;
+        waits = waits || !share->may_take;
+    }
+    return waits;
+}
+
+static void take_answer(struct supervisor *s, struct mu__client_room *room)
+{
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
+        room->shares[i].is_asked = false;
+        mu__share_answered(&s->admission.bounds[i], &room->shares[i]);
+    }
+}
+
+/* Who has not answered for long holds to what it was told, or is refused. */
+static void take_at_word(struct supervisor *s, uint64_t now_ms)
+{
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        struct mu__client_room *room = &s->clients[i].room;
+
+        if (room->is_member && room->shares[0].is_asked &&
+            now_ms >= room->told_since_ms + ANSWER_MS)
+            take_answer(s, room);
+    }
+}
+
+/* The earliest of several wishes counts. */
+static void arm(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
+{
+    struct mu__admission *a = &s->admission;
+    uint64_t due_ms = mu__now_ms(ctx) + delay_ms;
+
+    if (a->timer != 0 && a->due_ms <= due_ms)
+        return;
+    mu__timer_cancel(ctx, a->timer);
+    a->timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_ROOM, 0));
+    a->due_ms = due_ms;
+}
+
+/* For what no message tells of. */
+static void arm_next(struct mu__ctx *ctx, struct supervisor *s, bool waits)
+{
+    bool is_short = false;
+    bool may_grow = false;
+    bool rotates = false;
+
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
+        const struct mu__shares *bound = &s->admission.bounds[i];
+
+        is_short = is_short || bound->is_short;
+        may_grow = may_grow || (bound->is_short && mu__shares_free(bound) > 0);
+        rotates = rotates || bound->must_rotate;
+    }
+    if (may_grow)
+        arm(ctx, s, FLUSH_MS);
+    else if (rotates)
+        arm(ctx, s, ROTATE_MS);
+    else if (waits)
+        arm(ctx, s, NEED_MS);
+    else if (is_short)
+        arm(ctx, s, ANSWER_MS);
+}
+
+static void divide(struct mu__ctx *ctx, struct supervisor *s, bool flush)
+{
+    bool waits = note_needs(s, mu__now_ms(ctx));
+
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
+        uint32_t count = list_shares(s, i);
+
+        mu__shares_divide(&s->admission.bounds[i], s->admission.list, count, flush);
+    }
+    for (uint32_t i = 0; i < s->clients_count; i++)
+        if (is_to_be_told(&s->clients[i].room))
+            send_allow(ctx, s, &s->clients[i]);
+    arm_next(ctx, s, waits);
+}
+
+void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s)
+{
+    s->admission.timer = 0;
+    take_at_word(s, mu__now_ms(ctx));
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++)
+        if (s->admission.bounds[i].must_rotate && !s->admission.bounds[i].is_short)
+            s->admission.bounds[i].rotation++;
+    divide(ctx, s, true);
+}
+
+/* ---- closures go ---- */
+
+void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
+                    const struct mu__closure *closure)
+{
+    struct client *client = &s->clients[closure->client];
+    bool is_much = false;
+    bool is_some = false;
+
+    client->closures--;
+    mu__sup_forget_token(client, closure);
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
+        struct mu__shares *bound = &s->admission.bounds[i];
+        uint64_t free;
+
+        mu__share_drop(bound, &client->room.shares[i],
+                       size_in(s, i, mu__closure_bytes(closure)));
+        if (!bound->is_short && client->room.is_member)
+            continue;   /* it may have another one itself */
+        free = mu__shares_free(bound);
+        is_some = is_some || free > 0;
+        is_much = is_much || free > bound->max / AT_ONCE_PART;
+    }
+    if (is_much)
+        divide(ctx, s, false);
+    else if (is_some)
+        arm(ctx, s, FLUSH_MS);
+}
+
+/* ---- clients ---- */
+
+static void leave(struct supervisor *s, struct client *client)
+{
+    struct mu__client_room *room = &client->room;
+
+    if (room->is_member)
+        s->admission.members--;
+    room->is_member = false;
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
+        room->shares[i].is_asked = false;
+        mu__share_end(&s->admission.bounds[i], &room->shares[i]);
+        room->told[i] = 0;
+    }
+}
+
+void mu__sup_room_leave(struct mu__ctx *ctx, struct supervisor *s, struct client *client)
+{
+    leave(s, client);
+    divide(ctx, s, true);
+}
+
+static void begin(struct supervisor *s, struct mu__client_room *room)
+{
+    if (!room->is_member)
+        s->admission.members++;
+    room->is_member = true;
+    for (int i = 0; i < MU__BOUNDS_COUNT; i++)
+        room->shares[i].is_fresh = true;
+}
+
+static void note_lack(struct mu__ctx *ctx, struct supervisor *s,
+                      struct mu__client_room *room, const struct mu__room_ask *body)
+{
+    struct mu__share *bytes = &room->shares[MU__BOUND_BYTES];
+
+    room->shares[MU__BOUND_CLOSURES].hungry = (body->lacks & MU__LACKS_CLOSURES) != 0;
+    bytes->hungry = (body->lacks & MU__LACKS_BYTES) != 0;
+    if (body->need_bytes > bytes->need) {
+        bytes->need_order = ++s->admission.need_last;
+        room->need_since_ms = mu__now_ms(ctx);
+    }
+    bytes->need = limit(body->need_bytes, s->config.queue_bytes_max);
+}
+
+/* A client begins with number 0, as often as it opens a session. */
+void mu__sup_on_room_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__room_ask *body = mu__body(msg);
+    struct client *client = mu__sup_client(s, msg->from);
+
+    if (client == NULL)
+        return;
+    if (body->leaves) {
+        mu__sup_room_leave(ctx, s, client);
+        return;
+    }
+    if (body->number == 0)
+        begin(s, &client->room);
+    if (!client->room.is_member)
+        return;
+    if (body->number != 0 && body->number == client->room.number)
+        take_answer(s, &client->room);
+    note_lack(ctx, s, &client->room, body);
+    divide(ctx, s, body->number == 0);
+}

@@ -1,0 +1,57 @@
+/* Who may have how much of the chief's queue: its two bounds (closures, bytes of their
+ * arguments) are divided among the clients that schedule, which hold to what they are
+ * told. Part of the supervisor. */
+#ifndef MU_ACTORS_SUPERVISOR_ADMISSION_H
+#define MU_ACTORS_SUPERVISOR_ADMISSION_H
+
+#include "actors/messages.h"
+#include "actors/supervisor/shares.h"
+#include "runtime/kernel.h"
+
+struct client;
+struct supervisor;
+struct mu__closure;
+
+enum mu__bound { MU__BOUND_CLOSURES, MU__BOUND_BYTES, MU__BOUNDS_COUNT };
+
+struct mu__admission {
+    struct mu__shares bounds[MU__BOUNDS_COUNT];
+    struct mu__share **list;    /* of one bound, while it is divided */
+    uint32_t list_size;
+    uint32_t members;           /* clients that schedule */
+    uint64_t need_last;
+    uint64_t timer;             /* 0: none */
+    uint64_t due_ms;            /* of the timer */
+};
+
+/* Of one client. Zeroed: it has no session. */
+struct mu__client_room {
+    struct mu__share shares[MU__BOUNDS_COUNT];
+    uint64_t told[MU__BOUNDS_COUNT];    /* by the last ROOM_ALLOW */
+    uint32_t number;            /* of that */
+    bool is_member;
+    uint64_t need_since_ms;
+    uint64_t told_since_ms;     /* when that was said */
+};
+
+void mu__sup_room_init(struct supervisor *s);
+void mu__sup_room_done(struct supervisor *s);
+
+/* Whether a client may have one closure more, with so many bytes of arguments. */
+bool mu__sup_room_admits(const struct supervisor *s, const struct client *client,
+                         uint64_t bytes);
+
+/* A closure is this client's from now on; it is its client's no more. */
+void mu__sup_own(struct supervisor *s, struct client *client,
+                 struct mu__closure *closure);
+void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
+                    const struct mu__closure *closure);
+
+/* The client schedules no more: what it was allowed is for others. */
+void mu__sup_room_leave(struct mu__ctx *ctx, struct supervisor *s,
+                        struct client *client);
+
+void mu__sup_on_room_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s);
+
+#endif
