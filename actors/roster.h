@@ -16,6 +16,7 @@
 #include "actors/task_set.h"
 #include "runtime/map.h"
 
+#include "muster/cluster.h"
 #include "muster/value.h"
 
 /* MU__TASK_FAILED is ERROR: MU__TASK_ERROR is a message. */
@@ -81,6 +82,8 @@ struct mu__roster {
     uint64_t version;
     struct mu__map nodes;       /* node + 1 -> task */
     struct mu__map names;       /* type and index, see roster.c -> task */
+    char types[MU_CLUSTER_TYPES_MAX][16];   /* of tasks that are or were known */
+    uint32_t types_count;
     struct mu__roster_list heard;   /* CONNECTED, not suspect; in order of heard_ms */
     struct mu__roster_list silent;  /* CONNECTED, suspect; in order of heard_ms */
     struct mu__roster_list down;    /* CONNECTED, without a link; in order of down_ms */

@@ -31,7 +31,7 @@ static int read_task(const char *text, mu_error *error, struct stop *stop)
 
     if (end != NULL && (size_t)(end - type) < sizeof stop->type) {
         (void)snprintf(stop->type, sizeof stop->type, "%.*s", (int)(end - type), type);
-        if (mu__task_type_is_known(stop->type) &&
+        if (mu__task_type_is_valid(stop->type) &&
             mu__index_parse(end + (is_long ? sizeof middle - 1 : 1), &stop->index) == 0) {
             mu__task_name(stop->task, sizeof stop->task, stop->type, stop->index);
             return 0;

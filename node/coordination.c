@@ -265,6 +265,10 @@ static int check_barrier(const char *name, const mu_barrier_options *options,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a barrier's name has 1 to %d bytes, \"%.140s\" has %zu",
                             MU__BARRIER_NAME_MAX, name == NULL ? "" : name, size);
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)name[i] < ' ')
+            return mu_error_set(ret_error, -MU_EINVALID, "a barrier's name may have no "
+                                "control characters; there is one at byte %zu", i);
     if (options != NULL && options->threads == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "barrier \"%.100s\": option threads is 0, expected at least "

@@ -241,6 +241,7 @@ static int spawn_variables(struct mu__member *member,
         .addresses = addresses,
         .is_server = strcmp(config->task_type, "ps") == 0,
         .index = config->task_index,
+        .server_lost_ms = config->server_lost_ms,
     };
     int rv;
 
@@ -304,6 +305,8 @@ static int spawn_actors(struct mu__member *member,
                         const struct mu__task_set *hosts)
 {
     bool is_chief = strcmp(config->task_type, "chief") == 0;
+    const struct mu__effects_config effects = {config->effect_wait_ms,
+                                               config->server_lost_ms};
     struct mu__supervisor_config supervisor = config->supervisor;
     const struct mu__worker_config worker = {
         .serves = strcmp(config->task_type, "worker") == 0,
@@ -340,7 +343,7 @@ static int spawn_actors(struct mu__member *member,
     if (rv == 0)
         rv = spawn_variables(member, config);
     if (rv == 0)
-        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, NULL);
+        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, &effects);
     if (rv == 0)
         rv = spawn_job(member, config);
     if (rv == 0)

@@ -52,6 +52,8 @@ struct mu__member_config {
     struct mu__supervisor_config supervisor;    /* of the chief: what is not above */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
+    uint32_t server_lost_ms;    /* 0: parameter servers are never lost */
+    uint32_t effect_wait_ms;    /* 0: 60000 */
     const char *coordinated_jobs;   /* types of the tasks that all barriers wait for, with
                                    commas between; NULL: those of the default */
     const char *hosts;          /* a task set: who may host the coordination service; NULL

@@ -9,11 +9,13 @@
 #include "node/node.h"
 
 #include "actors/job.h"
+#include "actors/journal.h"
 #include "actors/messages.h"
 #include "node/call_loop.h"
 #include "node/coordinator.h"
 #include "node/environment.h"
 #include "resolver/cluster.h"
+#include "runtime/base/printable.h"
 #include "runtime/thread_uv.h"
 
 #include "muster.h"
@@ -63,9 +65,12 @@ static void on_log(void *owner, enum mu__log_level level, const char *who,
                    const char *line)
 {
     mu_node *node = owner;
+    char shown[LOG_TEXT_BYTES];
 
-    if ((int)level <= node->log_level)
-        node->log(node->log_user, (int)level, node->member.task, who, line);
+    if ((int)level > node->log_level)
+        return;
+    mu__printable(line, shown, sizeof shown);
+    node->log(node->log_user, (int)level, node->member.task, who, shown);
 }
 
 /* ---- death ---- */
@@ -435,6 +440,8 @@ static int start_member(mu_node *node, const mu_node_options *o,
         },
         .heartbeat_ms = o->heartbeat_ms,
         .silence_ms = o->silence_ms,
+        .server_lost_ms = o->server_lost_ms,
+        .effect_wait_ms = o->effect_wait_ms,
         .offer_check = mu__offer_check_own,
         .offer_owner = &node->offer_own,
         .node = node,
@@ -486,10 +493,13 @@ static int open_journal(mu_node *node, const mu_node_options *o, mu_error *ret_e
                                &node->storage);
 }
 
+/* A file that is damaged, or something else, is refused before anything begins. */
 static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_error)
 {
     int rv = open_journal(node, o, ret_error);
 
+    if (rv == 0 && node->storage != NULL)
+        rv = mu__journal_verify(node->storage, ret_error);
     if (rv == 0)
         rv = mu__hosting_open_file(&node->hosting, ret_error);
     if (rv != 0)

@@ -127,7 +127,7 @@ static void test_which_tasks(void **state)
     expect_error(evaluator, get(evaluator, MU__TASKS_WATCH, "ps:0"), -MU_ENOTFOUND,
                  "/job:ps/task:0 is not known: it is not one of the coordinated jobs, "
                  "and has not registered");
-    assert_int_equal(service_tasks_answer(w0, get(w0, MU__TASKS_STATES, "boss:0"))->code,
+    assert_int_equal(service_tasks_answer(w0, get(w0, MU__TASKS_STATES, "Boss:0"))->code,
                      MU_EINVALID);
     assert_int_equal(service_tasks_answer(w0, get(w0, MU__TASKS_WAIT, "worker:"))->code,
                      MU_EINVALID);

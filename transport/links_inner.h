@@ -11,6 +11,7 @@
 #include "transport/barred.h"
 #include "transport/chains.h"
 #include "transport/frames.h"
+#include "transport/link/log_limit.h"
 #include "transport/outbox.h"
 
 enum {
@@ -108,6 +109,7 @@ struct mu__links {
     struct mu__map by_life;
     struct mu__chains chains;
     struct mu__barred barred;
+    struct mu__log_limit dropped_log;
     uint32_t links_count;       /* without those that are REFUSING */
     uint32_t refusing_count;
     uint32_t out_next;
