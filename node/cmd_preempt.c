@@ -52,8 +52,8 @@ static int print_later(const struct cmd_ask *ask, int64_t grace_ms)
     cJSON *map;
 
     if (!cmd_wants_json(ask)) {
-        (void)printf("the notice was taken; the tasks agree on a step to stop at in %" PRId64
-                     " s, 15 minutes before the end\n", wait_ms / 1000);
+        (void)printf("the notice was taken; the tasks agree on a step to stop at in "
+                     "%" PRId64 " s, 15 minutes before the end\n", wait_ms / 1000);
         return CMD_FINE;
     }
     map = cJSON_CreateObject();

@@ -76,8 +76,8 @@ static void test_stop(void **state)
     nodes_done(&nodes);
 }
 
-/* Who stops on request has left, whatever is recoverable: nobody is in error for it, waits
- * for it, or asks it which step it has reached. */
+/* Who stops on request has left, whatever is recoverable: nobody is in error for it,
+ * waits for it, or asks it which step it has reached. */
 static void test_who_stops_has_left(void **state)
 {
     static const char *const variables[2][2] = {{"MUSTER_RECOVERABLE=none", NULL},
@@ -117,7 +117,7 @@ static void test_who_stops_has_left(void **state)
     }
 }
 
-/* Without a limit, too: a task that is not there is named, and not waited for for ever. */
+/* Without a limit, too: a task that is not there is named, and not waited for. */
 static void test_nobody_to_stop(void **state)
 {
     struct nodes nodes;
@@ -132,8 +132,8 @@ static void test_nobody_to_stop(void **state)
                                    "joined it");
     cli_start(&asker, NULL, "stop", "worker:1", "--cluster", nodes.json, NULL);
     cli_expect_code(&asker, 4);
-    (void)cli_expect(&asker, NULL, "/job:worker/task:1 was not stopped within 5000 ms: it "
-                                   "is not connected to the chief");
+    (void)cli_expect(&asker, NULL, "/job:worker/task:1 was not stopped within 5000 ms: "
+                                   "it is not connected to the chief");
     kill_task(&tasks[0]);
     nodes_done(&nodes);
 }
