@@ -264,13 +264,19 @@ static void finish(struct mu__ctx *ctx, struct coordination *c)
     answer_notices(ctx, c);
 }
 
-/* After a change of host, tasks that live may not have registered here yet. */
+/* After a change of host, tasks that live may not have registered here yet. Those that
+ * have, and are not connected any more, are not waited for. */
 static bool may_come(struct mu__ctx *ctx, const struct coordination *c)
 {
     uint64_t until_ms = c->preempt->led_ms + c->config.dead_ms;
 
-    return c->roster->connected < c->roster->coordinated &&
-           mu__coord_clock(ctx, c) < until_ms;
+    if (c->roster->connected == c->roster->coordinated ||
+        mu__coord_clock(ctx, c) >= until_ms)
+        return false;
+    for (uint32_t i = 0; i < c->roster->count; i++)
+        if (c->roster->tasks[i]->coordinated && !c->roster->tasks[i]->seen)
+            return true;
+    return false;
 }
 
 static void finish_when_complete(struct mu__ctx *ctx, struct coordination *c)

@@ -204,7 +204,7 @@ void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- passing on ---- */
 
-enum { UNREACHED_MS = 5000 };   /* that a task may be away which was asked without limit */
+enum { UNREACHED_MS = 5000 };   /* for a task that was asked without a limit */
 
 /* One that was asked, and is gone: it may have been restarted, or nobody will answer. */
 static void arm_unreached(struct mu__ctx *ctx, struct job_relay *relay)

@@ -40,6 +40,31 @@ static int wait_round(struct cmd_ask *ask, int64_t grace_ms, mu_error *error,
                            ret_preemption);
 }
 
+/* The tasks agree so long from now that nobody waits for it here. */
+static bool is_later(const struct cmd_ask *ask, int64_t grace_ms)
+{
+    return grace_ms - MU_PREEMPT_EARLY_MS >= cmd_limit(ask);
+}
+
+static int print_later(const struct cmd_ask *ask, int64_t grace_ms)
+{
+    int64_t wait_ms = grace_ms - MU_PREEMPT_EARLY_MS;
+    cJSON *map;
+
+    if (!cmd_wants_json(ask)) {
+        (void)printf("the notice was taken; the tasks agree on a step to stop at in "
+                     "%" PRId64 " s, 15 minutes before the end\n", wait_ms / 1000);
+        return CMD_FINE;
+    }
+    map = cJSON_CreateObject();
+    (void)cJSON_AddItemToObject(map, "reason",
+                                cmd_json_text(ask->options->operands[0],
+                                              strlen(ask->options->operands[0])));
+    (void)cJSON_AddItemToObject(map, "left_ms", cmd_json_int(grace_ms));
+    (void)cJSON_AddItemToObject(map, "agrees_in_ms", cmd_json_int(wait_ms));
+    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
 static int preempt(struct cmd_ask *ask, mu_error *error)
 {
     int64_t grace_ms = (int64_t)cmd_number(ask->options, CMD_FLAG_GRACE_MS);
@@ -47,6 +72,8 @@ static int preempt(struct cmd_ask *ask, mu_error *error)
     int rv = mu_preempt_notice(ask->node, ask->options->operands[0], grace_ms,
                                cmd_limit(ask), error);
 
+    if (rv == 0 && is_later(ask, grace_ms))
+        return print_later(ask, grace_ms);
     if (rv == 0)
         rv = wait_round(ask, grace_ms, error, &preemption);
     return rv == 0 ? print_agreed(ask, &preemption) : cmd_ask_code(rv);

@@ -55,6 +55,7 @@ struct run {
     enum phase phase;
     uint64_t phase_ends_ms;
     int result;                 /* exit code; -1: not known yet */
+    bool stops_well;            /* the client whose servers these are ended with 0 */
     bool unended;               /* somebody had to be killed, or left a function behind */
     unsigned grace_ms;
     unsigned stop_ms;           /* that tasks may take to end when they are told to */
@@ -469,7 +470,15 @@ static void client_ended(struct run *run, const struct cmd_child *client)
     if (run->phase != RUNNING)
         return;
     run->result = client->code;
+    run->stops_well = client->code == CMD_FINE;
     stop(run);
+}
+
+/* A server of a client that is done: to be told so by a signal is its way to end well. */
+static bool is_stopped_well(const struct run *run, const struct cmd_child *child)
+{
+    return run->stops_well && run->phase == STOPPING &&
+           child->code == CMD_SIGNAL + SIGTERM;
 }
 
 static void child_ended(struct run *run, struct cmd_child *child, int status)
@@ -486,6 +495,10 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
         say(run, "%s ended while it was loading plugin \"%s\"", child->name, plugin);
     if (plugin[0] != '\0' && child->code == CMD_FINE)
         child->code = CMD_USAGE;
+    if (is_stopped_well(run, child)) {
+        child->code = CMD_FINE;
+        (void)snprintf(how, sizeof how, "has stopped: the job is done");
+    }
     if (child->code == CMD_UNENDED)
         run->unended = true;
     if (wants_restart(run, child)) {

@@ -130,6 +130,13 @@ static int print_change(const struct cmd_ask *ask, const mu_value *before,
     return 0;
 }
 
+/* A client that goes is told, where it was told that it came. */
+static bool is_told(const struct cmd_ask *ask, const mu_value *before,
+                    const mu_value *task)
+{
+    return !is_hidden(ask, task) || (before != NULL && !is_hidden(ask, before));
+}
+
 /* What is not as it was; of all that is new, too. */
 static int print_changes(const struct cmd_ask *ask, const mu_value *before,
                          const mu_value *tasks)
@@ -140,7 +147,7 @@ static int print_changes(const struct cmd_ask *ask, const mu_value *before,
         const mu_value *task = mu_value_at(tasks, i);
         const mu_value *old = find_task(before, cmd_map_text(task, "task"));
 
-        if (is_hidden(ask, task) ||
+        if (!is_told(ask, old, task) ||
             (old != NULL && is_same(old, task, "state") &&
              is_same(old, task, "incarnation")))
             continue;

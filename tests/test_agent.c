@@ -506,7 +506,8 @@ static void test_barrier_of_a_paused_host(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct cluster *cluster = SERVICE(.workers = 2, .silence_ms = 8000, .coordination = {
+        struct cluster *cluster = SERVICE(
+            .workers = 2, .silence_ms = 8000, .coordination = {
             .suspect_ms = 5000, .dead_ms = 10000, .reconnect_ms = 5000});
         struct cluster_call *first = barrier_of_two(cluster->workers[0], 3000);
         struct cluster_call *second;

@@ -278,6 +278,22 @@ static void test_broken_link(void **state)
 
 /* ---- limits ---- */
 
+/* One that has left is not waited for either while this host is new. */
+static void test_left_while_the_host_is_new(void **state)
+{
+    struct crew crew = CREW(.seed = 1);
+
+    (void)state;
+    service_run_until(crew.s, 100);
+    (void)service_leave_now(crew.ps);
+    (void)notice(crew.w0, "", 0);
+    step(crew.w0, 1, 4);
+    step(crew.w1, 1, 7);
+    (void)service_next(crew.w1, MU__PREEMPT_ASK);
+    expect_said(crew.w1, "[  100] preempt_stop round=1 step=8\n");
+    service_end(crew.s);
+}
+
 /* Who gave notice waits for so long only, and hears who is missing; the round goes on. A
  * task that has left is not asked. */
 static void test_limit_of_the_notice(void **state)
@@ -451,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_broken_link),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_limit_of_the_notice),
+        cmocka_unit_test(test_left_while_the_host_is_new),
         cmocka_unit_test(test_host_lost_in_the_middle),
         cmocka_unit_test(test_outcome_outlives_host),
         cmocka_unit_test(test_early_outlives_host),

@@ -76,7 +76,48 @@ static void test_stop(void **state)
     nodes_done(&nodes);
 }
 
-/* Without a limit, too: a task that is not there is named, and not waited for for ever. */
+/* Who stops on request has left, whatever is recoverable: nobody is in error for it,
+ * waits for it, or asks it which step it has reached. */
+static void test_who_stops_has_left(void **state)
+{
+    static const char *const variables[2][2] = {{"MUSTER_RECOVERABLE=none", NULL},
+                                                {"MUSTER_RECOVERABLE=all", NULL}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct nodes nodes;
+
+        nodes_init(&nodes, 2, 0);
+        cli_start(&tasks[0], variables[i], "node", "--cluster", nodes.json, "--task",
+                  "chief:0", NULL);
+        start_task(&tasks[1], &nodes, "worker:0");
+        start_task(&tasks[2], &nodes, "worker:1");
+        cli_start(&asker, NULL, "tasks", "--wait", "--cluster", nodes.json, NULL);
+        cli_expect_code(&asker, 0);
+        cli_start(&asker, NULL, i == 0 ? "stop" : "drain", "worker:0", "--cluster",
+                  nodes.json, NULL);
+        cli_expect_code(&asker, 0);
+        cli_expect_code(&tasks[1], 0);
+        cli_start(&asker, NULL, "preempt", "moved", "--cluster", nodes.json, NULL);
+        cli_expect_code(&asker, 0);
+        cli_start(&asker, NULL, "tasks", "--cluster", nodes.json, NULL);
+        cli_expect_code(&asker, 1);
+        (void)cli_expect(&asker, NULL, "disconnected");
+        assert_null(strstr(asker.text, "error"));
+        /* For longer than the first note of who is missing takes. */
+        cli_start(&asker, NULL, "tasks", "--wait", "--limit-ms", "4000", "--cluster",
+                  nodes.json, NULL);
+        cli_expect_code(&asker, 4);
+        cli_read(&tasks[0]);
+        assert_null(strstr(tasks[0].text, "waiting for /job:worker/task:0"));
+        assert_null(strstr(tasks[0].text, "is in error"));
+        kill_task(&tasks[2]);
+        kill_task(&tasks[0]);
+        nodes_done(&nodes);
+    }
+}
+
+/* Without a limit, too: a task that is not there is named, and not waited for. */
 static void test_nobody_to_stop(void **state)
 {
     struct nodes nodes;
@@ -91,8 +132,8 @@ static void test_nobody_to_stop(void **state)
                                    "joined it");
     cli_start(&asker, NULL, "stop", "worker:1", "--cluster", nodes.json, NULL);
     cli_expect_code(&asker, 4);
-    (void)cli_expect(&asker, NULL, "/job:worker/task:1 was not stopped within 5000 ms: it "
-                                   "is not connected to the chief");
+    (void)cli_expect(&asker, NULL, "/job:worker/task:1 was not stopped within 5000 ms: "
+                                   "it is not connected to the chief");
     kill_task(&tasks[0]);
     nodes_done(&nodes);
 }
@@ -217,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_who_stops_has_left),
         cmocka_unit_test(test_nobody_to_stop),
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_without_chief),

@@ -161,6 +161,11 @@ static void test_killed_task(void **state)
     ASK(&other, "tasks", "--watch");
     (void)cli_expect(&other, NULL, "/job:chief/task:0 is connected\n");
     at = cli_expect(&other, NULL, "/job:worker/task:1 is connected\n");
+    /* A client comes and goes. */
+    expect_tasks(0, "/job:worker/task:1");
+    at = cli_expect(&other, at, "/job:client/task:");
+    at = cli_expect(&other, at, " is connected\n/job:client/task:");
+    at = cli_expect(&other, at, " is disconnected\n");
     assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/1"), SIGKILL), 0);
     at = cli_expect(&other, at, "/job:worker/task:1 is ");
     (void)cli_expect(&other, at, "/job:worker/task:1 is connected");
@@ -319,7 +324,8 @@ static void test_preempt_again(void **state)
     (void)cli_expect(&run, NULL, "stops at step ");
     assert_true(agreed_step("second") == step + 1);
     ASK(&asked, "preempt", "third", "--grace-ms", "3600000", "--limit-ms", "2000");
-    expect_end(4, "a round of preemption after ");
+    expect_end(0, "the notice was taken; the tasks agree on a step to stop at in 2700 s, "
+                  "15 minutes before the end");
     end();
 }
 
