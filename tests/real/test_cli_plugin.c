@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700 /* posix_openpt() */
 
 #include "tests/real/cli.h"
+#include "tests/real/needs.h"
 
 #include <sys/ioctl.h>
 
@@ -212,11 +213,11 @@ static void test_progress_on_a_terminal(void **state)
     int other;
 
     (void)state;
-    assert_true(terminal >= 0);
-    assert_int_equal(grantpt(terminal), 0);
-    assert_int_equal(unlockpt(terminal), 0);
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
+        needs_skip_test("there are no pseudo-terminals");
     other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
-    assert_true(other >= 0);
+    if (other < 0)
+        needs_skip_test("/dev/pts is not mounted");
     assert_int_equal(ioctl(other, TIOCSWINSZ, &size), 0);
     assert_int_equal(fcntl(terminal, F_SETFL, O_NONBLOCK), 0);
     run = (struct cli){.fd = terminal, .code = -1};

@@ -5,8 +5,10 @@
 
 #include <dirent.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <uv.h>
@@ -190,6 +192,7 @@ static void test_function_ends_after_its_node(void **state)
     (void)state;
     assert_true(pid >= 0);
     if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)execl("/proc/self/exe", "test", "left-behind", (char *)NULL);
         _exit(127);
     }
