@@ -2,9 +2,11 @@
 #include "node/node.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
                     void *user)
@@ -89,16 +91,41 @@ const char *mu_node_setting(const mu_node *node, const char *key)
     return NULL;
 }
 
+/* A name without a slash is a file of the current folder, if there is one. The loader
+ * would look for it among the system's libraries alone. */
+static void *load(const char *path)
+{
+    char here[PATH_MAX];
+
+    if (strchr(path, '/') != NULL || access(path, F_OK) != 0 ||
+        (size_t)snprintf(here, sizeof here, "./%s", path) >= sizeof here)
+        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return dlopen(here, RTLD_NOW | RTLD_LOCAL);
+}
+
+static int cannot_load(const char *path, mu_error *ret_error)
+{
+    const char *reason = dlerror();
+    char here[PATH_MAX];
+
+    if (strchr(path, '/') != NULL || access(path, F_OK) == 0 ||
+        getcwd(here, sizeof here) == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND, "plugin \"%s\" does not load: %s",
+                            path, reason);
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "plugin \"%s\" does not load: there is no such file in %s, and "
+                        "no such library: %s", path, here, reason);
+}
+
 /* A plugin stays loaded: its functions may still be running when a node is closed. */
 int mu_node_load(mu_node *node, const char *path, mu_error *ret_error)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *handle = load(path);
     mu_plugin_open_fn open_plugin;
     int rv;
 
     if (handle == NULL)
-        return mu_error_set(ret_error, -MU_ENOTFOUND, "plugin \"%s\" does not load: %s",
-                            path, dlerror());
+        return cannot_load(path, ret_error);
     *(void **)&open_plugin = dlsym(handle, "mu_plugin_open");
     if (open_plugin == NULL) {
         (void)dlclose(handle);

@@ -370,7 +370,8 @@ MU_EXPORT const char *mu_node_setting(const mu_node *node, const char *key);
  * registers its functions and programs; 0 or a negative code. */
 typedef int (*mu_plugin_open_fn)(mu_node *node);
 
-/* Load a plugin into a node. -MU_ENOTFOUND (no such file, no such symbol) and
+/* Load a plugin into a node. A path without a slash is a file of the current folder, or
+ * else a library as dlopen() finds it. -MU_ENOTFOUND (no such file, no such symbol) and
  * whatever the plugin returns, with the reason in ret_error. */
 MU_EXPORT int mu_node_load(mu_node *node, const char *path, mu_error *ret_error);
 

@@ -115,10 +115,28 @@ static void test_help_lists_the_verbs(void **state)
     cli_expect_code(&cli, 0);
     for (size_t i = 0; i < VERBS_COUNT; i++)
         (void)cli_expect(&cli, NULL, verbs[i]);
-    (void)cli_expect(&cli, NULL, "examples:");
     cli_start(&cli, NULL, NULL);
     cli_expect_code(&cli, 2);
     (void)cli_expect(&cli, NULL, "verbs:");
+}
+
+/* One screen: a line for each verb, and where to read on. The examples are apart. */
+static void test_help_is_short_and_examples_are_apart(void **state)
+{
+    size_t lines = 0;
+
+    (void)state;
+    cli_start(&cli, NULL, NULL);
+    cli_expect_code(&cli, 2);
+    for (const char *at = cli.text; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    assert_true(lines <= VERBS_COUNT + 12);
+    assert_null(strstr(cli.text, "digits.so"));
+    (void)cli_expect(&cli, NULL, "muster help examples");
+    cli_start(&cli, NULL, "help", "examples", NULL);
+    cli_expect_code(&cli, 0);
+    (void)cli_expect(&cli, NULL, "  muster run --workers 3 --ps 2");
+    (void)cli_expect(&cli, NULL, "  muster kv incr epochs");
 }
 
 /* Cell `number` of a row of a table, without blanks and backquotes around it. */
@@ -589,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_output_that_cannot_be_written),
         cmocka_unit_test(test_closed_standard_files),
         cmocka_unit_test(test_help_lists_the_verbs),
+        cmocka_unit_test(test_help_is_short_and_examples_are_apart),
         cmocka_unit_test(test_help_of_verbs_has_their_flags),
         cmocka_unit_test(test_manual_is_up_to_date),
         cmocka_unit_test(test_commands_of_the_pages),

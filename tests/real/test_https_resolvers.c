@@ -324,7 +324,7 @@ static void test_certificates(void **state)
           .words = "expired"}},
         {"'certificate': '%F/elsewhere.pem', 'key': '%F/elsewhere.key',",
          {"a certificate for another name", ROUTE(FINE), .code = -MU_EUNAUTHENTICATED,
-          .words = "target host"}},
+          .words = "subject name matches target"}},
         {"'certificate': '%F/other.pem', 'key': '%F/other.key',",
          {"a certificate of another authority", ROUTE(FINE), .code = -MU_EUNAUTHENTICATED,
           .words = "certificate"}},
