@@ -175,7 +175,8 @@ static void write_status(struct run *run)
     root = children_json(run);
     text = root == NULL ? NULL : cJSON_Print(root);
     if (text == NULL || write_file(path, text) != 0)
-        say(run, MU_LOG_ERROR, "the status file \"%s\" cannot be written: %s", path, strerror(errno));
+        say(run, MU_LOG_ERROR, "the status file \"%s\" cannot be written: %s", path,
+            strerror(errno));
     cJSON_free(text);
     cJSON_Delete(root);
 }
@@ -494,8 +495,9 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
     int code = child->code;
 
     return code == CMD_FINE ||
-           (run->phase != RUNNING && (code == CMD_FAILED || code == CMD_SIGNAL + SIGTERM ||
-                                      code == CMD_SIGNAL + SIGINT));
+           (run->phase != RUNNING &&
+            (code == CMD_FAILED || code == CMD_SIGNAL + SIGTERM ||
+             code == CMD_SIGNAL + SIGINT));
 }
 
 static void child_ended(struct run *run, struct cmd_child *child, int status)

@@ -302,7 +302,7 @@ static void test_examples_set_what_there_is(void **state)
     cli_start(&cli, NULL, "resolve", "--list", NULL);
     cli_expect_code(&cli, 0);
     memcpy(help, cli.text, cli.size + 1);
-    cli_start(&cli, NULL, "help", NULL);
+    cli_start(&cli, NULL, "help", "examples", NULL);
     cli_expect_code(&cli, 0);
     for (const char *at = strstr(cli.text, mark); at != NULL; at = strstr(at, mark)) {
         char name[32];
