@@ -177,11 +177,11 @@ static int code_of(const struct job *job, CURLcode result)
 
     if (is_refusal(job, result))
         return -MU_EUNAUTHENTICATED;
-    if (is_large_head(job, result))
-        return -MU_EEXHAUSTED;
     (void)mu__curl.easy_getinfo(job->easy, CURLINFO_REQUEST_SIZE, &sent);
     if (result == CURLE_UNSUPPORTED_PROTOCOL && sent > 0)
         return -MU_EUNAVAILABLE;
+    if (is_large_head(job, result))
+        return -MU_EEXHAUSTED;
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
         if (results[i].curl == result)
             return results[i].code;
