@@ -413,7 +413,7 @@ static const struct refusal {
     {{"kv", "ls", "--service-hosts", "none"}, NULL, {"--service-hosts is none"}},
     {{"kv", "ls", "--service-hosts", "worker"}, NULL, {"no coordination service"}},
     {{"kv", "ls", "--address", "nothing"}, NULL, {"--address", "nothing"}},
-    {{"kv", "ls", "--address", "a:1", "--service-hosts", "x:1"}, NULL, {"\"x:1\""}},
+    {{"kv", "ls", "--address", "a:1", "--service-hosts", "x:y"}, NULL, {"\"x:y\""}},
     {{"tasks", "--cluster", CLUSTER, "--service-hosts", "worker:2"}, NULL,
      {"service_hosts names worker:2, and the cluster has no such task"}},
     {{"tasks", "--cluster", "{\"evaluator\": [\"a:1\"]}"}, NULL,
