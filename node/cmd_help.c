@@ -309,12 +309,17 @@ static void help_all(void)
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
         (void)printf("  %-10s%s\n", verb->name, verb->summary);
     (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
+                 "  muster help examples      examples of all verbs\n"
                  "  muster help exit-codes    how muster's processes end\n"
                  "  muster help flags         all flags and variables, as a table\n"
-                 "  muster help resolvers     who can say what the cluster is\n"
-                 "\nexamples:\n");
+                 "  muster help resolvers     who can say what the cluster is\n");
+}
+
+static void help_examples(void)
+{
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
-        (void)printf("%s", verb->examples);
+        (void)printf("%smuster %s: %s\n%s", verb == cmd_verbs ? "" : "\n", verb->name,
+                     verb->summary, verb->examples);
 }
 
 static void help_group(const char *word)
@@ -391,13 +396,14 @@ static void help_flags(void)
     }
 }
 
-/* The tables that documents have, too. */
+/* Tables that documents have, too, and the examples. */
 static bool help_table(const char *topic)
 {
     static const struct {
         const char *topic;
         void (*print)(void);
     } tables[] = {
+        {"examples", help_examples},
         {"exit-codes", help_exit_codes},
         {"flags", help_flags},
         {"resolvers", resolve_help},
@@ -413,7 +419,8 @@ static bool help_table(const char *topic)
 
 int cmd_help(const char *topic)
 {
-    const char *topics[CMD_WORDS_MAX + 1] = {"exit-codes", "flags", "resolvers"};
+    const char *topics[CMD_WORDS_MAX + 1] = {"examples", "exit-codes", "flags",
+                                             "resolvers"};
     const char *near;
 
     if (topic == NULL) {
@@ -431,7 +438,7 @@ int cmd_help(const char *topic)
     }
     if (help_table(topic))
         return CMD_FINE;
-    cmd_verb_words(topics + 3);
+    cmd_verb_words(topics + 4);
     near = cmd_nearest(topic, topics);
     (void)fprintf(stderr, "muster help: no topic \"%.40s\"%s%s%s\n", topic,
                   near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,

@@ -8,6 +8,7 @@
  * With --preempt-on-sigterm a first SIGTERM is a notice before all that: the program ends
  * by itself, at the step that the tasks agree on, or the grace does, or the next signal
  * is the first one. */
+#include "cli/settings.h"
 #include "node/cmd.h"
 #include "node/cmd_log.h"
 #include "node/cmd_resolver.h"
@@ -401,19 +402,13 @@ static int open_node(struct task *task, mu_error *error)
 
 static int apply_setting(struct task *task, const char *text, mu_error *error)
 {
-    const char *equals = strchr(text, '=');
-    char origin[64];
+    const char *value;
     char *key;
-    int rv;
+    int rv = cli_setting_split(task->options, text, error, &key, &value);
 
-    if (equals == NULL || equals == text)
-        return mu_error_set(error, -MU_EINVALID,
-                            "%s: expected KEY=VALUE, got \"%.200s\"",
-                            cmd_origin(task->options, CMD_FLAG_SET, origin,
-                                       sizeof origin),
-                            text);
-    key = strndup(text, (size_t)(equals - text));
-    rv = key == NULL ? -MU_ENOMEM : mu_node_set(task->node, key, equals + 1);
+    if (rv != 0)
+        return rv;
+    rv = mu_node_set(task->node, key, value);
     free(key);
     return rv == 0 ? 0 : mu_error_set(error, rv, "out of memory");
 }

@@ -428,8 +428,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .name = "log-level", .variable = "MUSTER_LOG_LEVEL", .kind = CMD_CHOICE,
         .verbs = NODES | ASKERS | CMD_CHECK, .word = "LEVEL", .initial = "info",
         .choices = "error|warn|info|debug",
-        .help = "the least grave lines to log; verbs that ask log errors alone unless "
-                "they are told",
+        .help = "the least grave lines to log; unless they are told, verbs that ask log "
+                "errors alone, and `muster run` warn without --log-file",
     },
     [CMD_FLAG_LOG_FORMAT] = {
         .name = "log-format", .variable = "MUSTER_LOG_FORMAT", .kind = CMD_CHOICE,

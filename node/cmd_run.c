@@ -3,6 +3,7 @@
  * One thread, one poll(), no sockets of ours: processes are forked here. What ends them
  * in every case is the kernel, which kills them when this process ends (cmd_child.c); all
  * that follows is about ending them well. */
+#include "cli/settings.h"
 #include "node/cmd.h"
 #include "node/cmd_child.h"
 #include "node/cmd_json.h"
@@ -59,6 +60,8 @@ struct run {
     bool unended;               /* somebody had to be killed, or left a function behind */
     unsigned grace_ms;
     unsigned stop_ms;           /* that tasks may take to end when they are told to */
+    unsigned level;             /* of the log, of this process and of tasks */
+    uint64_t began_ms;
 };
 
 /* A handler can reach nothing else. */
@@ -73,13 +76,15 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static void say(struct run *run, const char *format, ...) MU_PRINTF(2, 3);
+static void say(struct run *run, int level, const char *format, ...) MU_PRINTF(3, 4);
 
-static void say(struct run *run, const char *format, ...)
+static void say(struct run *run, int level, const char *format, ...)
 {
     char text[1024];
     va_list args;
 
+    if (level > (int)run->level)
+        return;
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
@@ -171,7 +176,8 @@ static void write_status(struct run *run)
     root = children_json(run);
     text = root == NULL ? NULL : cJSON_Print(root);
     if (text == NULL || write_file(path, text) != 0)
-        say(run, "the status file \"%s\" cannot be written: %s", path, strerror(errno));
+        say(run, MU_LOG_ERROR, "the status file \"%s\" cannot be written: %s", path,
+            strerror(errno));
     cJSON_free(text);
     cJSON_Delete(root);
 }
@@ -242,16 +248,28 @@ static int make_environment(struct run *run)
     return 0;
 }
 
+/* Unless somebody wants to know, the program's own output is not lost among lines about
+ * tasks that come up and go. */
+static bool is_quiet(const struct cmd_options *options)
+{
+    return options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT &&
+           cmd_text(options, CMD_FLAG_LOG_FILE) == NULL;
+}
+
 /* The flags of `muster node` that were given to us; variables are inherited. */
 static int make_arguments(struct run *run, mu_error *error)
 {
     static char words[][8] = {"muster", "node"};
     static char names[CMD_FLAGS_COUNT][32];
+    static char quiet[2][16] = {"--log-level", "warn"};
     size_t count = 0;
 
     run->arguments[count++] = words[0];
     run->arguments[count++] = words[1];
     count += 2;     /* for --task */
+    if (is_quiet(run->options))
+        for (int i = 0; i < 2; i++)
+            run->arguments[count++] = quiet[i];
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
         const struct cmd_value *value = &run->options->values[flag];
         bool is_list = cmd_flags[flag].kind == CMD_LIST;
@@ -308,7 +326,7 @@ static int start_child(struct run *run, struct cmd_child *child)
     if (tf_config != NULL)
         rv = cmd_child_start(child, run->arguments, run->environment);
     if (rv != 0)
-        say(run, "%s cannot be started: %s", child->name, strerror(errno));
+        say(run, MU_LOG_ERROR, "%s cannot be started: %s", child->name, strerror(errno));
     run->environment[end] = NULL;
     run->arguments[3] = NULL;
     free(tf_config);
@@ -316,7 +334,8 @@ static int start_child(struct run *run, struct cmd_child *child)
         return rv;
     child->started_ms = now_ms();
     child->restart_ms = 0;
-    say(run, "%s pid %ld started at %s", child->name, (long)child->pid, child->address);
+    say(run, MU_LOG_INFO, "%s pid %ld started at %s", child->name, (long)child->pid,
+        child->address);
     return 0;
 }
 
@@ -370,8 +389,8 @@ static void next_phase(struct run *run)
         return;
     for (size_t i = 0; i < run->count; i++)
         if (run->children[i].pid > 0)
-            say(run, "%s did not end within %u ms and is killed", run->children[i].name,
-                run->stop_ms);
+            say(run, MU_LOG_WARN, "%s did not end within %u ms and is killed",
+                run->children[i].name, run->stop_ms);
     run->unended = true;
     begin_phase(run, KILLING, 0);
 }
@@ -379,12 +398,13 @@ static void next_phase(struct run *run)
 static void interrupted(struct run *run, int number)
 {
     if (run->phase == STOPPING || run->phase == KILLING) {
-        say(run, "signal %d (%s) again: the tasks are killed", number,
+        say(run, MU_LOG_WARN, "signal %d (%s) again: the tasks are killed", number,
             strsignal(number));
         begin_phase(run, KILLING, 0);
         return;
     }
-    say(run, "signal %d (%s): the tasks are stopped", number, strsignal(number));
+    say(run, MU_LOG_WARN, "signal %d (%s): the tasks are stopped", number,
+        strsignal(number));
     run->result = CMD_SIGNAL + number;
     stop(run);
 }
@@ -436,7 +456,8 @@ static void arrange_restart(struct run *run, struct cmd_child *child, const char
         child->restarts = 0;
     if (child->restarts >= most) {
         child->ended = true;
-        say(run, "%s %s; given up after %u restarts in a row", child->name, how, most);
+        say(run, MU_LOG_ERROR, "%s %s; given up after %u restarts in a row", child->name,
+            how, most);
         return;
     }
     if (child->restarts < 7)
@@ -446,8 +467,8 @@ static void arrange_restart(struct run *run, struct cmd_child *child, const char
     child->restarts++;
     child->restarts_total++;
     child->restart_ms = now + wait_ms;
-    say(run, "%s %s; restart %u of %u in %u ms", child->name, how, child->restarts, most,
-        wait_ms);
+    say(run, MU_LOG_WARN, "%s %s; restart %u of %u in %u ms", child->name, how,
+        child->restarts, most, wait_ms);
 }
 
 /* The chief's end is everybody's. Only a chief that came to its program's end has told
@@ -481,6 +502,17 @@ static bool is_stopped_well(const struct run *run, const struct cmd_child *child
            child->code == CMD_SIGNAL + SIGTERM;
 }
 
+/* The job's failure is that of all its tasks, and who is stopped says by what. */
+static bool is_expected_end(const struct run *run, const struct cmd_child *child)
+{
+    int code = child->code;
+
+    return code == CMD_FINE ||
+           (run->phase != RUNNING &&
+            (code == CMD_FAILED || code == CMD_SIGNAL + SIGTERM ||
+             code == CMD_SIGNAL + SIGINT));
+}
+
 static void child_ended(struct run *run, struct cmd_child *child, int status)
 {
     char plugin[512];
@@ -492,7 +524,8 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     cmd_child_drain(child, on_line, run);
     cmd_child_loading(child, plugin, sizeof plugin);
     if (plugin[0] != '\0')
-        say(run, "%s ended while it was loading plugin \"%s\"", child->name, plugin);
+        say(run, MU_LOG_WARN, "%s ended while it was loading plugin \"%s\"", child->name,
+            plugin);
     if (plugin[0] != '\0' && child->code == CMD_FINE)
         child->code = CMD_USAGE;
     if (is_stopped_well(run, child)) {
@@ -505,7 +538,8 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
         arrange_restart(run, child, how);
     } else {
         child->ended = true;
-        say(run, "%s %s", child->name, how);
+        say(run, is_expected_end(run, child) ? MU_LOG_INFO : MU_LOG_WARN, "%s %s",
+            child->name, how);
     }
     if (strcmp(child->type, "chief") == 0)
         chief_ended(run, child);
@@ -614,6 +648,28 @@ static int result_of(const struct run *run)
     return result;
 }
 
+/* Beside the programs' output, one line at the start and one at the end. */
+static void say_start(const struct run *run)
+{
+    if (run->level < MU_LOG_WARN)
+        return;
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "muster: %zu task%s%s started%s\n", run->count,
+                  run->count == 1 ? "" : "s", run->count == 1 ? " is" : " are",
+                  run->level < MU_LOG_INFO ? "; --log-level info says more" : "");
+}
+
+static void say_end(const struct run *run, int code)
+{
+    uint64_t took_ms = now_ms() - run->began_ms;
+
+    if (run->level < MU_LOG_WARN)
+        return;
+    (void)fprintf(stderr, "muster: ended with exit code %d after %llu.%llu s\n", code,
+                  (unsigned long long)(took_ms / 1000),
+                  (unsigned long long)(took_ms % 1000 / 100));
+}
+
 static int run_all(struct run *run)
 {
     struct pollfd *polled = calloc(run->count + 1, sizeof *polled);
@@ -625,6 +681,7 @@ static int run_all(struct run *run)
             run->result = CMD_FAILED;
             stop(run);
         }
+    say_start(run);
     write_status(run);
     while (!is_over(run))
         turn(run, polled);
@@ -749,8 +806,10 @@ static void init_output(struct run *run)
 
 static int prepare(struct run *run, mu_error *error)
 {
-    int rv = place(run, error);
+    int rv = cli_settings_check(run->options, error);
 
+    if (rv == 0)
+        rv = place(run, error);
     if (rv == 0)
         rv = make_children(run, error);
     if (rv == 0)
@@ -769,6 +828,9 @@ int cmd_run(struct cmd_options *options)
         .options = options,
         .result = -1,
         .grace_ms = cmd_number(options, CMD_FLAG_GRACE_MS),
+        .level = is_quiet(options) ? MU_LOG_WARN
+                                   : cmd_number(options, CMD_FLAG_LOG_LEVEL),
+        .began_ms = now_ms(),
     };
     mu_error error;
     bool preempts = cmd_number(options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1;
@@ -779,6 +841,7 @@ int cmd_run(struct cmd_options *options)
     if (rv == 0) {
         init_output(&run);
         code = run_all(&run);
+        say_end(&run, code);
     } else {
         (void)fprintf(stderr, "muster run: %s\n", error.message);
     }

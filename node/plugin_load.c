@@ -11,9 +11,12 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <limits.h>
 #include <link.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- The interface ---- */
 
@@ -80,6 +83,32 @@ static int find_open(void *handle, const char *path, mu_error *ret_error,
 
 /* ---- Loading ---- */
 
+/* A name without a slash is a file of the current folder, if there is one. The loader
+ * would look for it among the system's libraries alone. */
+static void *open_library(const char *path)
+{
+    char here[PATH_MAX];
+
+    if (strchr(path, '/') != NULL || access(path, F_OK) != 0 ||
+        (size_t)snprintf(here, sizeof here, "./%s", path) >= sizeof here)
+        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return dlopen(here, RTLD_NOW | RTLD_LOCAL);
+}
+
+static int cannot_load(const char *path, mu_error *ret_error)
+{
+    const char *reason = dlerror();
+    char here[PATH_MAX];
+
+    if (strchr(path, '/') != NULL || access(path, F_OK) == 0 ||
+        getcwd(here, sizeof here) == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND, "plugin \"%s\" does not load: %s",
+                            path, reason);
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "plugin \"%s\" does not load: there is no such file in %s, and "
+                        "no such library: %s", path, here, reason);
+}
+
 /* A plugin stays loaded: its functions may still be running when a node is closed. */
 static int load(mu_node *node, const char *path, mu_error *ret_error)
 {
@@ -89,13 +118,12 @@ static int load(mu_node *node, const char *path, mu_error *ret_error)
     int rv;
 
     /* The loader would wait for somebody who writes into a pipe. */
-    if (strchr(path, '/') != NULL && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: it is "
                             "no regular file", path);
-    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    handle = open_library(path);
     if (handle == NULL)
-        return mu_error_set(ret_error, -MU_ENOTFOUND, "plugin \"%s\" does not load: %s",
-                            path, dlerror());
+        return cannot_load(path, ret_error);
     rv = check_version(handle, path, ret_error);
     if (rv == 0)
         rv = find_open(handle, path, ret_error, &open_plugin);

@@ -23,6 +23,7 @@
 enum {
     ANSWER_BYTES_MAX = 64 << 20,
     ANSWER_FIRST_BYTES = 4096,
+    TOO_LARGE = 100,            /* CURLE_TOO_LARGE, since 8.6 */
     HEAD_BYTES_MAX = 256 << 10, /* all header lines of one answer */
     RETRY_AFTER_MAX_S = 86400,
     SHOWN_BYTES = 240,          /* of a url in a message */
@@ -160,6 +161,15 @@ static bool is_refusal(const struct job *job, CURLcode result)
     return true;
 }
 
+/* Later versions have bounds of their own for headers. One of them has a code that means
+ * much, and is known by its words. */
+static bool is_large_head(const struct job *job, CURLcode result)
+{
+    return (int)result == TOO_LARGE ||
+           (result == CURLE_RECV_ERROR &&
+            strncmp(job->words, "Too large response headers", 26) == 0);
+}
+
 /* A protocol that libcurl does not take may be that of the URL or that of an answer. */
 static int code_of(const struct job *job, CURLcode result)
 {
@@ -170,6 +180,8 @@ static int code_of(const struct job *job, CURLcode result)
     (void)mu__curl.easy_getinfo(job->easy, CURLINFO_REQUEST_SIZE, &sent);
     if (result == CURLE_UNSUPPORTED_PROTOCOL && sent > 0)
         return -MU_EUNAVAILABLE;
+    if (is_large_head(job, result))
+        return -MU_EEXHAUSTED;
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
         if (results[i].curl == result)
             return results[i].code;
@@ -202,9 +214,12 @@ static void set_words(struct mu__http_request *request, int code, const char *wo
 
 static void set_error(const struct job *job, int code, CURLcode result)
 {
-    char words[80];
+    char words[CURL_ERROR_SIZE + 40];
 
-    if (code == -MU_EEXHAUSTED && job->head_bytes > HEAD_BYTES_MAX)
+    if (is_large_head(job, result))
+        (void)snprintf(words, sizeof words, "the answer has too large headers: %s",
+                       job->words);
+    else if (code == -MU_EEXHAUSTED && job->head_bytes > HEAD_BYTES_MAX)
         (void)snprintf(words, sizeof words,
                        "the answer has more than %d bytes of headers",
                        (int)HEAD_BYTES_MAX);

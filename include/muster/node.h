@@ -399,7 +399,8 @@ typedef int (*mu_plugin_open_fn)(mu_node *node);
     const unsigned mu_plugin_api_version = MU_PLUGIN_API_VERSION
 #endif
 
-/* Load a plugin into a node. -MU_ENOTFOUND (no such file, no such symbol),
+/* Load a plugin into a node. A path without a slash is a file of the current folder, or
+ * else a library as dlopen() finds it. -MU_ENOTFOUND (no such file, no such symbol),
  * -MU_EPRECONDITION (made for another version; mu_plugin_open is no function) and
  * whatever the plugin returns, with the reason in ret_error. A plugin that calls exit()
  * meanwhile ends the process with exit code 2, one that crashes ends it too, both with a

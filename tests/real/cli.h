@@ -84,6 +84,8 @@ static inline pid_t cli_fork(int out, const char *const *variables,
     if (pid > 0)
         return pid;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (arguments[1] != NULL && strcmp(arguments[1], "run") == 0)
+        (void)setenv("MUSTER_LOG_LEVEL", "info", 0);    /* tests read those lines */
     for (; variables != NULL && *variables != NULL; variables++)
         cli_set_variable(*variables);
     if (getppid() == parent && dup2(out, STDOUT_FILENO) >= 0 &&

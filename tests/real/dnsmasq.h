@@ -5,6 +5,7 @@
 #define MUSTER_TESTS_REAL_DNSMASQ_H
 
 #include "tests/real/files.h"
+#include "tests/real/needs.h"
 #include "tests/real/nodes.h"
 
 #include <errno.h>
@@ -22,17 +23,6 @@ struct dnsmasq {
     pid_t pid;
 };
 
-static inline const char *dnsmasq_program(void)
-{
-    static const char *const paths[] = {"/usr/sbin/dnsmasq", "/usr/bin/dnsmasq",
-                                        "/usr/local/sbin/dnsmasq"};
-
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
-        if (access(paths[i], X_OK) == 0)
-            return paths[i];
-    return NULL;
-}
-
 static inline void dnsmasq_write(const struct dnsmasq *dnsmasq, const char *name,
                                  const char *text)
 {
@@ -47,6 +37,7 @@ static inline void dnsmasq_exec(const struct dnsmasq *dnsmasq)
     char configuration[96];
     char hosts[96];
     char port[32];
+    char program[NEEDS_PATH_BYTES];
     char log[96];
     int file;
 
@@ -57,9 +48,10 @@ static inline void dnsmasq_exec(const struct dnsmasq *dnsmasq)
     (void)snprintf(port, sizeof port, "--port=%d", dnsmasq->port);
     (void)snprintf(log, sizeof log, "%s/log", dnsmasq->folder);
     file = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
-    if (file < 0 || dup2(file, 1) < 0 || dup2(file, 2) < 0)
+    if (file < 0 || dup2(file, 1) < 0 || dup2(file, 2) < 0 ||
+        !needs_find("dnsmasq", program, sizeof program))
         _exit(126);
-    (void)execl(dnsmasq_program(), "dnsmasq", configuration, hosts, port,
+    (void)execl(program, "dnsmasq", configuration, hosts, port,
                 "--keep-in-foreground", "--log-facility=-", "--pid-file=", "--user=",
                 "--no-resolv", "--no-hosts", "--no-poll", "--local=/test/",
                 "--listen-address=127.0.0.1", "--bind-interfaces", "--cache-size=0",

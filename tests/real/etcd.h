@@ -3,6 +3,7 @@
 #ifndef MUSTER_TESTS_REAL_ETCD_H
 #define MUSTER_TESTS_REAL_ETCD_H
 
+#include "tests/real/needs.h"
 #include "tests/real/nodes.h"
 
 #include <fcntl.h>
@@ -23,23 +24,6 @@ struct etcd {
     const char *client_ca;      /* a file: only of clients with a certificate of these */
     const char *token_ttl_s;    /* of its users' tokens; NULL: as it comes */
 };
-
-/* Whether the server is installed. */
-static inline bool etcd_is_here(void)
-{
-    const char *at = getenv("PATH");
-
-    while (at != NULL && *at != '\0') {
-        size_t size = strcspn(at, ":");
-        char path[512];
-
-        (void)snprintf(path, sizeof path, "%.*s/etcd", (int)size, at);
-        if (access(path, X_OK) == 0)
-            return true;
-        at += size + (at[size] == ':');
-    }
-    return false;
-}
 
 /* The arguments that say how it is reached and by whom. */
 static inline void etcd_secure(const struct etcd *etcd, char *files, size_t size,

@@ -4,6 +4,8 @@
 #ifndef MUSTER_TESTS_REAL_HTTPS_H
 #define MUSTER_TESTS_REAL_HTTPS_H
 
+#include "tests/real/needs.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -30,10 +32,10 @@ struct https {
     int port;
 };
 
-static inline bool https_is_here(void)
+/* NULL, or which program is missing. */
+static inline const char *https_missing(void)
 {
-    return system("openssl version > /dev/null 2>&1 && python3 -c 'import ssl' > "
-                  "/dev/null 2>&1") == 0;
+    return needs_programs("openssl", "python3", NULL);
 }
 
 static inline void https_write(const char *folder, const char *name, const char *text)
@@ -77,16 +79,23 @@ static inline void https_certificates(const char *folder)
         " -out $1.key; }\n"
         "ca() { key $1; openssl req -x509 -new -key $1.key -subj /CN=$1 -days 2"
         " -addext keyUsage=critical,keyCertSign -out $1.pem; }\n"
-        "leaf() { key $1; openssl req -new -key $1.key -subj /CN=$1 -out $1.csr;"
-        " printf 'subjectAltName=%s\\n' $4 > $1.ext;"
-        " openssl x509 -req -in $1.csr -CA $2.pem -CAkey $2.key -CAcreateserial"
-        " -days $3 -extfile $1.ext -out $1.pem; }\n"
+        "ask() { key $1; openssl req -new -key $1.key -subj /CN=$1 -out $1.csr;"
+        " printf 'subjectAltName=%s\\n' $2 > $1.ext; }\n"
+        "leaf() { ask $1 $3; openssl x509 -req -in $1.csr -CA $2.pem -CAkey $2.key"
+        " -CAcreateserial -days 2 -extfile $1.ext -out $1.pem; }\n"
+        /* `x509 -req` takes no past before OpenSSL 3.4, and no negative days since. */
+        "past() { ask $1 $3; : > index; echo 01 > serial; printf '%s\\n' '[ca]'"
+        " default_ca=d '[d]' database=index serial=serial new_certs_dir=. policy=p"
+        " default_md=sha256 '[p]' commonName=supplied > ca.conf;"
+        " openssl ca -batch -config ca.conf"
+        " -cert $2.pem -keyfile $2.key -in $1.csr -extfile $1.ext -notext -out $1.pem"
+        " -startdate 20200101000000Z -enddate 20200102000000Z; }\n"
         "ca ca; ca other_ca\n"
-        "leaf server ca 2 IP:127.0.0.1,DNS:localhost\n"
-        "leaf expired ca -1 IP:127.0.0.1,DNS:localhost\n"
-        "leaf elsewhere ca 2 DNS:elsewhere.example\n"
-        "leaf client ca 2 DNS:client\n"
-        "leaf other other_ca 2 IP:127.0.0.1,DNS:localhost\n"
+        "leaf server ca IP:127.0.0.1,DNS:localhost\n"
+        "leaf elsewhere ca DNS:elsewhere.example\n"
+        "past expired ca IP:127.0.0.1,DNS:localhost\n"
+        "leaf client ca DNS:client\n"
+        "leaf other other_ca IP:127.0.0.1,DNS:localhost\n"
         "openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out jwt.key\n"
         "openssl pkey -in jwt.key -pubout -out jwt.pem\n";
     char command[256];

@@ -3,33 +3,11 @@
 #define MUSTER_TESTS_REAL_LAUNCH_H
 
 #include "tests/real/cli.h"
+#include "tests/real/needs.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-
-/* Where a program is, by its name or path; false when it is not installed. Daemons are
- * often not in the PATH. */
-static inline bool launch_find(const char *name, char *ret_path, size_t size)
-{
-    char folders[1024];
-
-    if (name[0] == '/') {
-        (void)snprintf(ret_path, size, "%s", name);
-        return access(name, X_OK) == 0;
-    }
-    (void)snprintf(folders, sizeof folders, "%s:/usr/sbin:/sbin",
-                   getenv("PATH") == NULL ? "" : getenv("PATH"));
-    for (const char *at = folders; *at != '\0';) {
-        size_t length = strcspn(at, ":");
-
-        (void)snprintf(ret_path, size, "%.*s/%s", (int)length, at, name);
-        if (access(ret_path, X_OK) == 0)
-            return true;
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
 
 /* Start any program, up to a NULL argument, with its output in `cli`. */
 static inline void launch_start(struct cli *cli, const char *const *arguments)
@@ -38,7 +16,7 @@ static inline void launch_start(struct cli *cli, const char *const *arguments)
     char path[512];
     int ends[2];
 
-    assert_true(launch_find(arguments[0], path, sizeof path));
+    assert_true(needs_find(arguments[0], path, sizeof path));
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
     assert_int_equal(fcntl(ends[0], F_SETFD, FD_CLOEXEC), 0);

@@ -20,16 +20,10 @@ struct slurm {
 /* How many processors the nodes 127.0.0.1 to 127.0.0.4 have: no two tasks share one. */
 static const int slurm_processors[SLURM_NODES] = {4, 2, 3, 4};
 
-static inline bool slurm_is_here(void)
+/* NULL, or which program is missing. */
+static inline const char *slurm_missing(void)
 {
-    static const char *const programs[] = {"munged", "slurmctld", "slurmd", "srun",
-                                           "sinfo"};
-    char path[512];
-
-    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
-        if (!launch_find(programs[i], path, sizeof path))
-            return false;
-    return true;
+    return needs_programs("munged", "slurmctld", "slurmd", "srun", "sinfo", NULL);
 }
 
 /* A path in its folder; valid up to the next call but three. */
@@ -120,7 +114,7 @@ static inline void slurm_daemon(struct slurm *slurm, const char *const *argument
     pid_t pid;
     int log;
 
-    assert_true(launch_find(arguments[0], path, sizeof path));
+    assert_true(needs_find(arguments[0], path, sizeof path));
     pid = fork();
     assert_true(pid >= 0);
     if (pid > 0) {

@@ -117,10 +117,28 @@ static void test_help_lists_the_verbs(void **state)
     cli_expect_code(&cli, 0);
     for (size_t i = 0; i < VERBS_COUNT; i++)
         (void)cli_expect(&cli, NULL, verbs[i]);
-    (void)cli_expect(&cli, NULL, "examples:");
     cli_start(&cli, NULL, NULL);
     cli_expect_code(&cli, 2);
     (void)cli_expect(&cli, NULL, "verbs:");
+}
+
+/* One screen: a line for each verb, and where to read on. The examples are apart. */
+static void test_help_is_short_and_examples_are_apart(void **state)
+{
+    size_t lines = 0;
+
+    (void)state;
+    cli_start(&cli, NULL, NULL);
+    cli_expect_code(&cli, 2);
+    for (const char *at = cli.text; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    assert_true(lines <= 40);
+    assert_null(strstr(cli.text, "digits.so"));
+    (void)cli_expect(&cli, NULL, "muster help examples");
+    cli_start(&cli, NULL, "help", "examples", NULL);
+    cli_expect_code(&cli, 0);
+    (void)cli_expect(&cli, NULL, "  muster run --workers 3 --ps 2");
+    (void)cli_expect(&cli, NULL, "  muster kv incr epochs");
 }
 
 /* Cell `number` of a row of a table, without blanks and backquotes around it. */
@@ -286,7 +304,7 @@ static void test_examples_set_what_there_is(void **state)
     cli_start(&cli, NULL, "resolve", "--list", NULL);
     cli_expect_code(&cli, 0);
     memcpy(help, cli.text, cli.size + 1);
-    cli_start(&cli, NULL, "help", NULL);
+    cli_start(&cli, NULL, "help", "examples", NULL);
     cli_expect_code(&cli, 0);
     for (const char *at = strstr(cli.text, mark); at != NULL; at = strstr(at, mark)) {
         char name[32];
@@ -395,7 +413,7 @@ static const struct refusal {
     {{"kv", "ls", "--service-hosts", "none"}, NULL, {"--service-hosts is none"}},
     {{"kv", "ls", "--service-hosts", "worker"}, NULL, {"no coordination service"}},
     {{"kv", "ls", "--address", "nothing"}, NULL, {"--address", "nothing"}},
-    {{"kv", "ls", "--address", "a:1", "--service-hosts", "x:1"}, NULL, {"\"x:1\""}},
+    {{"kv", "ls", "--address", "a:1", "--service-hosts", "x:y"}, NULL, {"\"x:y\""}},
     {{"tasks", "--cluster", CLUSTER, "--service-hosts", "worker:2"}, NULL,
      {"service_hosts names worker:2, and the cluster has no such task"}},
     {{"tasks", "--cluster", "{\"evaluator\": [\"a:1\"]}"}, NULL,
@@ -664,6 +682,7 @@ int main(void)
         cmocka_unit_test(test_output_that_cannot_be_written),
         cmocka_unit_test(test_closed_standard_files),
         cmocka_unit_test(test_help_lists_the_verbs),
+        cmocka_unit_test(test_help_is_short_and_examples_are_apart),
         cmocka_unit_test(test_help_of_verbs_has_their_flags),
         cmocka_unit_test(test_manual_is_up_to_date),
         cmocka_unit_test(test_commands_of_the_pages),

@@ -5,6 +5,7 @@
 
 #include "tests/real/cli.h"
 #include "tests/real/machine.h"
+#include "tests/real/needs.h"
 
 /* Longer than anything here waits. */
 static const char resolv_conf[] =
@@ -112,9 +113,7 @@ int main(void)
         reason = "files in /etc cannot be replaced";
     if (reason == NULL && !open_server())
         reason = "no DNS server can be opened";
-    if (reason != NULL) {
-        print_message("%s: skipped\n", reason);
-        return 0;
-    }
+    if (reason != NULL)
+        return needs_skip(reason);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

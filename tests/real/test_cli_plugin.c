@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700 /* posix_openpt() */
 
 #include "tests/real/cli.h"
+#include "tests/real/needs.h"
 
 #include <sys/ioctl.h>
 
@@ -187,6 +188,42 @@ static void test_program_that_does_not_end(void **state)
     (void)cli_expect(&run, NULL, "chief/0 ended with exit code 5");
 }
 
+/* ---- where a plugin is ---- */
+
+/* The loader alone would not find it. */
+static void test_plugin_in_the_current_folder(void **state)
+{
+    char *before = getcwd(NULL, 0);
+
+    (void)state;
+    assert_non_null(before);
+    assert_int_equal(chdir(folder), 0);
+    cli_start(&run, NULL, "run", "--plugin", "plugin.so", "--set", "do=nothing",
+              "--workers", "0", "--ps", "0", NULL);
+    cli_expect_code(&run, 0);
+    (void)cli_expect(&run, NULL, "program begins\n");
+    cli_start(&run, NULL, "node", "--mode", "local", "--plugin", "plugni.so", NULL);
+    cli_expect_code(&run, 2);
+    (void)cli_expect(&run, NULL, "\"plugni.so\" does not load: there is no such file");
+    (void)cli_expect(&run, NULL, folder);
+    assert_int_equal(chdir(before), 0);
+    free(before);
+}
+
+/* A program that prints its own lines, and nothing else to read. */
+static void test_only_the_program_is_heard(void **state)
+{
+    static const char *const variables[] = {"MUSTER_LOG_LEVEL=", NULL};
+
+    (void)state;
+    cli_start(&run, variables, "run", "--plugin", plugin, "--set", "do=nothing",
+              "--workers", "2", "--ps", "1", "--color", "never", NULL);
+    cli_expect_code(&run, 0);
+    (void)cli_expect(&run, NULL, "chief/0  | program begins\n");
+    (void)cli_expect(&run, NULL, "muster: ended with exit code 0 after ");
+    assert_true(count_of(run.text, "\n") <= 4);
+}
+
 /* ---- progress ---- */
 
 static void test_progress_in_a_pipe(void **state)
@@ -212,11 +249,11 @@ static void test_progress_on_a_terminal(void **state)
     int other;
 
     (void)state;
-    assert_true(terminal >= 0);
-    assert_int_equal(grantpt(terminal), 0);
-    assert_int_equal(unlockpt(terminal), 0);
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
+        needs_skip_test("there are no pseudo-terminals");
     other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
-    assert_true(other >= 0);
+    if (other < 0)
+        needs_skip_test("/dev/pts is not mounted");
     assert_int_equal(ioctl(other, TIOCSWINSZ, &size), 0);
     assert_int_equal(fcntl(terminal, F_SETFL, O_NONBLOCK), 0);
     run = (struct cli){.fd = terminal, .code = -1};
@@ -239,6 +276,8 @@ int main(void)
         cmocka_unit_test(test_lists_in_variables),
         cmocka_unit_test(test_function_that_does_not_end),
         cmocka_unit_test(test_program_that_does_not_end),
+        cmocka_unit_test(test_plugin_in_the_current_folder),
+        cmocka_unit_test(test_only_the_program_is_heard),
         cmocka_unit_test(test_progress_in_a_pipe),
         cmocka_unit_test(test_progress_on_a_terminal),
     };

@@ -233,6 +233,40 @@ static void test_run_with_a_bad_plugin(void **state)
     assert_null(strstr(run.text, "; restart"));
 }
 
+/* Settings are looked at before anything is started. */
+static void test_bad_setting_starts_nothing(void **state)
+{
+    static const char *const variables[] = {"MUSTER_SET=a=1;novalue", NULL};
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--set", "a=1", "--set", "novalue", NULL);
+    cli_expect_code(&run, 2);
+    assert_string_equal(run.text,
+                        "muster run: --set: expected KEY=VALUE, got \"novalue\"\n");
+    cli_start(&run, variables, "run", NULL);
+    cli_expect_code(&run, 2);
+    assert_null(strstr(run.text, "started"));
+    (void)cli_expect(&run, NULL, "MUSTER_SET: expected KEY=VALUE, got \"novalue\"");
+}
+
+/* Without a wish, a cluster without trouble says when it starts and ends. An empty
+ * variable is none. */
+static void test_quiet_by_default(void **state)
+{
+    static const char *const variables[] = {"MUSTER_LOG_LEVEL=", NULL};
+
+    (void)state;
+    cli_start(&run, variables, "run", "--workers", "1", "--ps", "1", "--mode", "local",
+              NULL);
+    (void)cli_expect(&run, NULL, "muster: 1 task is started; --log-level info says more");
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+    (void)cli_expect(&run, NULL, "signal 2 (Interrupt): the tasks are stopped\n");
+    (void)cli_expect(&run, NULL, "muster: ended with exit code 130 after ");
+    assert_null(strstr(run.text, "INFO"));
+    assert_null(strstr(run.text, " pid "));
+}
+
 /* Its tasks are told to end while they are being started: none of that is a signal for
  * `muster run` itself. */
 static void test_chief_that_fails_at_once(void **state)
@@ -413,6 +447,8 @@ int main(void)
         cmocka_unit_test(test_no_restart_unless_asked),
         cmocka_unit_test(test_restarts_have_a_limit),
         cmocka_unit_test(test_run_with_a_bad_plugin),
+        cmocka_unit_test(test_bad_setting_starts_nothing),
+        cmocka_unit_test(test_quiet_by_default),
         cmocka_unit_test(test_chief_that_fails_at_once),
         cmocka_unit_test(test_inside_of_others),
         cmocka_unit_test(test_status),

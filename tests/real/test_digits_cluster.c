@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,6 +104,7 @@ static void start(struct fixture *f, const char *const *arguments)
     if (f->pid == 0) {
         int out = open(f->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (out < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
             _exit(126);
         (void)execv(arguments[0], (char *const *)arguments);

@@ -573,10 +573,9 @@ int main(void)
         cmocka_unit_test(test_resolver_waits_for_tasks),
         cmocka_unit_test(test_lies),
     };
+    const char *missing = needs_programs("dnsmasq", NULL);
 
-    if (dnsmasq_program() == NULL) {
-        print_message("dnsmasq is not installed: skipped\n");
-        return 0;
-    }
+    if (missing != NULL)
+        return needs_skip(missing);
     return cmocka_run_group_tests(tests, open_server, close_server);
 }

@@ -77,6 +77,7 @@ static void test_other_letters(void **state)
 static const char *check_letters(void)
 {
     void *library = NULL;
+    const char *missing;
     locale_t letters;
 
 #ifdef AI_IDN
@@ -89,7 +90,8 @@ static const char *check_letters(void)
     if (letters == (locale_t)0)
         return "there is no locale C.UTF-8";
     freelocale(letters);
-    return dnsmasq_program() == NULL ? "dnsmasq is not installed" : machine_make_names();
+    missing = needs_programs("dnsmasq", NULL);
+    return missing == NULL ? machine_make_names() : missing;
 }
 
 int main(void)
@@ -100,9 +102,7 @@ int main(void)
     };
     const char *reason = check_letters();
 
-    if (reason != NULL) {
-        print_message("%s: skipped\n", reason);
-        return 0;
-    }
+    if (reason != NULL)
+        return needs_skip(reason);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

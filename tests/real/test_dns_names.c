@@ -357,12 +357,10 @@ int main(void)
                                         close_fixture),
         cmocka_unit_test_setup_teardown(test_probe, open_fixture, close_fixture),
     };
-    const char *reason =
-        dnsmasq_program() == NULL ? "dnsmasq is not installed" : machine_make_names();
+    const char *missing = needs_programs("dnsmasq", NULL);
+    const char *reason = missing == NULL ? machine_make_names() : missing;
 
-    if (reason != NULL) {
-        print_message("%s: skipped\n", reason);
-        return 0;
-    }
+    if (reason != NULL)
+        return needs_skip(reason);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,23 +16,12 @@ struct fixture {
 static struct fixture fixture;
 static struct nodes nodes;
 
-static bool can_run(const struct fixture *f)
-{
-    if (f->folder[0] != '\0')
-        return true;
-    print_message("etcd or openssl is not installed\n");
-    skip();
-    return false;
-}
-
 static int set_up(void **state)
 {
     memset(&fixture, 0, sizeof fixture);
     memset(&nodes, 0, sizeof nodes);
     (void)pthread_mutex_init(&nodes.log.lock, NULL);
     *state = &fixture;
-    if (!etcd_is_here() || !https_is_here())
-        return 0;
     (void)snprintf(fixture.folder, sizeof fixture.folder, "/tmp/muster-secure-XXXXXX");
     assert_non_null(mkdtemp(fixture.folder));
     https_certificates(fixture.folder);
@@ -152,8 +141,6 @@ static void test_https(void **state)
     struct fixture *f = *state;
 
     assert_non_null(f);
-    if (!can_run(f))
-        return;
     begin(f, "server", false);
     make_resolver(f);
     (void)expect_refused(f, SOON_MS, -MU_EUNAUTHENTICATED, "certificate");
@@ -182,8 +169,6 @@ static void test_client_certificate(void **state)
     struct fixture *f = *state;
 
     assert_non_null(f);
-    if (!can_run(f))
-        return;
     begin(f, "server", true);
     make_resolver(f);
     set_file(f, "ca_file", "ca.pem");
@@ -200,8 +185,6 @@ static void test_expired_certificate(void **state)
     struct fixture *f = *state;
 
     assert_non_null(f);
-    if (!can_run(f))
-        return;
     begin(f, "expired", false);
     make_resolver(f);
     set_file(f, "ca_file", "ca.pem");
@@ -213,8 +196,6 @@ static void test_server_name(void **state)
     struct fixture *f = *state;
 
     assert_non_null(f);
-    if (!can_run(f))
-        return;
     begin(f, "elsewhere", false);
     make_resolver(f);
     set_file(f, "ca_file", "ca.pem");
@@ -262,8 +243,6 @@ static void test_users(void **state)
     const char *words;
 
     assert_non_null(f);
-    if (!can_run(f))
-        return;
     begin(f, NULL, false);
     make_users(f);
     make_resolver(f);
@@ -342,8 +321,6 @@ static void test_tokens_end(void **state)
     mu_node *node;
 
     assert_non_null(f);
-    if (!can_run(f))
-        return;
     f->etcd.token_ttl_s = "3";
     begin(f, "server", true);
     make_resolver(f);
@@ -379,6 +356,9 @@ int main(void)
         TEST(test_users),
         TEST(test_tokens_end),
     };
+    const char *missing = needs_programs("etcd", "etcdctl", "openssl", "python3", NULL);
 
+    if (missing != NULL)
+        return needs_skip(missing);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -525,7 +525,7 @@ static int begin(void **state)
         "GOOGLE_CLOUD_QUOTA_PROJECT",      "NO_GCE_CHECK"};
 
     (void)state;
-    if (!https_is_here() || mkdtemp(folder) == NULL || setenv("HOME", folder, 1) != 0 ||
+    if (mkdtemp(folder) == NULL || setenv("HOME", folder, 1) != 0 ||
         setenv("no_proxy", "127.0.0.1", 1) != 0)
         return -1;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
@@ -558,5 +558,7 @@ int main(void)
         cmocka_unit_test(test_versions),
     };
 
+    if (https_missing() != NULL)
+        return needs_skip(https_missing());
     return cmocka_run_group_tests(tests, begin, end);
 }

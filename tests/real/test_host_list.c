@@ -115,13 +115,9 @@ static void test_same_as_scontrol(void **state)
     static const char *const lists[] = {"n[1-2],m5,o[3-4,6,7-9]", "n[09-10]",
                                         "n[0001-0003]", "n[01-1]", "n[08-0010]",
                                         "127.0.0.[1-4]", "a b\nc , d", "[1-2]"};
-    char path[512];
 
     (void)state;
-    if (!launch_find("scontrol", path, sizeof path)) {
-        print_message("scontrol is not installed\n");
-        skip();
-    }
+    needs_skip_test(needs_programs("scontrol", NULL));
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         assert_true(compare(lists[i]));
     for (int i = 0; i < LISTS; i++) {

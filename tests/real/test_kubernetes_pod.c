@@ -133,13 +133,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pods, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_files, set_up, tear_down),
     };
-    const char *reason =
-        https_is_here() ? make_pod() : "openssl or python3 is not installed";
+    const char *reason = https_missing() == NULL ? make_pod() : https_missing();
 
-    if (reason != NULL) {
-        print_message("%s: skipped\n", reason);
-        return 0;
-    }
+    if (reason != NULL)
+        return needs_skip(reason);
     (void)unsetenv("KUBECONFIG");
     (void)setenv("HOME", "/nonexistent", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "node/route.h"
 #include "runtime/look_up_uv.h"
+#include "tests/real/needs.h"
 #include "transport/listen_uv.h"
 
 #include <arpa/inet.h>
@@ -325,9 +326,7 @@ int main(void)
     };
     const char *reason = check_addresses();
 
-    if (reason != NULL) {
-        print_message("%s: skipped\n", reason);
-        return 0;
-    }
+    if (reason != NULL)
+        return needs_skip(reason);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

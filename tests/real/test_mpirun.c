@@ -299,20 +299,22 @@ static int test_launcher(const char *name)
         cmocka_unit_test(test_pmix),
     };
 
-    if (!launch_find(name, program, sizeof program)) {
-        print_message("%s is not installed: skipped\n", name);
-        return 0;
-    }
+    if (!needs_find(name, program, sizeof program))
+        return needs_skip(needs_programs(name, NULL));
     return cmocka_run_group_tests_name(name, tests, set_up, clean);
 }
 
 int main(void)
 {
     const char *given = getenv("MUSTER_MPIRUN");
-    int failed;
+    int first;
+    int second;
 
     if (given != NULL)
         return test_launcher(given);
-    failed = test_launcher("mpirun");
-    return failed + test_launcher("mpiexec.hydra");
+    first = test_launcher("mpirun");
+    second = test_launcher("mpiexec.hydra");
+    if (first == NEEDS_SKIPPED)
+        return second;
+    return second == NEEDS_SKIPPED ? first : first + second;
 }

@@ -3,13 +3,12 @@
 #include "tests/real/etcd.h"
 #include "tests/real/find.h"
 
-static struct etcd server;      /* its pid is 0 where etcd is not installed */
+static struct etcd server;
 
 static int open_server(void **state)
 {
     (void)state;
-    if (etcd_is_here())
-        etcd_open(&server);
+    etcd_open(&server);
     return 0;
 }
 
@@ -42,52 +41,38 @@ static int tear_down(void **state)
 {
     if (server.pid > 0)
         (void)kill(server.pid, SIGCONT);
-    else if (etcd_is_here())
+    else
         etcd_start(&server);
     return find_tear_down(state);
 }
 
-static bool has_etcd(void)
-{
-    if (server.pid > 0)
-        return true;
-    print_message("etcd is not installed\n");
-    skip();
-    return false;
-}
-
 static void test_find_and_run(void **state)
 {
-    if (has_etcd())
-        find_play(*state);
+    find_play(*state);
     assert_non_null(*state);
 }
 
 static void test_killed_worker(void **state)
 {
-    if (has_etcd())
-        find_play_killed_worker(*state);
+    find_play_killed_worker(*state);
     assert_non_null(*state);
 }
 
 static void test_taken_name(void **state)
 {
-    if (has_etcd())
-        find_play_taken_name(*state);
+    find_play_taken_name(*state);
     assert_non_null(*state);
 }
 
 static void test_missing(void **state)
 {
-    if (has_etcd())
-        find_play_missing(*state);
+    find_play_missing(*state);
     assert_non_null(*state);
 }
 
 static void test_any_index(void **state)
 {
-    if (has_etcd())
-        find_play_any_index(*state);
+    find_play_any_index(*state);
     assert_non_null(*state);
 }
 
@@ -97,8 +82,6 @@ static void test_down_for_a_while(void **state)
     struct find *f = *state;
     mu_coordinator *coordinator;
 
-    if (!has_etcd())
-        return;
     coordinator = nodes_coordinator(find_open_all(f));
     etcd_kill(&server);
     nodes_wait_log(&f->nodes, "the last one known stands");
@@ -144,8 +127,6 @@ static void test_hanging_endpoint(void **state)
     int fd;
     int port;
 
-    if (!has_etcd())
-        return;
     port = nodes_free_port(&fd);
     assert_int_equal(listen(fd, 64), 0);
     (void)snprintf(f->where, sizeof f->where,
@@ -170,8 +151,6 @@ static void test_stopped(void **state)
     struct find *f = *state;
     mu_coordinator *coordinator;
 
-    if (!has_etcd())
-        return;
     coordinator = nodes_coordinator(find_open_all(f));
     assert_int_equal(kill(server.pid, SIGSTOP), 0);
     nodes_wait_log(&f->nodes, "cannot be told where this task is");
@@ -201,8 +180,11 @@ int main(int argc, char **argv)
         TEST(test_hanging_endpoint),
         TEST(test_stopped),
     };
+    const char *missing = needs_programs("etcd", NULL);
 
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
         return find_be_worker(argv[2], argv[3], argv[4]);
+    if (missing != NULL)
+        return needs_skip(missing);
     return cmocka_run_group_tests(tests, open_server, close_server);
 }

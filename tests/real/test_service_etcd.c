@@ -154,10 +154,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_etcd_killed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_etcd_away, set_up, tear_down),
     };
+    const char *missing = needs_programs("etcd", NULL);
 
-    if (!etcd_is_here()) {
-        (void)printf("skipped: there is no program etcd (scripts/install-deps)\n");
-        return 0;
-    }
+    if (missing != NULL)
+        return needs_skip(missing);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

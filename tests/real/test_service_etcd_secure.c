@@ -300,10 +300,9 @@ int main(void)
         TEST(test_users_refused, users),
         TEST(test_users_come, users),
     };
+    const char *missing = needs_programs("etcd", "etcdctl", "openssl", "python3", NULL);
 
-    if (!etcd_is_here()) {
-        (void)printf("skipped: there is no program etcd (scripts/install-deps)\n");
-        return 0;
-    }
+    if (missing != NULL)
+        return needs_skip(missing);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,10 +12,6 @@ static char plugin[96];
 static int set_up(void **state)
 {
     (void)state;
-    if (!slurm_is_here()) {
-        print_message("Slurm is not installed\n");
-        return 0;
-    }
     (void)cli_variable("MUSTER_SOURCE");
     is_up = slurm_start(&slurm);
     if (is_up)
@@ -111,8 +107,7 @@ static void check_places(int nodes, int tasks, const char *distribution)
 
 static void need_slurm(void)
 {
-    if (!is_up)
-        skip();
+    needs_skip_test(is_up ? NULL : "Slurm does not start here");
 }
 
 static void test_distributions(void **state)
@@ -181,12 +176,10 @@ static void test_hydra_in_a_job(void **state)
     const char *const words[] = {"salloc", "-Q", "-N2", "-n4", "--ntasks-per-node=2",
                                  "mpiexec.hydra", "-n", "4", cli_variable("MUSTER_BIN"),
                                  "resolve", "-o", "TF_CONFIG", NULL};
-    char path[512];
 
     (void)state;
     need_slurm();
-    if (!launch_find("mpiexec.hydra", path, sizeof path))
-        skip();
+    needs_skip_test(needs_programs("mpiexec.hydra", NULL));
     launch_start(&srun, words);
     cli_expect_code(&srun, 0);
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
@@ -267,8 +260,13 @@ int main(void)
         cmocka_unit_test(test_a_cluster),
         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_gpus_of_slurm),
+    };
+    static const struct CMUnitTest without[] = {
         cmocka_unit_test(test_outside_of_a_step),
     };
+    int failed = cmocka_run_group_tests_name("without slurm", without, NULL, NULL);
 
-    return cmocka_run_group_tests_name("slurm", tests, set_up, clean);
+    if (failed == 0 && slurm_missing() != NULL)
+        return needs_skip(slurm_missing());
+    return failed + cmocka_run_group_tests_name("slurm", tests, set_up, clean);
 }

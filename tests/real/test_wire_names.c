@@ -312,7 +312,7 @@ static void test_past_a_deaf_family(void **state)
     int fd;
 
     if (access("/proc/sys/net/ipv6", F_OK) != 0)
-        skip();
+        needs_skip_test("the machine has no IPv6");
     fd = open_deaf(f, v6);
     set_addresses(f, (const char *const[]){v6, live}, 2);
     f->receiver = open_wire(f, live);
@@ -514,12 +514,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_moves_on, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_avoided, open_fixture, close_fixture),
     };
-    const char *reason =
-        dnsmasq_program() == NULL ? "dnsmasq is not installed" : machine_make_names();
+    const char *missing = needs_programs("dnsmasq", NULL);
+    const char *reason = missing == NULL ? machine_make_names() : missing;
 
-    if (reason != NULL) {
-        print_message("%s: skipped\n", reason);
-        return 0;
-    }
+    if (reason != NULL)
+        return needs_skip(reason);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -605,6 +606,7 @@ static pid_t child_start(const char *bind_url, char url[ADDRESS_MAX])
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)dup2(ends[1], STDOUT_FILENO);
         (void)execl("/proc/self/exe", "test_wire_uv", "child", bind_url, (char *)NULL);
         _exit(127);
