@@ -4,6 +4,7 @@
  * is CONNECTED from its registration until it is dead, says that it failed, leaves or is
  * reset. All times are by mu__coord_clock, so that a pause of this host makes nobody
  * dead. */
+#include "actors/coordination/runs.h"
 #include "actors/coordination_inner.h"
 #include "runtime/codec.h"
 
@@ -273,9 +274,12 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
                    const struct coord_peer *peer, const struct mu__task_register *body,
                    mu_error *ret_error)
 {
-    struct mu__roster_task *task = know(c, peer, ret_error);
-    int rv;
+    struct mu__roster_task *task;
+    int rv = mu__coord_runs_admit(c, peer, body, ret_error);
 
+    if (rv != 0)
+        return rv;
+    task = know(c, peer, ret_error);
     if (task == NULL)
         return ret_error->code;
     rv = admit(ctx, c, task, peer, ret_error);
@@ -300,6 +304,7 @@ static void say_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t
     body = mu__body(msg);
     body->token = token;
     body->since = mu__roster_at_node(c->roster, node)->since;
+    body->run = c->config.store->lasting ? mu__coord_run(c)->number : 0;
     mu__coord_say(ctx, c, node, msg);
 }
 

@@ -37,7 +37,9 @@ enum cmd_verb_bit {
     CMD_PREEMPT = 32768,
     CMD_STOP = 65536,
     CMD_RESOLVE = 131072,
-    CMD_CHECK = 262144
+    CMD_CHECK = 262144,
+    CMD_STORE_LS = 1 << 19,
+    CMD_STORE_CLEAR = 1 << 20
 };
 
 struct cmd_verb {
@@ -68,6 +70,8 @@ int cmd_tasks(struct cmd_options *options);
 int cmd_devices(struct cmd_options *options);
 int cmd_preempt(struct cmd_options *options);
 int cmd_stop(struct cmd_options *options);
+int cmd_store_ls(struct cmd_options *options);
+int cmd_store_clear(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);
 
