@@ -337,8 +337,10 @@ static void take_over(struct mu__ctx *ctx, struct coordination *c)
         return;
     }
     /* All who were given the notice have gone, or have heard where to stop. */
-    if (p->phase == OVER && entry.revision <= mu__coord_run(c)->quiet_revision)
+    if (p->phase == OVER && entry.revision <= mu__coord_run(c)->quiet_revision) {
         p->phase = NONE;
+        return;
+    }
     if (p->phase == EARLY)
         p->round++;
     if (p->phase != OVER)
