@@ -14,7 +14,8 @@
 static struct mu__store_run make(uint64_t number, const char *name,
                                  enum mu__store_run_state state)
 {
-    struct mu__store_run run = {.number = number, .state = state, .started_ms = 5 * number};
+    struct mu__store_run run = {
+        .number = number, .state = state, .started_ms = 5 * number};
 
     (void)snprintf(run.name, sizeof run.name, "%s", name);
     return run;
