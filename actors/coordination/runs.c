@@ -192,13 +192,15 @@ static int begin_run(struct mu__ctx *ctx, struct coordination *c, bool failed)
     return write_run(ctx, c, &run);
 }
 
-/* The same run goes on, whatever came of it before. */
-static int continue_run(struct mu__ctx *ctx, struct coordination *c)
+/* The same run goes on, whatever came of it before. One that has ended is only begun
+ * again by name: who takes part in it, and takes over its service, does not. */
+static int continue_run(struct mu__ctx *ctx, struct coordination *c, bool is_own)
 {
     struct mu__store_run *present = mu__store_runs_present(&c->runs->known);
 
     mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job goes on", present->name);
-    if (present->state == MU__RUN_RUNNING)
+    if (present->state == MU__RUN_RUNNING ||
+        (is_own && mu__store_run_is_over(present)))
         return 0;
     present->state = MU__RUN_RUNNING;
     present->ended_ms = 0;
@@ -225,7 +227,8 @@ int mu__coord_runs_lead(struct mu__ctx *ctx, struct coordination *c, mu_error *r
     switch (mu__store_runs_choose(&c->runs->known, own_run(c), c->runs->wanted, failed,
                                   ret_error)) {
     case MU__RUN_CONTINUE:
-        return continue_run(ctx, c) == -MU_ENOMEM ? -MU_ENOMEM : 0;
+        (void)continue_run(ctx, c, own_run(c) == mu__coord_run(c)->number);
+        return 0;
     case MU__RUN_BEGIN:
         (void)begin_run(ctx, c, failed);
         return 0;

@@ -357,6 +357,7 @@ static void test_fail_over_goes_on_with_an_ended_run(void **state)
     own = (struct mu__own_run){service_state(job.s, 0)->number, 1};
     restart_all(&job);
     assert_int_equal(present(&job)->number, 1);
+    assert_int_equal(present(&job)->state, MU__RUN_ENDED);
     expect_passed(job.w0, arrive(job.w0, "start", 0), 0);
     own = (struct mu__own_run){0};
     wanted = "next";
