@@ -33,7 +33,10 @@ enum {
     SOON_MS = 60 * 1000     /* virtual: longer than anything takes */
 };
 
-enum reached { RUNS, CONTINUED, NAMED, LEFTOVERS, TAKEN_OVER, PREEMPTED, PASSED, REACHED };
+enum reached {
+    RUNS, CONTINUED, NAMED, LEFTOVERS, TAKEN_OVER, PREEMPTED, PASSED,
+    REACHED
+};
 
 struct job {
     struct cluster *cluster;
