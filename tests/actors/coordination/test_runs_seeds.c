@@ -126,7 +126,7 @@ static void check_keys(struct job *job, struct coordination *c)
 {
     for (int i = 0; i < KEYS; i++) {
         struct mu__key_value entry;
-        char key[8];
+        char key[16];
         bool there;
 
         (void)snprintf(key, sizeof key, "k%d", i);
@@ -248,7 +248,7 @@ static void put_some(struct job *job)
 {
     int i = (int)sim_between(&job->random, 0, KEYS - 1);
     int number = (int)sim_between(&job->random, 1, 1000000);
-    char key[8];
+    char key[16];
 
     (void)snprintf(key, sizeof key, "k%d", i);
     put(job, key, number);
