@@ -293,8 +293,9 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
     return 0;
 }
 
+/* `run`: that it said it takes part in. */
 static void say_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                           uint64_t token)
+                           uint64_t token, uint64_t run)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
     struct mu__tasks_answer *body;
@@ -304,7 +305,7 @@ static void say_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t
     body = mu__body(msg);
     body->token = token;
     body->since = mu__roster_at_node(c->roster, node)->since;
-    body->run = c->config.store->lasting ? mu__coord_run(c)->number : 0;
+    body->run = mu__coord_runs_number_for(c, run);
     mu__coord_say(ctx, c, node, msg);
 }
 
@@ -322,7 +323,7 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     }
     if (!body->barrier) {
-        say_registered(ctx, c, peer->node, body->token);
+        say_registered(ctx, c, peer->node, body->token, body->run);
         return;
     }
     mu__coord_question_ask(ctx, c, mu__roster_at_node(c->roster, peer->node),

@@ -264,6 +264,15 @@ int mu__coord_runs_admit(const struct coordination *c, const struct coord_peer *
                         run->name);
 }
 
+uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run)
+{
+    const struct mu__store_run *present = mu__coord_run(c);
+
+    if (!is_kept(c) || (run == 0 && mu__store_run_is_over(present)))
+        return 0;
+    return present->number;
+}
+
 /* ---- its end ---- */
 
 /* Whether other tasks than that of this host are there. Clients come and go. */

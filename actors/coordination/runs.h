@@ -29,6 +29,11 @@ size_t mu__coord_run_key(const struct coordination *c, const char *what,
 int mu__coord_runs_admit(const struct coordination *c, const struct coord_peer *peer,
                          const struct mu__task_register *body, mu_error *ret_error);
 
+/* The run that a task takes part in once it has registered; 0: none, and it may register
+ * in any later. Who comes when the run has ended, perhaps for the next one, takes no part
+ * in it. `run`: that it has said. */
+uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run);
+
 void mu__coord_on_run_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_runs_clear(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

@@ -401,6 +401,31 @@ static void test_task_of_a_former_run_is_told(void **state)
     service_end(job.s);
 }
 
+/* Started for the next run, it has found the host of the last one at its end. */
+static void test_task_that_comes_at_the_end_is_of_the_next_run(void **state)
+{
+    const struct service_said *said;
+    struct job job = begin();
+    uint64_t token;
+
+    (void)state;
+    expect_ok(job.chief, end_run(job.chief, 0, ""));
+    service_agent_restart(job.w0);
+    token = register_for(job.w0, 0, "");
+    said = service_answer(job.w0, MU__TASKS_ANSWER, token);
+    assert_int_equal(((const struct mu__tasks_answer *)(const void *)said->msg->body)
+                         ->run, 0);
+    token = register_for(job.w1, 1, "");
+    said = service_answer(job.w1, MU__TASKS_ANSWER, token);
+    assert_int_equal(((const struct mu__tasks_answer *)(const void *)said->msg->body)
+                         ->run, 1);
+    restart_host(&job);
+    come_back(job.w0);
+    service_link_up(job.w1, 0);
+    expect_refused(job.w1, register_for(job.w1, 1, ""), "belongs to a former run");
+    service_end(job.s);
+}
+
 static void test_only_the_leading_task_ends_a_run(void **state)
 {
     struct job job = begin();
@@ -685,6 +710,7 @@ int main(void)
         TEST(test_host_of_a_former_run_does_not_lead),
         TEST(test_fail_over_goes_on_with_an_ended_run),
         TEST(test_task_of_a_former_run_is_told),
+        TEST(test_task_that_comes_at_the_end_is_of_the_next_run),
         TEST(test_only_the_leading_task_ends_a_run),
         TEST(test_closed_alone_is_the_end),
         TEST(test_closed_among_others_goes_on),

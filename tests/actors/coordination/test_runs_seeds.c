@@ -422,6 +422,9 @@ static void run_again(struct job *job)
     choose_next(job);
     restart_all(job);
     check_store(job);
+    if (job->number != before && !is_broken(job))
+        EXPECT(job, mu__coord_keys_results(leader(job)) == 0,
+               "run %" PRIu64 " has results of agents of a former one", job->number);
     check_leftover(job, job->number == before);
 }
 
