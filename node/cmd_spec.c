@@ -3,6 +3,7 @@
 #include "node/cmd_resolver.h"
 #include "resolver/cluster.h"
 #include "resolver/json.h"
+#include "resolver/resolver.h"
 #include "resolver/text.h"
 
 #include <errno.h>
@@ -56,19 +57,21 @@ static int text_of_flag(const struct cmd_options *options, mu_error *error,
         found.text = found.content;
         (void)snprintf(found.source, sizeof found.source, "%.63s", path);
     }
+    found.is_tf_config = mu__spec_is_tf_config(found.text, found.size);
     *ret_text = found;
     return 0;
 }
 
-static int cluster_of_flag(const struct cmd_options *options, mu_error *error,
-                           mu_cluster **ret_cluster)
+/* A cluster alone, or a whole TF_CONFIG, whose task counts where no flag says one. */
+static int spec_of_flag(const struct cmd_options *options, mu_error *error,
+                        mu_resolution *ret_found)
 {
     struct cmd_spec_text text;
     int rv = text_of_flag(options, error, &text);
 
     if (rv != 0)
         return rv;
-    rv = mu_cluster_parse(text.text, text.size, text.source, error, ret_cluster);
+    rv = mu__spec_parse(text.text, text.size, text.source, error, ret_found);
     free(text.content);
     return rv;
 }
@@ -315,10 +318,13 @@ int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
 
     mu_resolution_init(&found);
     if (rv == 0 && has_cluster) {
-        rv = cluster_of_flag(options, ret_error, &spec.cluster);
+        rv = spec_of_flag(options, ret_error, &found);
+        spec.cluster = found.cluster;
+        found.cluster = NULL;
         (void)cmd_origin(options, CMD_FLAG_CLUSTER, spec.source, sizeof spec.source);
     }
-    if (rv == 0 && (!has_cluster || spec.type[0] == '\0'))
+    if (rv == 0 &&
+        (!has_cluster || (spec.type[0] == '\0' && found.task_type[0] == '\0')))
         rv = ask_somebody(options, ret_error, &found);
     if (rv != 0) {
         cmd_spec_done(&spec);
@@ -335,10 +341,10 @@ int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
     mu_resolution found;
     int rv;
 
-    if (cmd_text(options, CMD_FLAG_CLUSTER) != NULL)
-        return cluster_of_flag(options, ret_error, ret_cluster);
     mu_resolution_init(&found);
-    rv = ask_somebody(options, ret_error, &found);
+    rv = cmd_text(options, CMD_FLAG_CLUSTER) != NULL
+             ? spec_of_flag(options, ret_error, &found)
+             : ask_somebody(options, ret_error, &found);
     if (rv == 0)
         *ret_cluster = found.cluster;
     return rv;

@@ -20,7 +20,7 @@ enum {
 struct task {
     int type;
     int index;
-    uint32_t hash;   /* of the url */
+    uint32_t hash;   /* of the canonical url */
     uint32_t url_at; /* where the url begins in `text` */
     char text[];     /* the address as it was given, zero, the url, zero */
 };
@@ -116,7 +116,7 @@ static struct task **find_slot(struct task **slots, size_t count, uint32_t url_h
     size_t i = url_hash & (count - 1);
 
     while (slots[i] != NULL &&
-           (slots[i]->hash != url_hash || strcmp(url_of(slots[i]), url) != 0))
+           (slots[i]->hash != url_hash || !mu__urls_are_same(url_of(slots[i]), url)))
         i = (i + 1) & (count - 1);
     return &slots[i];
 }
@@ -221,6 +221,7 @@ int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *add
 {
     struct job *job = &cluster->jobs[type];
     char url[MU__URL_BYTES];
+    char canonical[MU__URL_BYTES];
     struct task *task;
     struct task **slot;
     uint32_t url_hash;
@@ -236,7 +237,8 @@ int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *add
     if (reserve_slot(cluster) != 0 || reserve_task(job) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 
-    url_hash = hash(url);
+    mu__url_canonical(url, canonical);
+    url_hash = hash(canonical);
     slot = mu__url_has_any_port(url)
                ? NULL
                : find_slot(cluster->slots, cluster->slots_count, url_hash, url);

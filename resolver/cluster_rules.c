@@ -2,6 +2,8 @@
  * and the spec as a whole. They read it through the public functions alone. */
 #include "cluster.h"
 
+#include "address.h"
+
 #include <string.h>
 
 /* ---- who there is ---- */
@@ -121,6 +123,9 @@ int mu_cluster_worker_count(const mu_cluster *cluster, const char *type,
     int number;
     int rv = check_working(cluster, type, &number, ret_error);
 
+    if (rv == 0 && number != MU__TYPE_EVALUATOR &&
+        mu_cluster_task_count(cluster, type) == 0)
+        rv = mu__cluster_check_task(cluster, number, 0, ret_error);
     if (rv != 0)
         return rv;
     if (number == MU__TYPE_EVALUATOR)
@@ -190,8 +195,8 @@ int mu_cluster_equal(const mu_cluster *a, const mu_cluster *b)
     for (size_t i = 0; mu_cluster_task_at(a, i, &a_type, &a_index, &address) == 0; i++) {
         (void)mu_cluster_task_at(b, i, &b_type, &b_index, &address);
         if (strcmp(a_type, b_type) != 0 || a_index != b_index ||
-            strcmp(mu__cluster_url(a, a_type, a_index),
-                   mu__cluster_url(b, b_type, b_index)) != 0)
+            !mu__urls_are_same(mu__cluster_url(a, a_type, a_index),
+                               mu__cluster_url(b, b_type, b_index)))
             return 0;
     }
     return 1;

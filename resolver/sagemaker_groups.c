@@ -1,6 +1,7 @@
 /* Groups of instances of a SageMaker training job, and what each of them is. */
 #include "resolver/sagemaker.h"
 
+#include "resolver/address.h"
 #include "resolver/cluster.h"
 #include "resolver/json.h"
 #include "resolver/text.h"
@@ -26,6 +27,10 @@ int mu__sagemaker_hosts(const cJSON *list, const char *source, mu_error *ret_err
                                 "%s[%zu]: expected a host's name of at most %d bytes, "
                                 "got %s",
                                 source, i, (int)MU__HOST_BYTES_MAX, got);
+        if (!mu__address_is_host(item->valuestring))
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s[%zu]: expected the name of a host, got %s", source, i,
+                                got);
         rv = mu__host_list_add(hosts, item->valuestring);
         if (rv != 0)
             return mu_error_set(ret_error, rv, "%s[%zu]: more hosts than memory or the "

@@ -51,6 +51,7 @@ static const struct {
     {"Host.Example.COM:80", "tcp://host.example.com:80"},
     {"host.:80", "tcp://host.:80"},
     {"my_job-0.svc:1", "tcp://my_job-0.svc:1"},
+    {"a--b:1", "tcp://a--b:1"},
     {"10.0.0.7:65535", "tcp://10.0.0.7:65535"},
     {"localhost:0", "tcp://localhost:0"},
     {"[::1]:80", "tcp://[::1]:80"},
@@ -109,6 +110,10 @@ static const struct {
     {"1.2.3:80", "the host is not an IPv4 address"},
     {"1.2.3.256:80", "the host is not an IPv4 address"},
     {"a..b:80", "an empty part between dots"},
+    {"-a:80", "a part that begins or ends with a hyphen"},
+    {"a.b-:80", "a part that begins or ends with a hyphen"},
+    {"a-.b:80", "a part that begins or ends with a hyphen"},
+    {"-:80", "a part that begins or ends with a hyphen"},
     {".a:80", "an empty part between dots"},
     {"ho st:80", "a character that no host name has"},
     {"h\xC3\xA9:80", "a letter beyond ASCII: write it as DNS has it, xn--..."},
@@ -417,6 +422,11 @@ static const struct {
      "{\"ps\":[\"a:1\"],\"worker\":[\"b:1\",\"A:1\"]}",
      -MU_EEXISTS,
      {"spec: worker[1]: address \"A:1\"", "/job:ps/task:0"}},
+
+    {"address twice, once with a dot",
+     "{\"worker\":[\"host.:80\",\"host:80\"]}",
+     -MU_EEXISTS,
+     {"spec: worker[1]: address \"host:80\"", "/job:worker/task:0"}},
 
     /* Sparse keys. */
     {"key twice",

@@ -131,7 +131,8 @@ MU_EXPORT int mu_cluster_service_host(const mu_cluster *cluster, mu_error *ret_e
                                       char *ret_task);
 
 /* How many work together with a task of this type: chief and workers; for the evaluator
- * the evaluators (1 when it is outside of the cluster). -MU_EINVALID for other types. */
+ * the evaluators (1 when it is outside of the cluster). -MU_ENOTFOUND for a chief or a
+ * worker of a cluster that has none, -MU_EINVALID for other types. */
 MU_EXPORT int mu_cluster_worker_count(const mu_cluster *cluster, const char *type,
                                       mu_error *ret_error, size_t *ret_count);
 
