@@ -702,7 +702,9 @@ void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
     node->closed_user = user;
     atomic_store(&node->close_limit_ms, -1);
     mu__coordinator_detach(node, 0);
-    begin_closing(node);
+    /* The stop is asked for when the store has heard of it. */
+    if (!mu__node_leave_run_later(node))
+        begin_closing(node);
 }
 
 /* ---- looking ---- */

@@ -162,6 +162,10 @@ bool mu__node_on_loop(const mu_node *node);
  * order. To be called before the closing begins, by no loop's thread. */
 void mu__node_leave_run(mu_node *node);
 
+/* The same without waiting, for a host with a store that lasts: `stop` is sent then.
+ * False: there is nothing to wait for. Loop thread. */
+bool mu__node_leave_run_later(mu_node *node);
+
 /* Post `call` to an actor and wait until it is completed; returns call->code.
  * -MU_EPRECONDITION on the loop's own thread, -MU_ECLOSED when the node is closed. */
 int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call);

@@ -75,6 +75,39 @@ void mu__node_leave_run(mu_node *node)
     (void)mu__agent_ask_node(node, &call, MU__AGENT_RUN_END, RUN_END_MS, NULL);
 }
 
+struct leaving {
+    struct mu__pending pending;
+    struct mu__agent_call call;
+};
+
+static void on_left(struct mu__pending *pending)
+{
+    struct leaving *leaving = (struct leaving *)pending;    /* its first member */
+
+    (void)uv_async_send(&pending->node->stop);
+    free(leaving);
+}
+
+bool mu__node_leave_run_later(mu_node *node)
+{
+    struct leaving *leaving;
+
+    if (!node->hosting.is_host || !node->hosting.kind->lasting)
+        return false;
+    leaving = calloc(1, sizeof *leaving);
+    if (leaving == NULL)
+        return false;
+    leaving->call.below = true;
+    leaving->call.call.operation = MU__AGENT_RUN_END;
+    leaving->call.call.limit_ms = RUN_END_MS;
+    leaving->pending.call = &leaving->call.call;
+    leaving->pending.finished = on_left;
+    if (mu__node_call_later(node, MU__AGENT, &leaving->pending) == 0)
+        return true;
+    free(leaving);
+    return false;
+}
+
 int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit_ms,
                      mu_error *ret_error)
 {
