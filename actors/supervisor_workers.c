@@ -82,9 +82,7 @@ static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number
     station->drained_by_itself = false;
     worker->since_ms = now_ms;
     delay_start(ctx, s, worker);
-    station->builds_left = mu__sup_build_all(ctx, s, number);
-    if (station->builds_left > 0)
-        mu__membership_hold(&s->members, number, MU__HOLD_BUILD);
+    mu__sup_builds_begin(ctx, s, number);
 }
 
 static uint32_t first_window(const struct supervisor *s, uint32_t threads)
@@ -232,7 +230,7 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     stop_timer(ctx, station);
     station->lost_ms = mu__now_ms(ctx);
     station->orphans_count = 0;
-    station->builds_left = 0;
+    mu__sup_builds_lost(ctx, s, lost.number, loss);
     mu__sup_inputs_lost(ctx, s, lost.number);
     log_lost(ctx, lost.index, count, loss);
     mu__sup_backups_lost(s, lost.number);

@@ -1,43 +1,31 @@
 #include "node/cmd_spec.h"
 
 #include "node/cmd_resolver.h"
+#include "node/file_read.h"
 #include "resolver/cluster.h"
 #include "resolver/json.h"
 #include "resolver/resolver.h"
 #include "resolver/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- the cluster ---- */
 
-static int read_file(const char *path, const char *origin, mu_error *error,
-                     char **ret_text, size_t *ret_size)
+static int read_file(const struct cmd_options *options, const char *path,
+                     const char *origin, mu_error *error, char **ret_text,
+                     size_t *ret_size)
 {
-    const size_t most = MU_CLUSTER_JSON_BYTES_MAX + 1;
-    FILE *file = fopen(path, "re");
-    char *text;
+    mu_error inner;
+    int rv = mu__file_read(path, MU_CLUSTER_JSON_BYTES_MAX + 1,
+                           cmd_number(options, CMD_FLAG_RESOLVE_MS), &inner, ret_text,
+                           ret_size);
 
-    if (file == NULL)
-        return mu_error_set(error, -MU_EINVALID,
-                            "%s: expected JSON or a file of it; \"%.200s\": %s", origin,
-                            path, strerror(errno));
-    text = malloc(most);
-    if (text != NULL)
-        *ret_size = fread(text, 1, most, file);
-    if (text == NULL || ferror(file) != 0) {
-        int number = text == NULL ? ENOMEM : errno;
-
-        free(text);
-        (void)fclose(file);
-        return mu_error_set(error, -MU_EINVALID, "%s: \"%.200s\" cannot be read: %s",
-                            origin, path, strerror(number));
-    }
-    (void)fclose(file);
-    *ret_text = text;
-    return 0;
+    if (rv == 0)
+        return 0;
+    return mu_error_set(error, -MU_EINVALID, "%s: %s%s", origin, rv == -MU_ENOTFOUND
+                        ? "expected JSON or a file of it; " : "", inner.message);
 }
 
 /* The text of --cluster, or of the file that it names. */
@@ -51,7 +39,7 @@ static int text_of_flag(const struct cmd_options *options, mu_error *error,
 
     (void)cmd_origin(options, CMD_FLAG_CLUSTER, found.source, sizeof found.source);
     if (text[strspn(text, " \t\r\n")] != '{') {
-        rv = read_file(path, found.source, error, &found.content, &found.size);
+        rv = read_file(options, path, found.source, error, &found.content, &found.size);
         if (rv != 0)
             return rv;
         found.text = found.content;
@@ -159,12 +147,11 @@ static int set_type(struct cmd_spec *spec, const char *name, const char *origin,
                     mu_error *error)
 {
     mu_error inner;
-    int type;
-    int rv = mu__task_type_find(name, &inner, &type);
+    int rv = mu__task_type_check(name, &inner);
 
     if (rv != 0)
         return mu_error_set(error, rv, "%s: %s", origin, inner.message);
-    (void)snprintf(spec->type, sizeof spec->type, "%s", mu__task_type_name(type));
+    (void)snprintf(spec->type, sizeof spec->type, "%.15s", name);
     return 0;
 }
 

@@ -292,8 +292,8 @@ int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
     if (ret_counts == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected room for the counts, got NULL");
-    if (type != NULL && !mu__task_type_is_known(type))
-        return mu__task_type_find(type, ret_error, &rv);
+    if (type != NULL && !mu__task_type_is_valid(type))
+        return mu__task_type_check(type, ret_error);
     rv = mu_resolver_resolve(resolver, limit_ms, ret_error, &resolution);
     if (rv != 0)
         return rv;

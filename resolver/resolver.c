@@ -199,9 +199,7 @@ static int bad_index(int index, mu_error *ret_error)
 
 static int check_type(const char *type, mu_error *ret_error)
 {
-    int number;
-
-    return type == NULL ? 0 : mu__task_type_find(type, ret_error, &number);
+    return type == NULL ? 0 : mu__task_type_check(type, ret_error);
 }
 
 /* What stands in a static one: `rv` is that of its type. */

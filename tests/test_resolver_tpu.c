@@ -520,7 +520,7 @@ static void test_coordinator(void **state)
                                             "coordinator_name=chief", NULL};
     static const char *const same[] = {"tpu=grpc://10.0.0.1", "coordinator_name=worker",
                                        NULL};
-    static const char *const wrong[] = {"tpu=grpc://10.0.0.1", "coordinator_name=boss",
+    static const char *const wrong[] = {"tpu=grpc://10.0.0.1", "coordinator_name=Boss",
                                         "coordinator_address=a:1", NULL};
     static const struct script_row here[] = {
         ROW_GCE, ROW_META("instance/network-interfaces/0/ip", .text = "10.4.4.4"),

@@ -1,5 +1,5 @@
-/* Runs of a job whose host is a node of a program: closed in order, on a thread of its own
- * and on the program's loop; and one that says that the job is done. */
+/* Runs of a job whose host is a node of a program: closed in order, on a thread of its
+ * own and on the program's loop; and one that says that the job is done. */
 #include "tests/real/cli.h"
 
 #include <muster.h>
@@ -54,7 +54,7 @@ static mu_node *open_node(struct uv_loop_s *loop)
     return node;
 }
 
-static void run_on_a_thread(const char *words, bool done)
+static void check_run_on_a_thread(const char *words, bool done)
 {
     mu_node *node = open_node(NULL);
     mu_error error = {0};
@@ -69,10 +69,10 @@ static void run_on_a_thread(const char *words, bool done)
 static void test_on_a_thread(void **state)
 {
     (void)state;
-    run_on_a_thread("run \"run-1\" of the job begins", false);
-    run_on_a_thread("run \"run-2\" of the job begins", false);
-    run_on_a_thread("run \"run-3\" of the job begins", true);
-    run_on_a_thread("run \"run-4\" of the job begins", false);
+    check_run_on_a_thread("run \"run-1\" of the job begins", false);
+    check_run_on_a_thread("run \"run-2\" of the job begins", false);
+    check_run_on_a_thread("run \"run-3\" of the job begins", true);
+    check_run_on_a_thread("run \"run-4\" of the job begins", false);
 }
 
 static void on_closed(void *user)
@@ -80,7 +80,7 @@ static void on_closed(void *user)
     *(bool *)user = true;
 }
 
-static void run_on_a_loop(const char *words)
+static void check_run_on_a_loop(const char *words)
 {
     const uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
     bool closed = false;
@@ -103,8 +103,8 @@ static void run_on_a_loop(const char *words)
 static void test_on_the_programs_loop(void **state)
 {
     (void)state;
-    run_on_a_loop("run \"run-1\" of the job begins");
-    run_on_a_loop("run \"run-2\" of the job begins");
+    check_run_on_a_loop("run \"run-1\" of the job begins");
+    check_run_on_a_loop("run \"run-2\" of the job begins");
 }
 
 static int set_up(void **state)
