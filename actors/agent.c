@@ -225,22 +225,26 @@ void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
         .devices = a->devices,
         .since = a->barriers_store == a->host_store ? a->since : 0,
         .done = mu__agent_done_floor(a),
+        .run = mu__agent_run(a),
+        .run_name = mu__view_str(a->run_name),
     };
     if (a->devices_buf != NULL)
         msg->backing = mu__buf_ref(a->devices_buf);
     (void)mu__send(ctx, agent_service(a), msg);
 }
 
-static void registered(struct mu__ctx *ctx, struct agent *a, uint64_t since)
+static void registered(struct mu__ctx *ctx, struct agent *a,
+                       const struct mu__tasks_answer *body)
 {
     a->register_token = 0;
     a->registered = true;
     a->store = a->host_store;
     if (a->barriers_store != a->store) {
         mu__agent_barriers_forget(a);
-        a->since = since;
+        a->since = body->since;
     }
     a->barriers_store = a->store;
+    mu__agent_note_run(a, body->run);
     a->refusal[0] = '\0';
     a->session++;
     a->flying = 0;
@@ -273,7 +277,7 @@ static void on_register_answer(struct mu__ctx *ctx, struct agent *a,
     mu_error error;
 
     if (body->code == 0) {
-        registered(ctx, a, body->since);
+        registered(ctx, a, body);
         return;
     }
     error = mu__agent_error_of(body->code, body->message, body->task, body->error_kind);
@@ -559,6 +563,9 @@ static const struct {
     [MU__AGENT_NOTICE] = {mu__agent_call_notice, 0},
     [MU__AGENT_REACHED] = {mu__agent_call_reached, UNREGISTERED},
     [MU__AGENT_PREEMPTION] = {mu__agent_call_preemption, 0},
+    [MU__AGENT_RUN_END] = {mu__agent_call_run_end, 0},
+    [MU__AGENT_RUNS] = {mu__agent_call_runs, 0},
+    [MU__AGENT_RUNS_CLEAR] = {mu__agent_call_runs_clear, 0},
 };
 
 static void arm_tick(struct mu__ctx *ctx, struct agent *a)
@@ -758,6 +765,9 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     a->config.hosts = NULL;
     a->config.address = NULL;
     a->config.devices = NULL;
+    if (a->config.run != NULL)
+        (void)snprintf(a->run_name, sizeof a->run_name, "%s", a->config.run);
+    a->config.run = NULL;
     show_state(a);
     if (rv != 0)
         free_state(a);

@@ -52,6 +52,8 @@ struct mu__agent_shared {
     atomic_uint_fast64_t answered_bytes;
 };
 
+struct mu__own_run;
+
 struct mu__agent_config {
     const char *hosts;      /* a task set: who may host the service; "": nobody */
     const char *address;    /* of the first of them, for messages */
@@ -67,6 +69,9 @@ struct mu__agent_config {
     uint32_t dead_ms;
     bool registers_at_once; /* without being told to: real nodes do */
     struct mu__agent_shared *shared;    /* outlives the actor */
+    const char *run;        /* the job's run that the task was started for; NULL: any */
+    struct mu__own_run *own_run;    /* is told which one it takes part in; outlives the
+                                       actor, may be NULL */
 };
 
 enum mu__agent_operation {
@@ -88,6 +93,9 @@ enum mu__agent_operation {
     MU__AGENT_NOTICE,       /* name: the reason; version: the grace in ms */
     MU__AGENT_REACHED,      /* version: the step; number: 1 to stop */
     MU__AGENT_PREEMPTION,   /* version: the round, number: 1 for agreed; preemption */
+    MU__AGENT_RUN_END,      /* failure; below: the node is being closed */
+    MU__AGENT_RUNS,         /* content: what the store has */
+    MU__AGENT_RUNS_CLEAR,   /* what, name: version, how many were deleted */
     MU__AGENT_OPERATIONS_COUNT
 };
 

@@ -7,6 +7,7 @@
  *   agent_watches.c     watches
  *   agent_barriers.c    barriers
  *   agent_preempt.c     preemption
+ *   agent/runs.c        runs of the job
  *
  * Everything that waits is a struct mu__asked, in one list in the order of tokens, from
  * its arrival until it is forgotten. What is to be sent is sent in that order, once the
@@ -16,6 +17,7 @@
 
 #include "actors/agent.h"
 
+#include "actors/coordination.h"
 #include "actors/messages.h"
 #include "actors/task_set.h"
 #include "actors/text_map.h"
@@ -192,6 +194,8 @@ struct agent {
                                                least lately */
     struct mu__agent_barrier *idle_last;
     struct agent_preempt preempt;
+    struct mu__own_run run;
+    char run_name[64];          /* that it was started for; "": any */
 };
 
 /* ---- agent.c ---- */
@@ -372,5 +376,19 @@ void mu__agent_preempt_forget(struct agent *a);
 
 /* A round that takes too long is given up. */
 void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a);
+
+/* ---- agent/runs.c ---- */
+
+void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
+                            struct mu__agent_call *call);
+void mu__agent_call_runs(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__agent_call *call);
+void mu__agent_call_runs_clear(struct mu__ctx *ctx, struct agent *a,
+                               struct mu__agent_call *call);
+
+/* The run that this process takes part in, in the store of the host that is followed; 0:
+ * none yet. And: it was registered in this one. */
+uint64_t mu__agent_run(const struct agent *a);
+void mu__agent_note_run(struct agent *a, uint64_t number);
 
 #endif

@@ -100,6 +100,8 @@ static struct mu__msg *say_register(struct mu__ctx *ctx, struct agent *a,
         .devices = a->devices,
         .since = a->since,
         .done = mu__agent_done_floor(a),
+        .run = mu__agent_run(a),
+        .run_name = mu__view_str(a->run_name),
     };
     if (a->devices_buf != NULL)
         msg->backing = mu__buf_ref(a->devices_buf);

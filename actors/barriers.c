@@ -139,6 +139,15 @@ static void drop(struct mu__barriers *barriers, struct mu__barrier *barrier)
     discard(barriers, barrier);
 }
 
+uint64_t mu__barriers_forget_over(struct mu__barriers *barriers)
+{
+    uint64_t count = 0;
+
+    for (; barriers->over.first != NULL; count++)
+        drop(barriers, barriers->over.first);
+    return count;
+}
+
 static void free_list(struct mu__barrier_list *list)
 {
     struct mu__barrier *next;
@@ -211,11 +220,20 @@ static bool is_later(const struct mu__barrier *barrier,
     return seat->incarnation != arrival->incarnation;
 }
 
+/* It is not for processes that came later. */
+static bool is_quiet(const struct mu__barriers *barriers,
+                     const struct mu__barrier_outcome *outcome)
+{
+    return barriers->quiet_revision != 0 &&
+           outcome->revision <= barriers->quiet_revision;
+}
+
 /* The outcome of a generation, if this arrival is to be told it: it took part in it, has
  * not come to a later one since, and is no later incarnation of who did. Of the very
  * last, that one hears, too, unless it begins anew. */
 static const struct mu__barrier_outcome *
-known_outcome(const struct mu__barrier *barrier, const struct mu__barrier_seat *seat,
+known_outcome(const struct mu__barriers *barriers, const struct mu__barrier *barrier,
+              const struct mu__barrier_seat *seat,
               const struct mu__barrier_arrival *arrival, uint64_t generation)
 {
     const struct mu__barrier_outcome *outcome = mu__barrier_outcome(barrier, generation);
@@ -224,7 +242,8 @@ known_outcome(const struct mu__barrier *barrier, const struct mu__barrier_seat *
         return NULL;
     if (!is_later(barrier, seat, arrival, outcome))
         return seat != NULL && generation < seat->generation ? NULL : outcome;
-    if (arrival->anew || barrier->running || generation + 1 != barrier->generation)
+    if (is_quiet(barriers, outcome) || arrival->anew ||
+        barrier->running || generation + 1 != barrier->generation)
         return NULL;
     return outcome;
 }
@@ -287,7 +306,8 @@ static enum mu__arrived take_seat(struct mu__barrier *barrier,
     return barrier->arrived == barrier->wanted ? MU__ARRIVED_LAST : MU__ARRIVED_WAITS;
 }
 
-static enum mu__arrived arrive_late(struct mu__barrier *barrier,
+static enum mu__arrived arrive_late(const struct mu__barriers *barriers,
+                                    struct mu__barrier *barrier,
                                     const struct mu__barrier_seat *seat,
                                     const struct mu__barrier_arrival *arrival,
                                     uint64_t generation,
@@ -298,7 +318,7 @@ static enum mu__arrived arrive_late(struct mu__barrier *barrier,
     if (!barrier->running && generation + 1 == barrier->generation &&
         is_other_set(barrier, arrival))
         return MU__ARRIVED_DIFFERENT;
-    outcome = known_outcome(barrier, seat, arrival, generation);
+    outcome = known_outcome(barriers, barrier, seat, arrival, generation);
     if (outcome == NULL)
         return MU__ARRIVED_SLOW;
     *ret_outcome = outcome;
@@ -344,7 +364,7 @@ enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
         return MU__ARRIVED_AGAIN;
     if (generation < barrier->generation) {
         enum mu__arrived arrived =
-            arrive_late(barrier, seat, arrival, generation, ret_outcome);
+            arrive_late(barriers, barrier, seat, arrival, generation, ret_outcome);
 
         if (arrived != MU__ARRIVED_SLOW || !may_join(barrier, seat, arrival, generation))
             return arrived;

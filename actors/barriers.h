@@ -108,6 +108,8 @@ struct mu__barriers {
     struct mu__barrier_list running;
     struct mu__barrier_list over;       /* longest first */
     uint64_t seats;             /* of all */
+    uint64_t quiet_revision;    /* outcomes up to it are told to nobody whose process came
+                                   after them; 0: there are none */
 
     /* A name was dropped; may be NULL. */
     void (*dropped)(void *user, const struct mu__barrier *barrier);
@@ -143,6 +145,9 @@ enum mu__arrived {
 
 /* Zeroed memory is an empty table. */
 void mu__barriers_done(struct mu__barriers *barriers);
+
+/* Drop all names that do not run: how many. */
+uint64_t mu__barriers_forget_over(struct mu__barriers *barriers);
 
 /* NULL: there is none of this name. */
 struct mu__barrier *mu__barriers_find(const struct mu__barriers *barriers,

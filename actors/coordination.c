@@ -1,5 +1,6 @@
 #include "actors/coordination.h"
 
+#include "actors/coordination/runs.h"
 #include "actors/coordination_inner.h"
 #include "actors/packing.h"
 
@@ -36,6 +37,12 @@ static const mu__handle_fn asked[] = {
     [MU__KEY_LIST - MU__TASK_REGISTER] = mu__coord_on_key_list,
     [MU__KEY_WATCH - MU__TASK_REGISTER] = mu__coord_on_key_watch,
     [MU__KEY_UNWATCH - MU__TASK_REGISTER] = mu__coord_on_key_unwatch,
+};
+
+static const mu__handle_fn asked_of_runs[] = {
+    [MU__RUN_END - MU__RUN_END] = mu__coord_on_run_end,
+    [MU__RUNS_GET - MU__RUN_END] = mu__coord_on_runs_get,
+    [MU__RUNS_CLEAR - MU__RUN_END] = mu__coord_on_runs_clear,
 };
 
 /* ---- Time ---- */
@@ -375,9 +382,32 @@ static void reading(void *owner)
     mu__coord_keys_forget(owner);
 }
 
+/* This process belongs to another run of the job than the store: whoever else may host
+ * the service gets it. */
+static void refuse_to_lead(struct mu__ctx *ctx, struct coordination *c,
+                           const mu_error *error)
+{
+    c->leads = false;
+    c->retires = true;
+    (void)snprintf(c->reason, sizeof c->reason, "%.255s", error->message);
+    mu__log(ctx, MU__LOG_ERROR, "%s does not host the service: %s", c->config.task,
+            error->message);
+    mu__coord_keys_forget(c);
+    say_here_to_all(ctx, c);
+    mu__coord_wake_at(ctx, c, 0);
+}
+
+static void retire(struct mu__ctx *ctx, struct coordination *c)
+{
+    c->retires = false;
+    c->store->ops->close(c->store, ctx);
+    c->store = mu__coord_no_store();
+}
+
 static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t number)
 {
     struct coordination *c = owner;
+    mu_error error = {.code = 0};
 
     c->leads = true;
     c->broken = false;
@@ -386,6 +416,10 @@ static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t numb
     c->safe = c->sequence;
     c->reason[0] = '\0';
     mu__log(ctx, MU__LOG_INFO, "%s leads: epoch %" PRIu64, c->config.task, epoch);
+    if (mu__coord_runs_lead(ctx, c, &error) != 0) {
+        refuse_to_lead(ctx, c, &error);
+        return;
+    }
     mu__coord_tasks_lead(ctx, c);
     say_here_to_all(ctx, c);
 }
@@ -447,6 +481,8 @@ static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
     c->calling = ctx;
     c->store->ops->tick(c->store, ctx);
     c->calling = NULL;
+    if (c->retires)
+        retire(ctx, c);
     if (!c->leads || c->broken)
         return;
     mu__coord_tasks_tick(ctx, c);
@@ -493,7 +529,10 @@ static void on_asked(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         say_here(ctx, c, msg->from.node);
         return;
     }
-    asked[msg->kind - MU__TASK_REGISTER](ctx, c, msg);
+    if (msg->kind >= MU__RUN_END)
+        asked_of_runs[msg->kind - MU__RUN_END](ctx, c, msg);
+    else
+        asked[msg->kind - MU__TASK_REGISTER](ctx, c, msg);
 }
 
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -574,6 +613,9 @@ static const struct mu__handler handlers[] = {
     {MU__KEY_LIST, on_asked},
     {MU__KEY_WATCH, on_asked},
     {MU__KEY_UNWATCH, on_asked},
+    {MU__RUN_END, on_asked},
+    {MU__RUNS_GET, on_asked},
+    {MU__RUNS_CLEAR, on_asked},
     {MU__HTTP_DONE, on_http_done},
     {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},
@@ -639,6 +681,7 @@ static void parts_done(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_keys_done(c);
     mu__coord_questions_done(c);
     mu__coord_tasks_done(c);
+    mu__coord_runs_done(c);
     if (c->store != NULL)
         c->store->ops->close(c->store, ctx);
     free_peers(c);
@@ -648,6 +691,8 @@ static int init_parts(struct mu__ctx *ctx, struct coordination *c)
 {
     int rv = know_self(c);
 
+    if (rv == 0)
+        rv = mu__coord_runs_init(ctx, c);
     if (rv == 0)
         rv = mu__coord_tasks_init(ctx, c);
     if (rv == 0)
@@ -670,6 +715,7 @@ static void forget_strings(struct coordination *c)
 {
     c->config.store_place = NULL;
     c->config.cluster_name = NULL;
+    c->config.run = NULL;
     c->config.tasks = NULL;
     c->config.recoverable = NULL;
 }

@@ -13,6 +13,12 @@
 #include "actors/store.h"
 #include "runtime/kernel.h"
 
+/* The job's run that the process takes part in, as its agent was told; 0: none yet. */
+struct mu__own_run {
+    uint64_t store;         /* the number of the content that it is a run of */
+    uint64_t number;
+};
+
 struct mu__coordination_config {
     const struct mu__store_kind *store;
     const char *store_place;
@@ -32,6 +38,12 @@ struct mu__coordination_config {
                                in error; 0: none is */
     uint32_t leave_ms;      /* a barrier at shutdown, with this limit; 0: none */
     uint32_t lease_ms;      /* of the leader among hosts */
+    const char *run;        /* the job's run that it is to be in; NULL, "": the one that
+                               goes on, or a new one */
+    const struct mu__own_run *own_run;  /* NULL: it takes part in none. Outlives the
+                                           actor */
+    uint64_t (*wall_ms)(void);  /* since 1970; NULL: the world's clock is shown */
+    bool only_looks;        /* shows and clears what the store has, begins no run */
 };
 
 extern const struct mu__behavior mu__coordination;

@@ -5,6 +5,7 @@
  * again, get the same: but no process that came to the service when it was over already.
  * What had not ended begins anew there, as the agents ask again. */
 #include "actors/barriers.h"
+#include "actors/coordination/runs.h"
 #include "actors/coordination_alive.h"
 #include "actors/coordination_sets.h"
 #include "actors/packing.h"
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define KEY_DIRECTORY MU__KEYS_OWN "/barrier/"
 
 enum {
     MISSING_NAMED_MAX = 3,
@@ -47,12 +46,11 @@ static bool is_plain(unsigned char byte)
 }
 
 /* A name has any bytes, a key has not: "a/b" is "a%2Fb" there. */
-static void key_of(struct mu__view name, char out[1024])
+static void key_of(const struct coordination *c, struct mu__view name, char out[1024])
 {
     const unsigned char *at = name.data;
-    size_t used = sizeof KEY_DIRECTORY - 1;
+    size_t used = mu__coord_run_key(c, "barrier/", out);
 
-    memcpy(out, KEY_DIRECTORY, used);
     for (uint32_t i = 0; i < name.size; i++) {
         if (is_plain(at[i])) {
             out[used++] = (char)at[i];
@@ -76,17 +74,17 @@ static bool take_hex(const char *at, const char *end, unsigned char *ret_byte)
     return true;
 }
 
-/* The name behind a key; false: it is none of ours. */
-static bool name_of(struct mu__view key, char out[MU__BARRIER_NAME_MAX],
+/* The name behind a key, which has `skip` bytes before it; false: it is none of ours. */
+static bool name_of(struct mu__view key, size_t skip, char out[MU__BARRIER_NAME_MAX],
                     struct mu__view *ret_name)
 {
     const char *at = key.data;
     const char *end = at + key.size;
     uint32_t used = 0;
 
-    if (key.size < sizeof KEY_DIRECTORY)
+    if (key.size <= skip)
         return false;
-    at += sizeof KEY_DIRECTORY - 1;
+    at += skip;
     for (; at < end && used < MU__BARRIER_NAME_MAX; used++) {
         unsigned char byte = (unsigned char)*at++;
 
@@ -115,7 +113,7 @@ static void write_outcome(struct mu__ctx *ctx, struct coordination *c,
 
     if (!c->config.store->lasting)
         return;
-    key_of(view_of(barrier), key);
+    key_of(c, view_of(barrier), key);
     rv = mu__coord_keys_put_own(ctx, c, key, text, mu__barrier_write(barrier, text));
     if (rv != 0)
         mu__log(ctx, MU__LOG_ERROR, "barrier \"%s\": its outcome cannot be stored: %s",
@@ -129,7 +127,7 @@ static void on_dropped(void *user, const struct mu__barrier *barrier)
 
     if (!barriers->owner->config.store->lasting)
         return;
-    key_of(view_of(barrier), key);
+    key_of(barriers->owner, view_of(barrier), key);
     (void)mu__coord_keys_delete_own(barriers->calling, barriers->owner, key);
 }
 
@@ -138,18 +136,21 @@ static void read_outcomes(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_barriers *barriers = c->barriers;
     char name[MU__BARRIER_NAME_MAX];
-    struct mu__key_value entry = {.key = mu__view_str(MU__KEYS_OWN "/barrier")};
+    char key[MU__RUN_KEY_MAX];
+    struct mu__view directory = {key, (uint32_t)mu__coord_run_key(c, "barrier", key)};
+    struct mu__key_value entry = {.key = directory};
 
     if (barriers->is_read || !c->leads)
         return;
     barriers->is_read = true;
+    barriers->table.quiet_revision = mu__coord_run(c)->quiet_revision;
     while (mu__coord_keys_next_own(c, entry.key, &entry)) {
         struct mu__view found;
         int rv = -MU_EINVALID;
 
-        if (!mu__key_is_below(entry.key, mu__view_str(MU__KEYS_OWN "/barrier")))
+        if (!mu__key_is_below(entry.key, directory))
             return;
-        if (name_of(entry.key, name, &found))
+        if (name_of(entry.key, directory.size + 1, name, &found))
             rv = mu__barriers_read(&barriers->table, found, entry.value,
                                    mu__coord_clock(ctx, c));
         if (rv != 0)
@@ -704,6 +705,13 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
             mu__coord_wake_at(ctx, c, at->since_ms + at->limit_ms);
     }
     mu__coord_alive_tick(ctx, c, c->barriers->alive);
+}
+
+uint64_t mu__coord_barriers_forget_over(struct mu__ctx *ctx, struct coordination *c)
+{
+    read_outcomes(ctx, c);
+    c->barriers->calling = ctx;
+    return mu__barriers_forget_over(&c->barriers->table);
 }
 
 /* ---- the service's begin and end ---- */

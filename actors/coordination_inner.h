@@ -11,6 +11,8 @@
  *   coordination_barriers.c   barriers, tasks alive
  *   coordination_preempt.c    preemption: notices and rounds
  *   coordination_cluster.c    tasks that come to the coordinated jobs, or leave them
+ *   coordination/runs.h       runs of the job: what belongs to one, when another begins
+ *   coordination/own_keys.c   the service's own keys
  *
  * Below them, as plain data: roster.h (tasks), key_values.h, barriers.h, task_set.h,
  * asked.h (results of what agents asked).
@@ -31,6 +33,7 @@ struct coord_questions; /* of coordination_questions.c */
 struct coord_keys;      /* of coordination_keys.c */
 struct coord_barriers;  /* of coordination_barriers.c */
 struct coord_preempt;   /* of coordination_preempt.c */
+struct coord_runs;      /* of coordination/runs.c */
 
 /* Messages that wait for the store. Of changes of keys, and reads, no more are taken when
  * there are so many, and a watch that would add one is over; above the most they are
@@ -77,6 +80,7 @@ struct coordination {
     struct coord_keys *keys;
     struct coord_barriers *barriers;
     struct coord_preempt *preempt;
+    struct coord_runs *runs;
 
     struct coord_tasks *tasks;
     struct {
@@ -90,6 +94,7 @@ struct coordination {
                                    node, which has an agent, too, is one */
     struct mu__ctx *calling;    /* while a function of the store runs */
     uint32_t later_count;
+    bool retires;               /* it lets the store go, in this tick */
     bool broken;                /* a write failed: nothing may be said, `lost` follows */
 };
 
@@ -346,9 +351,26 @@ void mu__coord_keys_tick(struct mu__ctx *ctx, struct coordination *c);
 int mu__coord_keys_put_own(struct mu__ctx *ctx, struct coordination *c, const char *key,
                            const void *value, size_t size);
 bool mu__coord_keys_get_own(struct coordination *c, const char *key,
-                            struct mu__view *ret_value);
+                            struct mu__key_value *ret_entry);
 int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
                               const char *key);
+
+/* Under the revision of the last change, which it does not count as. */
+int mu__coord_keys_put_quietly(struct mu__ctx *ctx, struct coordination *c,
+                               const char *key, const void *value, size_t size);
+
+/* Delete a key and all below it; and all that are not the service's own: how many. */
+uint64_t mu__coord_keys_drop(struct mu__ctx *ctx, struct coordination *c,
+                             struct mu__view directory);
+uint64_t mu__coord_keys_drop_others(struct mu__ctx *ctx, struct coordination *c);
+
+/* Before any task has registered: the results of what agents asked, and the leases. */
+void mu__coord_keys_drop_agents(struct mu__ctx *ctx, struct coordination *c);
+
+/* What is below a directory, "" for all; and how many results of agents are kept. */
+void mu__coord_keys_measure(const struct coordination *c, struct mu__view directory,
+                            uint64_t *ret_count, uint64_t *ret_bytes);
+uint64_t mu__coord_keys_results(const struct coordination *c);
 
 /* The revision of the next change: whatever changes from now on has this or a later one,
  * also at other hosts of a store that lasts. */

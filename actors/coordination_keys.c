@@ -150,13 +150,13 @@ static int check_room(struct mu__ctx *ctx, struct coordination *c,
     return ops->reserve(c->store, ctx, bytes, ret_error);
 }
 
-/* Put what the entry says under the next revision. */
-static int put(struct mu__ctx *ctx, struct coordination *c, struct mu__key_value *entry,
-               mu_error *ret_error)
+int mu__coord_key_put(struct mu__ctx *ctx, struct coordination *c,
+                      struct mu__key_value *entry, uint64_t revision, mu_error *ret_error)
 {
+    bool is_quiet = revision == c->revision;
     int rv;
 
-    entry->revision = mu__coord_next_revision(c);
+    entry->revision = revision;
     entry->backing = NULL;
     rv = mu__key_values_put(c->keys->kv, entry, ret_error);
     if (rv != 0)
@@ -164,13 +164,13 @@ static int put(struct mu__ctx *ctx, struct coordination *c, struct mu__key_value
     c->revision = entry->revision;
     note_records(c);
     keep_change(ctx, c, entry, false);
-    mu__coord_reads_changed(ctx, c, entry);
+    if (!is_quiet)
+        mu__coord_reads_changed(ctx, c, entry);
     return 0;
 }
 
-/* Delete an entry; its key is gone with it. */
-static void delete(struct mu__ctx *ctx, struct coordination *c,
-                   const struct mu__key_value *entry)
+void mu__coord_key_delete(struct mu__ctx *ctx, struct coordination *c,
+                          const struct mu__key_value *entry)
 {
     char copy[MU__KEY_MAX];
     struct mu__key_value gone = {.revision = mu__coord_next_revision(c),
@@ -185,19 +185,19 @@ static void delete(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_reads_deleted(ctx, c, gone.key, gone.revision);
 }
 
-static uint64_t delete_below(struct mu__ctx *ctx, struct coordination *c,
-                             struct mu__view key)
+uint64_t mu__coord_key_delete_below(struct mu__ctx *ctx, struct coordination *c,
+                                    struct mu__view key)
 {
     struct mu__key_value entry;
     uint64_t count = 0;
 
     if (mu__key_values_find(c->keys->kv, key, &entry)) {
-        delete(ctx, c, &entry);
+        mu__coord_key_delete(ctx, c, &entry);
         count++;
     }
     while (mu__key_values_next(c->keys->kv, key, true, &entry) &&
            mu__key_is_below(entry.key, key)) {
-        delete(ctx, c, &entry);
+        mu__coord_key_delete(ctx, c, &entry);
         count++;
     }
     return count;
@@ -277,8 +277,9 @@ static bool begin(struct mu__ctx *ctx, struct coordination *c, const struct mu__
     return false;
 }
 
-static void keep_result(struct mu__ctx *ctx, struct coordination *c, uint64_t agent,
-                        uint64_t done, const struct mu__asked_result *result)
+void mu__coord_key_keep_result(struct mu__ctx *ctx, struct coordination *c,
+                               uint64_t agent, uint64_t done,
+                               const struct mu__asked_result *result)
 {
     struct mu__msg *record = c->keys->result;
 
@@ -308,7 +309,7 @@ static void end(struct mu__ctx *ctx, struct coordination *c, struct asking *a,
     mu__asked_add(a->agent, &a->result);
     note_records(c);
     if (is_written(ctx, c, code))
-        keep_result(ctx, c, a->task->incarnation, done, &a->result);
+        mu__coord_key_keep_result(ctx, c, a->task->incarnation, done, &a->result);
     say_result(ctx, c, a);
 }
 
@@ -367,7 +368,8 @@ static int make_put(struct mu__ctx *ctx, struct coordination *c,
     entry.owner = (body->flags & MU__PUT_LEASE) != 0 ? a->task->incarnation : 0;
     rv = check_room(ctx, c, &entry, &a->error);
     if (rv == 0)
-        rv = put(ctx, c, &entry, &a->error);
+        rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c),
+                               &a->error);
     if (rv == 0)
         a->result.revision = entry.revision;
     return rv;
@@ -451,7 +453,8 @@ static int make_increment(struct mu__ctx *ctx, struct coordination *c,
     entry.value = write_number(number + body->by, text);
     rv = check_room(ctx, c, &entry, &a->error);
     if (rv == 0)
-        rv = put(ctx, c, &entry, &a->error);
+        rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c),
+                               &a->error);
     if (rv != 0)
         return rv;
     a->result.revision = entry.revision;
@@ -478,7 +481,8 @@ static int make_delete(struct mu__ctx *ctx, struct coordination *c,
 
     if (rv != 0)
         return rv;
-    a->result.number = (int64_t)delete_below(ctx, c, body->key);
+    a->result.number =
+        (int64_t)mu__coord_key_delete_below(ctx, c, body->key);
     a->result.revision = c->revision;
     return 0;
 }
@@ -495,12 +499,13 @@ void mu__coord_on_key_delete(struct mu__ctx *ctx, void *state, struct mu__msg *m
 
 /* ---- Leases ---- */
 
-static void end_leases(struct mu__ctx *ctx, struct coordination *c, uint64_t owner)
+void mu__coord_key_end_leases(struct mu__ctx *ctx, struct coordination *c,
+                              uint64_t owner)
 {
     struct mu__key_value entry;
 
     while (mu__key_values_owned(c->keys->kv, owner, &entry))
-        delete(ctx, c, &entry);
+        mu__coord_key_delete(ctx, c, &entry);
 }
 
 /* Results of one that is gone for good need not be kept any longer, but who is cannot be
@@ -513,7 +518,8 @@ static void forget_results(struct mu__ctx *ctx, struct coordination *c, uint64_t
 
     note_records(c);
     if (forgotten != 0 && is_kept(c))
-        keep_result(ctx, c, forgotten, UINT64_MAX, &(struct mu__asked_result){0});
+        mu__coord_key_keep_result(ctx, c, forgotten, UINT64_MAX,
+                                  &(struct mu__asked_result){0});
 }
 
 void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
@@ -521,7 +527,7 @@ void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
 {
     if (incarnation == 0)
         return;
-    end_leases(ctx, c, incarnation);
+    mu__coord_key_end_leases(ctx, c, incarnation);
     forget_results(ctx, c, incarnation);
 }
 
@@ -647,7 +653,7 @@ static int rewrite_result(void *user, uint64_t agent, uint64_t done,
     struct rewriting *r = user;
 
     if (result->code == 0)
-        keep_result(r->ctx, r->c, agent, done, result);
+        mu__coord_key_keep_result(r->ctx, r->c, agent, done, result);
     return r->c->broken ? -MU_EUNAVAILABLE : 0;
 }
 
@@ -665,47 +671,6 @@ int mu__coord_keys_rewrite(struct mu__ctx *ctx, struct coordination *c)
         more = mu__key_values_next(kv, entry.key, true, &entry);
     }
     return rv == 0 ? mu__asked_each(c->keys->asked, rewrite_result, &r) : rv;
-}
-
-/* ---- The service's own keys ---- */
-
-int mu__coord_keys_put_own(struct mu__ctx *ctx, struct coordination *c, const char *key,
-                           const void *value, size_t size)
-{
-    struct mu__key_value entry = {.key = mu__view_str(key),
-                                  .value = {value, (uint32_t)size}};
-
-    assert(mu__key_is_below(entry.key, mu__view_str(MU__KEYS_OWN)));
-    assert(mu__key_is_normal(entry.key) && size <= MU__KEY_VALUE_MAX);
-    return put(ctx, c, &entry, NULL);
-}
-
-bool mu__coord_keys_get_own(struct coordination *c, const char *key,
-                            struct mu__view *ret_value)
-{
-    struct mu__key_value entry;
-
-    if (!mu__key_values_find(c->keys->kv, mu__view_str(key), &entry))
-        return false;
-    *ret_value = entry.value;
-    return true;
-}
-
-bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from,
-                             struct mu__key_value *ret_entry)
-{
-    return mu__key_values_next(c->keys->kv, from, true, ret_entry);
-}
-
-int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
-                              const char *key)
-{
-    struct mu__key_value entry;
-
-    if (!mu__key_values_find(c->keys->kv, mu__view_str(key), &entry))
-        return -MU_ENOTFOUND;
-    delete(ctx, c, &entry);
-    return 0;
 }
 
 /* ---- Its life ---- */

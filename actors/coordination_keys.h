@@ -75,6 +75,27 @@ struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordina
 void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                           uint64_t token, const mu_error *error);
 
+/* Put what the entry says under `revision`; one that is the store's already is for the
+ * service alone, and nobody who watches is told. */
+int mu__coord_key_put(struct mu__ctx *ctx, struct coordination *c,
+                      struct mu__key_value *entry, uint64_t revision,
+                      mu_error *ret_error);
+
+/* Delete an entry; its key is gone with it. And a key with all below it: how many. */
+void mu__coord_key_delete(struct mu__ctx *ctx, struct coordination *c,
+                          const struct mu__key_value *entry);
+uint64_t mu__coord_key_delete_below(struct mu__ctx *ctx, struct coordination *c,
+                                    struct mu__view key);
+
+/* The keys that `owner` has leases of. */
+void mu__coord_key_end_leases(struct mu__ctx *ctx, struct coordination *c,
+                              uint64_t owner);
+
+/* Write a STORE_RESULT. With `done` UINT64_MAX it makes void all results of the agent. */
+void mu__coord_key_keep_result(struct mu__ctx *ctx, struct coordination *c,
+                               uint64_t agent, uint64_t done,
+                               const struct mu__asked_result *result);
+
 /* The words name the key. */
 int mu__coord_key_error(mu_error *error, int code, struct mu__view key,
                         const char *words);

@@ -7,6 +7,7 @@
  *
  * A round is written into a store that lasts before anybody hears of it, and so is its
  * end: the next host goes on with it, or repeats what came of it. */
+#include "actors/coordination/runs.h"
 #include "actors/coordination_inner.h"
 #include "actors/packing.h"
 
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY MU__KEYS_OWN "/preemption"
+static const char record_name[] = "preemption";
 
 enum {
     ROUND_MS = 3 * 60 * 1000,   /* a round takes no longer */
@@ -76,17 +77,19 @@ struct coord_preempt {
 static void write_record(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct coord_preempt *p = c->preempt;
+    char key[MU__RUN_KEY_MAX];
     char text[900];
     int size;
     int rv;
 
     if (!c->config.store->lasting)
         return;
+    (void)mu__coord_run_key(c, record_name, key);
     size = snprintf(text, sizeof text,
                     "%d %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %" PRIu64
                     " %s %s", (int)p->phase, p->round, p->step, -p->error.code,
                     p->grace_ms, p->by, p->token, p->task, p->reason);
-    rv = mu__coord_keys_put_own(ctx, c, KEY, text, (size_t)size);
+    rv = mu__coord_keys_put_own(ctx, c, key, text, (size_t)size);
     if (rv != 0)
         mu__log(ctx, MU__LOG_ERROR, "round %" PRIu64 " of preemption cannot be stored: "
                 "%s", p->round, mu_strerror(rv));
@@ -322,20 +325,27 @@ static void run_round(struct mu__ctx *ctx, struct coordination *c)
 static void take_over(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
-    struct mu__view value;
+    char key[MU__RUN_KEY_MAX];
+    struct mu__key_value entry;
 
     if (p->is_read || !c->leads)
         return;
     p->is_read = true;
     p->led_ms = mu__coord_clock(ctx, c);
     p->noticed_ms = p->led_ms;
-    if (!mu__coord_keys_get_own(c, KEY, &value))
+    (void)mu__coord_run_key(c, record_name, key);
+    if (!mu__coord_keys_get_own(c, key, &entry))
         return;
-    if (!read_record(p, value)) {
+    if (!read_record(p, entry.value)) {
         mu__log(ctx, MU__LOG_WARN, "key \"%s\" is no record of a round of preemption",
-                KEY);
+                key);
         p->phase = NONE;
         p->round = 0;
+        return;
+    }
+    /* All who were given the notice have gone, or have heard where to stop. */
+    if (p->phase == OVER && entry.revision <= mu__coord_run(c)->quiet_revision) {
+        p->phase = NONE;
         return;
     }
     if (p->phase == EARLY)
@@ -654,6 +664,22 @@ bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round)
         return false;
     *ret_round = p->round;
     return true;
+}
+
+uint64_t mu__coord_preempt_forget_over(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+    char key[MU__RUN_KEY_MAX];
+
+    take_over(ctx, c);
+    if (p->phase != OVER)
+        return 0;
+    forget_notices(p);
+    p->phase = NONE;
+    (void)mu__coord_run_key(c, record_name, key);
+    if (c->config.store->lasting)
+        (void)mu__coord_keys_delete_own(ctx, c, key);
+    return 1;
 }
 
 /* ---- the service's begin and end ---- */

@@ -4,6 +4,7 @@
  * is CONNECTED from its registration until it is dead, says that it failed, leaves or is
  * reset. All times are by mu__coord_clock, so that a pause of this host makes nobody
  * dead. */
+#include "actors/coordination/runs.h"
 #include "actors/coordination_inner.h"
 #include "runtime/codec.h"
 
@@ -293,9 +294,12 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
                    const struct coord_peer *peer, const struct mu__task_register *body,
                    mu_error *ret_error)
 {
-    struct mu__roster_task *task = know(c, peer, ret_error);
-    int rv;
+    struct mu__roster_task *task;
+    int rv = mu__coord_runs_admit(c, peer, body, ret_error);
 
+    if (rv != 0)
+        return rv;
+    task = know(c, peer, ret_error);
     if (task == NULL)
         return ret_error->code;
     rv = admit(ctx, c, task, peer, ret_error);
@@ -309,8 +313,9 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
     return 0;
 }
 
+/* `run`: that it said it takes part in. */
 static void say_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                           uint64_t token)
+                           uint64_t token, uint64_t run)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
     struct mu__tasks_answer *body;
@@ -320,6 +325,7 @@ static void say_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t
     body = mu__body(msg);
     body->token = token;
     body->since = mu__roster_at_node(c->roster, node)->since;
+    body->run = mu__coord_runs_number_for(c, run);
     mu__coord_say(ctx, c, node, msg);
 }
 
@@ -337,7 +343,7 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     }
     if (!body->barrier) {
-        say_registered(ctx, c, peer->node, body->token);
+        say_registered(ctx, c, peer->node, body->token, body->run);
         return;
     }
     if (c->roster->connected < c->roster->coordinated)

@@ -71,6 +71,13 @@ enum mu__tasks_what {
 /* Of what a client has too little at the chief. */
 enum mu__room_lack { MU__LACKS_CLOSURES = 1, MU__LACKS_BYTES = 2 };
 
+/* What RUNS_CLEAR forgets. */
+enum mu__runs_clear_what {
+    MU__RUNS_CLEAR_ENDED = 1,   /* the history */
+    MU__RUNS_CLEAR_PRESENT = 2, /* what the present run has come to: outcomes, notices */
+    MU__RUNS_CLEAR_KEYS = 4     /* the keys of programs */
+};
+
 /* How a key is put. */
 enum mu__put_flag {
     MU__PUT_OVERWRITE = 1,  /* else the key must not be there */
@@ -427,14 +434,18 @@ enum mu__put_flag {
 /* With `barrier`, answered when all tasks of the coordinated jobs have registered.
  * `devices`: what the machine has. `since`: what the first answer without `barrier` said
  * that this process got in this store, at this or another host; none: it got none yet.
- * `done`: what it asked under lower tokens was answered. */
+ * `done`: what it asked under lower tokens was answered. `run`: the number of the job's
+ * run that this process takes part in; none: it has not registered in this store yet.
+ * `run_name`: the run that it was started for; none: any. */
 #define MU__TASK_REGISTER_FIELDS(F, S)                                      \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, flag, barrier, 0)                                        \
     F(S, OPTIONAL, u64, limit_ms, 0)                                        \
     F(S, OPTIONAL, value, devices, MU__DEVICES_MAX)                         \
     F(S, OPTIONAL, u64, since, 0)                                           \
-    F(S, OPTIONAL, u64, done, 0)
+    F(S, OPTIONAL, u64, done, 0)                                            \
+    F(S, OPTIONAL, u64, run, 0)                                             \
+    F(S, OPTIONAL, str, run_name, 63)
 
 /* `progress` counts what the task's program says it has done, `stuck_ms` how long ago. */
 #define MU__TASK_HEARTBEAT_FIELDS(F, S)                                     \
@@ -475,7 +486,8 @@ enum mu__put_flag {
     F(S, OPTIONAL, u64, limit_ms, 0)
 
 /* Answers everything about tasks. `content` is the answer of a question. `since`, of a
- * TASK_REGISTER: what has a lower revision in the store was there before its process. */
+ * TASK_REGISTER: what has a lower revision in the store was there before its process;
+ * `run`: the number of the job's run that it takes part in from now on. */
 #define MU__TASKS_ANSWER_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
@@ -484,7 +496,31 @@ enum mu__put_flag {
     F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
     F(S, OPTIONAL, u32, error_kind, 255)                                    \
     F(S, OPTIONAL, u64, version, 0)                                         \
-    F(S, OPTIONAL, u64, since, 0)
+    F(S, OPTIONAL, u64, since, 0)                                           \
+    F(S, OPTIONAL, u64, run, 0)
+
+/* -- runs of the job -- */
+
+/* The present run has come to its end: the leading task says that the job is done, with
+ * `code` and `message` when it has failed; or (`closing`) the host of the service is
+ * being closed, which is the run's end unless other tasks are there. Answered by
+ * TASKS_ANSWER. */
+#define MU__RUN_END_FIELDS(F, S)                                            \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, flag, closing, 0)                                        \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* What the store has: its runs, and what each holds. Answered by TASKS_ANSWER. */
+#define MU__RUNS_GET_FIELDS(F, S)                                           \
+    F(S, REQUIRED, u64, token, 0)
+
+/* Forget what `what` (bits of enum mu__runs_clear_what) says, or the run of that name.
+ * Answered by TASKS_ANSWER, with the number of what was deleted as its version. */
+#define MU__RUNS_CLEAR_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, what, 255)                                          \
+    F(S, OPTIONAL, str, name, 63)
 
 /* To connected tasks: another one failed, and is not recoverable; or, with `own`, the
  * service counts this one as failed. The agent is in ERROR from then on. */
@@ -824,13 +860,16 @@ enum mu__put_flag {
     M(102, ROOM_ALLOW, room_allow, MU__ROOM_ALLOW_FIELDS, true)             \
     M(103, ROOM_ASK, room_ask, MU__ROOM_ASK_FIELDS, true)                   \
     M(120, VAR_REOPEN, var_reopen, MU__VAR_REOPEN_FIELDS, false)            \
-    M(121, VAR_REOPENED, var_reopened, MU__VAR_REOPENED_FIELDS, false)
+    M(121, VAR_REOPENED, var_reopened, MU__VAR_REOPENED_FIELDS, false)             \
+    M(135, RUN_END, run_end, MU__RUN_END_FIELDS, true)                      \
+    M(136, RUNS_GET, runs_get, MU__RUNS_GET_FIELDS, true)                   \
+    M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS, true)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,
     MU__MESSAGES(MU__KIND)
 #undef MU__KIND
-    MU__KINDS_END = 128
+    MU__KINDS_END = 256
 };
 
 #define MU__BODY(number, NAME, name, FIELDS, travels) MU__MESSAGE_STRUCT(name, FIELDS)

@@ -38,6 +38,8 @@ enum cmd_verb_bit {
     CMD_STOP = 65536,
     CMD_RESOLVE = 131072,
     CMD_CHECK = 262144,
+    CMD_STORE_LS = 1 << 19,
+    CMD_STORE_CLEAR = 1 << 20,
     CMD_JOURNAL_CHECK = 1 << 21,
     CMD_JOURNAL_REPAIR = 1 << 22
 };
@@ -70,6 +72,8 @@ int cmd_tasks(struct cmd_options *options);
 int cmd_devices(struct cmd_options *options);
 int cmd_preempt(struct cmd_options *options);
 int cmd_stop(struct cmd_options *options);
+int cmd_store_ls(struct cmd_options *options);
+int cmd_store_clear(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);
 int cmd_journal_check(struct cmd_options *options);

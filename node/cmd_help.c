@@ -121,6 +121,20 @@ const struct cmd_verb cmd_verbs[] = {
      "programs stop at: one more than the largest that any of them has reached.\n",
      "  muster preempt \"rack 7 is moved\" --grace-ms 30000 --cluster @cluster.json\n",
      "REASON"},
+    {"store ls", CMD_STORE_LS, cmd_store_ls, "show the runs of the job in a store",
+     "Asks the coordination service for the runs of its job: when each began, how it\n"
+     "ended, and what the present one holds. With --store it reads the store itself,\n"
+     "while nobody hosts it.\n",
+     "  muster store ls --address tcp://127.0.0.1:4000\n"
+     "  muster store ls --store journal:/var/lib/job/store -o json\n",
+     NULL},
+    {"store clear", CMD_STORE_CLEAR, cmd_store_clear, "forget runs of a store",
+     "Forgets what the flags say, without one the runs before the present one, and\n"
+     "prints how much that was. Keys of programs stay, but for --keys. With --store it\n"
+     "works on the store itself, while nobody hosts it.\n",
+     "  muster store clear --run run-7 --address tcp://127.0.0.1:4000\n"
+     "  muster store clear --ended --present --store etcd:http://10.0.0.1:2379\n",
+     NULL},
     {"resolve", CMD_RESOLVE, cmd_resolve, "say who is in the cluster, and by whom",
      "Asks the resolver for the cluster, and which task of it this is, and prints that.\n"
      "--explain says which sources were tried, what they were asked, and with what\n"

@@ -133,6 +133,16 @@ static void drain(struct task *task)
     mu__node_unref(node);
 }
 
+static void leave_run(struct task *task)
+{
+    mu_node *node = hold_node(task);
+
+    if (node == NULL)
+        return;
+    mu__node_leave_run(node);
+    mu__node_unref(node);
+}
+
 static void *end_task(void *arg)
 {
     struct task *task = arg;
@@ -143,6 +153,7 @@ static void *end_task(void *arg)
         drain(task);
         left_ms -= (int)(now_ms() - began_ms);
     }
+    leave_run(task);
     atomic_store(&task->closing_ms, left_ms < 0 ? 0 : left_ms);
     pthread_mutex_lock(&task->lock);
     if (task->node != NULL)
@@ -529,10 +540,14 @@ static int work(struct task *task)
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s",
                     error.message[0] == '\0' ? mu_strerror(rv) : error.message);
     atomic_store(&task->node->fails, rv != 0);
-    if (task->node->taken[0] != '\0')
+    if (task->node->taken[0] != '\0') {
+        atomic_store(&task->node->keeps_run, true);
         return CMD_ADDRESS;
-    if (wants_restart(task, rv))
+    }
+    if (wants_restart(task, rv)) {
+        atomic_store(&task->node->keeps_run, true);
         return (int)cmd_number(task->options, CMD_FLAG_RESTART_EXIT_CODE);
+    }
     if (strcmp(task->spec.type, "chief") == 0)
         end_job(task, rv, &error);
     return rv == 0 ? CMD_FINE : CMD_FAILED;

@@ -13,7 +13,8 @@
 #define CHIEF_ASKERS (CMD_STATUS | CMD_EXPLAIN | CMD_DRAIN | CMD_STOP)
 #define KV                                                                            \
     (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR)
-#define SERVICE_ASKERS (KV | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT)
+#define STORE (CMD_STORE_LS | CMD_STORE_CLEAR)
+#define SERVICE_ASKERS (STORE | KV | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT)
 #define ASKERS (CHIEF_ASKERS | SERVICE_ASKERS)
 #define JOURNALS (CMD_JOURNAL_CHECK | CMD_JOURNAL_REPAIR)
 #define FINDERS (CMD_NODE | ASKERS | CMD_RESOLVE | CMD_CHECK)
@@ -215,7 +216,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
                 "else ps 0, or else worker 0",
     },
     [CMD_FLAG_STORE] = {
-        .name = "store", .option = OPTION(STORE), .kind = CMD_TEXT, .verbs = NODES,
+        .name = "store", .option = OPTION(STORE), .kind = CMD_TEXT,
+        .verbs = NODES | STORE,
         .word = "STORE",
         .help = "host: where the service keeps keys and barriers: memory, journal:PATH "
                 "(a file), or etcd:URL,URL, which several hosts may share",
@@ -224,6 +226,30 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .name = "store-sync", .option = OPTION(STORE_SYNC), .kind = CMD_NUMBER,
         .verbs = NODES, .word = "0|1",
         .help = "host: whether what the service says was kept survives a power cut, too",
+    },
+    [CMD_FLAG_JOB_RUN] = {
+        .name = "run", .option = OPTION(RUN), .kind = CMD_TEXT,
+        .verbs = NODES | CMD_STORE_CLEAR, .word = "NAME",
+        .help = "the run of the job that this is, to be continued or begun; without it a "
+                "host of the service goes on with the run that its store is in, or "
+                "begins another when that one has ended, and `muster run` begins one of "
+                "a new name. `muster store clear`: the run to forget",
+    },
+    [CMD_FLAG_ENDED] = {
+        .name = "ended", .variable = "MUSTER_STORE_CLEAR_ENDED", .kind = CMD_SWITCH,
+        .verbs = CMD_STORE_CLEAR, .initial = "0", .high = 1,
+        .help = "forget the runs before the present one",
+    },
+    [CMD_FLAG_PRESENT] = {
+        .name = "present", .variable = "MUSTER_STORE_CLEAR_PRESENT", .kind = CMD_SWITCH,
+        .verbs = CMD_STORE_CLEAR, .initial = "0", .high = 1,
+        .help = "forget what the present run has come to: outcomes of barriers, notices "
+                "of preemption, results and errors of functions",
+    },
+    [CMD_FLAG_KEYS] = {
+        .name = "keys", .variable = "MUSTER_STORE_CLEAR_KEYS", .kind = CMD_SWITCH,
+        .verbs = CMD_STORE_CLEAR, .initial = "0", .high = 1,
+        .help = "delete the keys of programs",
     },
     [CMD_FLAG_COORDINATED_JOBS] = {
         .name = "coordinated-jobs", .option = OPTION(COORDINATED_JOBS), .kind = CMD_TEXT,

@@ -15,11 +15,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +33,7 @@ enum {
     JOB_END_MS = 1000,          /* who ended by itself may just have heard of the end */
     STEADY_MS = 60000,          /* who ran for so long has not restarted in a row */
     ARGUMENTS_MAX = 256,
+    RUN_NAME_BYTES = 40,
     SIGNALS_AT_ONCE = 3         /* so many, and we end without another look */
 };
 
@@ -225,16 +228,31 @@ static bool is_own_variable(const char *entry)
     return false;
 }
 
+/* Each start of a cluster is a run of its own of the job: "20260131-235959-0123abcd". */
+static void name_run(char out[RUN_NAME_BYTES])
+{
+    time_t now = time(NULL);
+    uint32_t number = (uint32_t)getpid();
+    char date[24] = "";
+    struct tm parts;
+
+    if (gmtime_r(&now, &parts) != NULL)
+        (void)strftime(date, sizeof date, "%Y%m%d-%H%M%S", &parts);
+    (void)getrandom(&number, sizeof number, GRND_NONBLOCK);
+    (void)snprintf(out, RUN_NAME_BYTES, "%s-%08" PRIx32, date, number);
+}
+
 /* Ours, without what says which task this is; TF_CONFIG of each child comes last. */
 static int make_environment(struct run *run)
 {
     static char progress[] = "MUSTER_PROGRESS=1";
     static char loads[48];
+    static char name[sizeof "MUSTER_RUN=" + RUN_NAME_BYTES];
     size_t count = 0;
 
     while (environ[count] != NULL)
         count++;
-    run->environment = calloc(count + 4, sizeof *run->environment);
+    run->environment = calloc(count + 5, sizeof *run->environment);
     if (run->environment == NULL)
         return -MU_ENOMEM;
     count = 0;
@@ -244,7 +262,12 @@ static int make_environment(struct run *run)
     (void)snprintf(loads, sizeof loads, "MUSTER_LOADS_FD=%d:%ld", CMD_LOADS_FD,
                    (long)getpid());
     run->environment[count++] = progress;
-    run->environment[count] = loads;
+    run->environment[count++] = loads;
+    if (cmd_text(run->options, CMD_FLAG_JOB_RUN) == NULL) {
+        (void)snprintf(name, sizeof name, "MUSTER_RUN=");
+        name_run(name + strlen(name));
+        run->environment[count] = name;
+    }
     return 0;
 }
 

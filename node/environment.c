@@ -126,6 +126,9 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
     [MU__OPTION_STORE_SYNC] = {
         FIELD(store_sync), .variable = "MUSTER_STORE_SYNC", .initial = 1, .high = 1,
     },
+    [MU__OPTION_RUN] = {
+        FIELD(run), .variable = "MUSTER_RUN", .kind = MU__OPTION_TEXT,
+    },
     [MU__OPTION_COORDINATED_JOBS] = {
         FIELD(coordinated_jobs), .variable = "MUSTER_COORDINATED_JOBS",
         .kind = MU__OPTION_TEXT, .initial_words = "chief,worker,ps",

@@ -1,5 +1,6 @@
 #include "node/hosting.h"
 
+#include "actors/coordination/store_run.h"
 #include "actors/journal.h"
 #include "actors/messages.h"
 #include "node/devices.h"
@@ -55,11 +56,22 @@ static int read_access(struct mu__hosting *hosting, mu_error *error)
     return rv == 0 ? 0 : mu_error_set(error, rv, "option store: %s", inner.message);
 }
 
+static int check_run(const mu_node_options *o, mu_error *error)
+{
+    mu_error inner;
+
+    if (o->run == NULL || mu__store_run_check_name(o->run, &inner) == 0)
+        return 0;
+    return mu_error_set(error, -MU_EINVALID, "option run: %s", inner.message);
+}
+
 static int read_texts(struct mu__hosting *hosting, const mu_node_options *o,
                       mu_error *error)
 {
     int rv = mu__service_hosts(o->cluster, o->service_hosts, error, &hosting->hosts);
 
+    if (rv == 0)
+        rv = check_run(o, error);
     if (rv == 0)
         rv = mu__service_tasks(o->cluster,
                                o->coordinated_jobs == NULL ? MU__COORDINATED_JOBS
@@ -155,11 +167,20 @@ bool mu__hosting_close_http(struct mu__hosting *hosting, void (*closed)(void *ar
     return true;
 }
 
+static uint64_t wall_ms(void)
+{
+    uv_timeval64_t now = {0};
+
+    (void)uv_gettimeofday(&now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
+}
+
 void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options *options,
                         struct mu__member_config *config)
 {
     config->hosts = hosting->hosts;
     config->devices = hosting->devices;
+    config->run = options->run;
     config->coordination = (struct mu__coordination_config){
         .store = hosting->kind,
         .store_place = hosting->place,
@@ -174,5 +195,6 @@ void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options
         .stuck_ms = options->stuck_ms,
         .leave_ms = options->leave_ms,
         .lease_ms = options->lease_ms,
+        .wall_ms = wall_ms,
     };
 }

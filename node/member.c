@@ -279,6 +279,8 @@ static int spawn_agent(struct mu__member *member, const struct mu__member_config
         .dead_ms = config->coordination.dead_ms,
         .registers_at_once = hosts->count > 0,
         .shared = &member->agent,
+        .run = config->run,
+        .own_run = &member->own_run,
     };
 
     return spawn(member, &mu__agent, MU__AGENT, &agent);
@@ -294,6 +296,8 @@ static int spawn_coordination(struct mu__member *member,
     coordination.cluster_name = config->cluster_name;
     coordination.task = member->task;
     coordination.incarnation = member->incarnation;
+    coordination.run = config->run;
+    coordination.own_run = &member->own_run;
     if (rv == 0 &&
         mu__task_set_has(hosts, config->task_type, config->task_index))
         rv = spawn(member, &mu__coordination, MU__COORDINATION, &coordination);

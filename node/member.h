@@ -58,6 +58,7 @@ struct mu__member_config {
                                    commas between; NULL: those of the default */
     const char *hosts;          /* a task set: who may host the coordination service; NULL
                                    or "": nobody */
+    const char *run;            /* the job's run; NULL: any */
     struct mu__coordination_config coordination;    /* of a host: options and its store;
                                    what is the member's own is filled in here */
     const mu_value *devices;    /* what this machine has; may be NULL */
@@ -92,6 +93,7 @@ struct mu__member {
     struct mu__kernel *kernel;
     struct mu__links *links;
     uint64_t incarnation;       /* random, of this life */
+    struct mu__own_run own_run; /* the job's run that it takes part in */
     uint64_t tick_ms;           /* when the links want their tick */
     char task[64];              /* "/job:worker/task:1" */
     char type[16];

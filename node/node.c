@@ -464,6 +464,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         config.offer_check = extra->takes_offer ? mu__offer_check_new : NULL;
         config.offer_owner = &node->offer_place;
         config.takes_offer = extra->takes_offer;
+        config.coordination.only_looks = extra->only_looks;
     }
     return mu__member_start(&node->member, &config, mu__world_uv_world(node->world),
                             mu__wire_uv_wire(node->wire), ret_error);
@@ -746,6 +747,8 @@ int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "a node on the program's loop is closed with "
                             "mu_node_close_async, and no node on its own thread");
+    if (!atomic_load(&node->keeps_run))
+        mu__node_leave_run(node);
     mu__coordinator_detach(node, limit_ms);
     atomic_store(&node->close_limit_ms, limit_ms);
     (void)uv_async_send(&node->stop);
@@ -766,7 +769,9 @@ void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
     node->closed_user = user;
     atomic_store(&node->close_limit_ms, -1);
     mu__coordinator_detach(node, 0);
-    begin_closing(node);
+    /* The stop is asked for when the store has heard of it. */
+    if (!mu__node_leave_run_later(node))
+        begin_closing(node);
 }
 
 /* ---- looking ---- */

@@ -57,6 +57,7 @@ struct mu__node_extra {
     const char *hosts;          /* of the coordination service, instead of those of the
                                    option: a set of tasks that no cluster need have */
     bool takes_offer;           /* of a cluster spec that has this node's address */
+    bool only_looks;            /* its service shows and clears what a store has */
 };
 
 struct mu_node {
@@ -75,6 +76,7 @@ struct mu_node {
     uint64_t closing_ms;            /* loop time when closing began */
     atomic_llong close_limit_ms;
     atomic_bool closed;             /* calls are refused */
+    atomic_bool keeps_run;          /* it will be started again, to go on as it is now */
     atomic_uint posting;            /* threads that saw it open and have not posted yet */
     char taken[768];                /* why this process ends: another one plays its task;
                                        "": none does. Written before `closed` is set */
@@ -163,6 +165,14 @@ void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
                            const mu_cluster *cluster);
 
 bool mu__node_on_loop(const mu_node *node);
+
+/* Where this node hosts the coordination service: the store hears that it is closed in
+ * order. To be called before the closing begins, by no loop's thread. */
+void mu__node_leave_run(mu_node *node);
+
+/* The same without waiting, for a host with a store that lasts: `stop` is sent then.
+ * False: there is nothing to wait for. Loop thread. */
+bool mu__node_leave_run_later(mu_node *node);
 
 /* Post `call` to an actor and wait until it is completed; returns call->code.
  * -MU_EPRECONDITION on the loop's own thread, -MU_ECLOSED when the node is closed. */

@@ -3,6 +3,7 @@
 #include "node/node.h"
 
 #include "actors/job.h"
+#include "node/coordination.h"
 #include "actors/messages.h"
 
 #include <stdlib.h>
@@ -48,6 +49,65 @@ int mu_node_wait_job(mu_node *node, int64_t limit_ms, mu_error *ret_error)
     return rv;
 }
 
+enum { RUN_END_MS = 2000 };
+
+/* What the job's run came to is stored before anybody hears of it: what starts then is
+ * another run. */
+static void end_run(mu_node *node, int code, const char *message, int64_t limit_ms)
+{
+    bool is_short = limit_ms >= 0 && limit_ms < RUN_END_MS;
+    struct mu__agent_call call = {.number = 0};
+    mu_error error = {0};
+    int rv;
+
+    if (code != 0)
+        (void)mu_error_set(&call.failure, code, "%s", message == NULL ? "" : message);
+    rv = mu__agent_ask_node(node, &call, MU__AGENT_RUN_END,
+                            is_short ? limit_ms : RUN_END_MS, &error);
+    if ((rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE) && MU_LOG_WARN <= node->log_level)
+        node->log(node->log_user, MU_LOG_WARN, node->member.task, "run", error.message);
+}
+
+void mu__node_leave_run(mu_node *node)
+{
+    struct mu__agent_call call = {.below = true};
+
+    (void)mu__agent_ask_node(node, &call, MU__AGENT_RUN_END, RUN_END_MS, NULL);
+}
+
+struct leaving {
+    struct mu__pending pending;
+    struct mu__agent_call call;
+};
+
+static void on_left(struct mu__pending *pending)
+{
+    struct leaving *leaving = (struct leaving *)pending;    /* its first member */
+
+    (void)uv_async_send(&pending->node->stop);
+    free(leaving);
+}
+
+bool mu__node_leave_run_later(mu_node *node)
+{
+    struct leaving *leaving;
+
+    if (!node->hosting.is_host || !node->hosting.kind->lasting)
+        return false;
+    leaving = calloc(1, sizeof *leaving);
+    if (leaving == NULL)
+        return false;
+    leaving->call.below = true;
+    leaving->call.call.operation = MU__AGENT_RUN_END;
+    leaving->call.call.limit_ms = RUN_END_MS;
+    leaving->pending.call = &leaving->call.call;
+    leaving->pending.finished = on_left;
+    if (mu__node_call_later(node, MU__AGENT, &leaving->pending) == 0)
+        return true;
+    free(leaving);
+    return false;
+}
+
 int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit_ms,
                      mu_error *ret_error)
 {
@@ -62,6 +122,7 @@ int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit
     if (code > 0 || code < -255)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a job's code is 0 or a negative MU_E code, got %d", code);
+    end_run(node, code, message, limit_ms);
     rv = mu__node_call(node, MU__JOB, &call.call);
     if (rv != 0 && ret_error != NULL)
         *ret_error = call.call.error;

@@ -718,6 +718,76 @@ static void contract_store_keeps_bytes(void **state)
                 contract_find_extra(h, gone.key)->deleted);
 }
 
+static bool contract_has_key(struct contract_holder *h, const char *key)
+{
+    const struct mu__store_change *found = contract_find_extra(h, mu__view_str(key));
+
+    return found != NULL && !found->deleted;
+}
+
+static bool contract_has_results(const struct contract_holder *h)
+{
+    for (unsigned agent = 0; agent < CONTRACT_AGENTS; agent++)
+        for (unsigned i = 0; i < CONTRACT_TOKENS; i++)
+            if (h->content.results[agent][i].token != 0)
+                return true;
+    return false;
+}
+
+/* What the beginning of another run writes: the record of the last one stays, what
+ * belongs to it goes, and all results of agents. */
+static void contract_write_next_run(struct contract_holder *h)
+{
+    const struct mu__store_change rows[] = {
+        {20, mu__view_str("_muster/run/1/barrier/a"), {NULL, 0}, true, 0},
+        {21, mu__view_str("_muster/run/1/preemption"), {NULL, 0}, true, 0},
+        {21, mu__view_str("_muster/run/2"), {"running", 7}, false, 0},
+    };
+
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(contract_write(h, MU__STORE_CHANGE, &rows[i]), 0);
+    for (uint64_t agent = 1; agent <= CONTRACT_AGENTS; agent++)
+        assert_int_equal(contract_write(h, MU__STORE_RESULT,
+                                        &(struct mu__store_result){
+                                            .agent = agent, .done = UINT64_MAX}), 0);
+}
+
+/* Another run begins as a whole, or not at all. */
+static void contract_store_replaces_a_run(void **state)
+{
+    struct contract_state *s = *state;
+    struct contract_holder *h = contract_begin(s, 0);
+    const bool lasting = s->fixture->kind->lasting;
+    const struct mu__store_change rows[] = {
+        {10, mu__view_str("_muster/run/1"), {"running", 7}, false, 0},
+        {11, mu__view_str("_muster/run/1/barrier/a"), {"x", 1}, false, 0},
+        {12, mu__view_str("_muster/run/1/preemption"), {"x", 1}, false, 0},
+    };
+
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(contract_write(h, MU__STORE_CHANGE, &rows[i]), 0);
+    for (uint64_t batch = 1; batch <= CONTRACT_AGENTS; batch++)
+        contract_make_result(batch, contract_visit_write, h);
+    contract_commit(h, 1);
+    contract_wait_safe(h, 1);
+    contract_write_next_run(h);
+    contract_kill(h);
+    h = contract_begin(s, 0);
+    assert_false(contract_has_key(h, "_muster/run/2"));
+    assert_int_equal(contract_has_key(h, "_muster/run/1/barrier/a"), lasting);
+    assert_int_equal(contract_has_results(h), lasting);
+    contract_write_next_run(h);
+    contract_commit(h, 1);
+    contract_wait_safe(h, 1);
+    contract_kill(h);
+    h = contract_begin(s, 0);
+    assert_int_equal(contract_has_key(h, "_muster/run/2"), lasting);
+    assert_int_equal(contract_has_key(h, "_muster/run/1"), lasting);
+    assert_false(contract_has_key(h, "_muster/run/1/barrier/a"));
+    assert_false(contract_has_key(h, "_muster/run/1/preemption"));
+    assert_false(contract_has_results(h));
+}
+
 /* An owner that cannot take what it is shown is shown all of it again. */
 static void contract_store_visits_again(void **state)
 {
@@ -962,6 +1032,7 @@ static inline int contract_store_run(const char *name,
         CONTRACT_STORE_TEST(contract_store_drops_what_was_not_committed),
         CONTRACT_STORE_TEST(contract_store_counts_lives),
         CONTRACT_STORE_TEST(contract_store_keeps_bytes),
+        CONTRACT_STORE_TEST(contract_store_replaces_a_run),
         CONTRACT_STORE_TEST(contract_store_visits_again),
         CONTRACT_STORE_TEST(contract_store_is_rewritten),
         CONTRACT_STORE_TEST(contract_store_is_lost_when_full),

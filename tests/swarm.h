@@ -10,6 +10,7 @@
  *   swarm_barriers.c   how they meet: generations, outcomes
  *   swarm_watches.c    what they watch
  *   swarm_steps.c      where they stop
+ *   swarm_runs.c       the run of the job, and the next one
  *   swarm_look.c       what must be after every event
  *   swarm_end.c        all is well again: what must be then */
 #ifndef MU_TESTS_SWARM_H
@@ -102,6 +103,7 @@ struct swarm_leader {
 enum swarm_errand { NO_ERRAND, REGISTER, RESET, LEAVE, NOTICE, REPORT, OTHER };
 
 struct swarm;
+struct coordination;
 
 /* What a program does; all but the first five are of its present process. */
 struct swarm_program {
@@ -181,6 +183,7 @@ struct swarm {
     struct swarm_program programs[TASKS_MAX];
     unsigned programs_count;
     bool calm;                  /* nothing new is begun */
+    uint64_t number;            /* of the run of the job */
 
     struct swarm_record *records;
     size_t records_count;
@@ -301,6 +304,14 @@ void swarm_doubt_leases(struct swarm_program *program);
 void swarm_read_keys(struct swarm *run, int64_t ret_numbers[KEYS]);
 void swarm_check_leases(struct swarm *run);
 void swarm_check_histories(struct swarm *run, const int64_t numbers[KEYS]);
+
+/* ---- swarm_runs.c ---- */
+
+/* Of a host that leads. */
+void swarm_look_at_run(struct swarm *run, const struct coordination *c);
+
+/* When all is well: the job is done, and is run again. */
+void swarm_run_again(struct swarm *run);
 
 /* ---- swarm_barriers.c ---- */
 

@@ -234,6 +234,7 @@ struct swarm *swarm_new(uint64_t seed, uint64_t *reached)
 
     assert_non_null(run);
     run->reached = reached;
+    run->number = 1;
     begin(run, seed);
     return run;
 }

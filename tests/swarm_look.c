@@ -207,6 +207,8 @@ static void look_at_program(struct swarm_program *program)
     c = mu__actor_state(task->member.kernel, (mu__pid){0, MU__COORDINATION});
     if (c->leads)
         note_leader(program->run, task, c);
+    if (c->leads)
+        swarm_look_at_run(program->run, c);
     if (c->leads && program->run->plan.leases)
         look_at_roster(program->run, c);
     if (c->leads && program->run->plan.changes)

@@ -61,6 +61,8 @@ static struct verdict run_seed(uint64_t seed, bool show)
         swarm_calm_down(run);
     if (!is_broken(run))
         swarm_check_end(run);
+    if (!is_broken(run))
+        swarm_run_again(run);
     verdict.digest = sim_digest(sim);
     sim_counters(sim, &counters);
     verdict.events = counters.events;

@@ -111,6 +111,13 @@ typedef struct mu_node_options {
                                    several hosts may share */
     unsigned store_sync;        /* host: 1, the default: what the service says was kept
                                    survives a power cut, too */
+    const char *run;            /* the run of the job: what barriers, notices, results and
+                                   errors belong to; keys outlive it. A host continues the
+                                   run of this name, or begins it; any other task is taken
+                                   by that one alone. 1 to 63 letters, digits, '.', '_'
+                                   and '-'. Default NULL: a host goes on with the run that
+                                   its store is in, or begins another when that one has
+                                   ended */
     const char *coordinated_jobs; /* task types with commas between, whose tasks are those
                                    that barriers and registering wait for; the same on
                                    all nodes; default "chief,worker,ps" */

@@ -155,6 +155,7 @@ struct cluster_task {
                                        plays its task */
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct cluster_journal store;       /* of a host, the same; its kind is an option */
+    const char *run;                /* of the job, for its next process; the test's */
     struct mu__http *door;              /* to the cluster's etcd, of its process */
     struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT + CLUSTER_OWN_MAX];
     const mu_cluster *spec;         /* what it starts with; NULL: the cluster's */
