@@ -15,6 +15,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static const struct mu__handler handlers[] = {
     {MU__SCHEDULE, mu__sup_on_schedule},
     {MU__RESULT, mu__sup_on_result},
+    {MU__BEGUN, mu__sup_on_begun},
+    {MU__RECALLED, mu__sup_on_recalled},
     {MU__CANCEL_ALL, mu__sup_on_cancel_all},
     {MU__CANCEL_CLOSURE, mu__sup_on_cancel_closure},
     {MU__REGISTER, mu__sup_on_register},
@@ -85,7 +87,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
 
         body->token = closure->token;
         body->closure = mu__closure_id(closure);
-        body->attempt = closure->attempt;
+        body->attempt = mu__sup_runs(s, closure);
         body->code = (uint32_t)-outcome->code;
         body->kept = outcome->kept;
         if (outcome->code == 0 && (closure->marks & MU__MARK_DROP_RESULT) == 0)
@@ -274,6 +276,9 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     case TIMER_JOURNAL:
         mu__sup_journal_tick(ctx, s);
         break;
+    case TIMER_RECALL:
+        mu__sup_recall_tick(ctx, s);
+        break;
     case TIMER_BACKUP:
         mu__sup_backup_tick(ctx, s);
         break;
@@ -342,7 +347,7 @@ static void done(struct mu__ctx *ctx, void *state)
     mu__free_array(s->clients);
     mu__free_array(s->peers);
     mu__map_done(&s->peer_places);
-    mu__free_array(s->times);
+    mu__function_times_done(&s->times);
     mu__free_array(s->backups);
     mu__names_done(&s->functions);
     mu__names_done(&s->metric_names);

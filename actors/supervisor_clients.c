@@ -260,7 +260,7 @@ static void note_place(struct client *client, const struct mu__closure *closure)
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token)
 {
-    closure->client = (uint32_t)(client - s->clients);
+    closure->client = (uint16_t)(client - s->clients);
     closure->token = token;
     client->closures++;
     client->scheduled++;

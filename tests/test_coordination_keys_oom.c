@@ -107,7 +107,8 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 }
 
 static const struct mu__world_ops world_ops = {
-    world_now_ms, bare_random, bare_wake_at, world_transmit, bare_submit, bare_log};
+    world_now_ms, bare_random, bare_wake_at, world_transmit, bare_submit, bare_withdraw,
+    bare_log};
 
 /* The messages of the test itself are made before the fault is armed again. */
 static void tell(struct world *w, uint16_t kind, const void *body, size_t size)

@@ -44,7 +44,8 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 }
 
 static const struct mu__world_ops world_ops = {
-    world_now_ms, bare_random, bare_wake_at, world_transmit, bare_submit, bare_log};
+    world_now_ms, bare_random, bare_wake_at, world_transmit, bare_submit, bare_withdraw,
+    bare_log};
 
 static void turns(struct world *w)
 {

@@ -42,7 +42,8 @@ static void quiet_log(struct mu__world *world, enum mu__log_level level, const c
 }
 
 static const struct mu__world_ops quiet_ops = {
-    quiet_now_ms, bare_random, bare_wake_at, quiet_transmit, bare_submit, quiet_log};
+    quiet_now_ms, bare_random, bare_wake_at, quiet_transmit, bare_submit, bare_withdraw,
+    quiet_log};
 
 static struct mu__world quiet = {&quiet_ops};
 

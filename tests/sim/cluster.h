@@ -71,6 +71,9 @@ struct cluster_options {
     /* What workers know besides; the test's. */
     const struct cluster_function *functions;
     unsigned functions_count;
+
+    /* How long a run of a function takes; 0: as the settings say. NULL: all do. */
+    uint64_t (*work_us)(const char *function);
 };
 
 /* How a closure is to be run, as SCHEDULE says it. All zero: as any. */

@@ -55,6 +55,39 @@ static void add_lists(struct cluster *cluster, const struct supervisor *s,
     }
 }
 
+/* What its attempts are expected to take, and which are known to have begun, is what was
+ * noted of each. */
+static void check_time(struct cluster *cluster, const struct supervisor *s,
+                       const struct mu__member_worker *worker)
+{
+    const struct station *station = &s->stations[worker->number];
+    const struct mu__closure *closure =
+        mu__closures_first(&s->closures, mu__list_in_flight(worker->number));
+    uint64_t load_us = 0;
+    uint32_t begun = 0;
+
+    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
+        struct orphan charge = mu__sup_charge(closure);
+
+        load_us += charge.cost_us;
+        begun += charge.begun;
+    }
+    for (uint32_t i = 0; i < station->orphans_count; i++) {
+        load_us += station->orphans[i].cost_us;
+        begun += station->orphans[i].begun;
+    }
+    for (uint32_t i = 0; i < s->backups_count; i++) {
+        closure = mu__closures_find(&s->closures, s->backups[i]);
+        begun += closure != NULL &&
+                 mu__sup_more(s, closure)->backup_worker == worker->number &&
+                 mu__sup_more(s, closure)->backup_begun;
+    }
+    if (load_us != worker->load_us || begun != worker->begun)
+        cluster_break(cluster, "worker %" PRIu32 " has %" PRIu64 " us and %" PRIu32
+                      " begun, but its attempts %" PRIu64 " us and %" PRIu32,
+                      worker->index, worker->load_us, worker->begun, load_us, begun);
+}
+
 /* A worker's load is what it has in flight, backups there, and what it has not answered
  * though nobody waits for it. */
 static void check_worker(struct cluster *cluster, const struct supervisor *s,
@@ -74,6 +107,7 @@ static void check_worker(struct cluster *cluster, const struct supervisor *s,
     if (load != worker->load)
         cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32 ", but %"
                       PRIu32 " attempts", worker->index, worker->load, load);
+    check_time(cluster, s, worker);
     if (s->config.window != 0 && worker->load > worker->window +
                                                    station->orphans_count +
                                                    s->backups_count)
