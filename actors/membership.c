@@ -150,6 +150,7 @@ void mu__membership_load(struct mu__membership *members, uint32_t number, uint64
 
     leave_list(members, worker);
     worker->load++;
+    members->load++;
     worker->load_bytes += bytes;
     worker->load_us += cost_us;
     members->crowded += worker->load == mu__member_threads(worker) + 1;
@@ -166,6 +167,7 @@ void mu__membership_unload(struct mu__membership *members, uint32_t number,
     leave_list(members, worker);
     members->crowded -= worker->load == mu__member_threads(worker) + 1;
     worker->load--;
+    members->load--;
     worker->load_bytes -= bytes;
     worker->load_us -= cost_us;
     worker->begun -= begun;
@@ -295,6 +297,7 @@ void mu__membership_forget(struct mu__membership *members, uint32_t number)
 void mu__membership_remove(struct mu__membership *members, uint32_t number)
 {
     leave_list(members, &members->workers[number]);
+    members->load -= members->workers[number].load;
     members->crowded -= members->workers[number].load >
                         mu__member_threads(&members->workers[number]);
     (void)mu__map_remove(&members->by_node, members->workers[number].node);

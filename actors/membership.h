@@ -56,6 +56,7 @@ struct mu__membership {
     struct mu__member_worker *workers;  /* [0] is not used */
     uint32_t workers_size;
     uint32_t count;
+    uint64_t load;          /* closures in flight at all of them */
     uint32_t crowded;       /* workers with more in flight than threads */
     uint32_t unknown;       /* no number before this one is free */
     struct mu__map by_node; /* of those that are present: node to number */

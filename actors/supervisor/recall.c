@@ -6,6 +6,7 @@
 enum {
     LOOK_MS = 5,                /* between looks while something may move, */
     LOOK_MAX_MS = 40,           /* and while nothing did */
+    LATE_MS = 500,              /* what has not begun by then has no thread */
     STEALS_MAX = 16,            /* workers that are asked in one look */
     ANSWER_MS = 1000,           /* a worker that has not answered is asked again */
     RETURNS_MAX = 10000         /* of one closure: attempts have 16 bits */
@@ -383,6 +384,35 @@ static uint32_t steal_from(struct mu__ctx *ctx, struct supervisor *s,
                        suits_idle, &theft);
 }
 
+/* Sent so long ago that its worker would have said that it runs. */
+static bool is_overdue(const struct supervisor *s, const struct mu__closure *closure,
+                       void *arg)
+{
+    (void)s;
+    return (uint32_t)(*(uint32_t *)arg - closure->started_ms) >= LATE_MS;
+}
+
+/* A worker's threads may have something that this chief knows nothing of: from before its
+ * link broke, or for the chief before. */
+static uint32_t take_overdue(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint32_t low_ms = (uint32_t)now_ms;
+    uint32_t asked = 0;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+        const struct mu__closure *first;
+
+        if (worker == NULL || worker->load == worker->begun || is_asked(s, i, now_ms))
+            continue;
+        first = behind(s, i, 0);
+        if (first != NULL && is_overdue(s, first, &low_ms))
+            asked += recall_last(ctx, s, i, first, MU__RECALL_MAX, is_overdue, &low_ms);
+    }
+    return asked;
+}
+
 /* How many were asked for. */
 static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
 {
@@ -399,7 +429,7 @@ static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
             break;
         asked += count;
     }
-    return asked;
+    return idle == NULL ? 0 : asked + take_overdue(ctx, s);
 }
 
 /* ---- In front of something more urgent ---- */
@@ -484,22 +514,36 @@ static bool may_move(struct supervisor *s)
     return s->members.crowded > 0 && (s->recalls.has_ranks || idle_worker(s) != NULL);
 }
 
+static void look_after(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
+{
+    struct mu__recalls *recalls = &s->recalls;
+
+    recalls->is_late = !may_move(s);
+    if (recalls->is_late && s->members.load == 0)
+        return;
+    recalls->timer = mu__timer_set(ctx, recalls->is_late ? LATE_MS : delay_ms,
+                                   timer_token(TIMER_RECALL, 0));
+}
+
 void mu__sup_recall_watch(struct mu__ctx *ctx, struct supervisor *s)
 {
+    if (s->recalls.timer != 0) {
+        if (!may_move(s))
+            return;
+        mu__timer_cancel(ctx, s->recalls.timer);
+        s->recalls.timer = 0;
+    }
     s->recalls.delay_ms = 0;
-    if (may_move(s))
-        s->recalls.timer = mu__timer_set(ctx, LOOK_MS, timer_token(TIMER_RECALL, 0));
+    look_after(ctx, s, LOOK_MS);
 }
 
 void mu__sup_recall_tick(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint32_t asked = steal(ctx, s) + let_urgent_pass(ctx, s);
 
+    s->recalls.timer = 0;
     s->recalls.delay_ms = asked > 0 ? LOOK_MS : 2 * s->recalls.delay_ms + LOOK_MS;
     if (s->recalls.delay_ms > LOOK_MAX_MS)
         s->recalls.delay_ms = LOOK_MAX_MS;
-    s->recalls.timer = 0;
-    if (may_move(s))
-        s->recalls.timer =
-            mu__timer_set(ctx, s->recalls.delay_ms, timer_token(TIMER_RECALL, 0));
+    look_after(ctx, s, s->recalls.delay_ms);
 }

@@ -263,7 +263,9 @@ struct cluster {
     bool loose[CLUSTER_KEYS_MAX];       /* by key: its writes may count more than once */
     uint64_t backups;           /* that chiefs ran, */
     uint64_t stuck;             /* runs that they gave up, */
+    uint64_t recalled;          /* closures that workers gave back to them, */
     uint64_t recomputed;        /* and kept results that were seen to be computed anew */
+    uint64_t idle_since_ms;     /* on the chief's clock: a worker has nothing to do */
     uint64_t checks;
     char broken[256];                   /* what went wrong first, "" when nothing did */
 };

@@ -2,8 +2,12 @@
 #include "tests/sim/cluster.h"
 
 #include "actors/supervisor_inner.h"
+#include "tests/sim/inner.h"
 
 #include <inttypes.h>
+
+/* Longer than processes stand still and links are cut, which hold up all that is said. */
+enum { WAITING_MAX_MS = 15000 };
 
 /* What was counted over all closures. */
 struct sums {
@@ -181,6 +185,55 @@ static void check_rest(struct cluster *cluster, const struct supervisor *s,
     }
 }
 
+/* What could run at once elsewhere does not wait behind something long. */
+static void check_waiting(struct cluster *cluster, const struct supervisor *s,
+                          const struct mu__member_worker *worker, uint64_t now_ms)
+{
+    const struct mu__closure *closure =
+        mu__closures_first(&s->closures, mu__list_in_flight(worker->number));
+
+    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
+        if (closure->more == 0 && closure->marks == 0 && closure->crashes == 0 &&
+            (uint32_t)now_ms - closure->started_ms > WAITING_MAX_MS)
+            cluster_break(cluster, "closure %" PRIu64 " waits at worker %" PRIu32
+                          " for %" PRIu32 " ms, and another has had nothing to do",
+                          mu__closure_id(closure), worker->index,
+                          (uint32_t)now_ms - closure->started_ms);
+}
+
+/* Whether a worker has had nothing to do for as long, while nothing was queued. */
+static bool was_idle(struct cluster *cluster, const struct supervisor *s, uint64_t now_ms)
+{
+    bool idle = false;
+
+    for (uint32_t list = MU__LIST_QUEUES; list <= MU__LIST_PICKY; list++)
+        if (list != MU__LIST_HELD && mu__closures_count(&s->closures, list) > 0)
+            cluster->idle_since_ms = now_ms;
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        idle = idle || (worker != NULL && worker->load == 0 &&
+                        mu__membership_has_room(worker));
+    }
+    if (!idle)
+        cluster->idle_since_ms = now_ms;
+    return now_ms - cluster->idle_since_ms > WAITING_MAX_MS;
+}
+
+static void check_idle(struct cluster *cluster, const struct supervisor *s)
+{
+    uint64_t now_ms = sim_now_ms(cluster->sim) + cluster->chief->node->clock_ms;
+
+    if (!was_idle(cluster, s, now_ms))
+        return;
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        if (worker != NULL)
+            check_waiting(cluster, s, worker, now_ms);
+    }
+}
+
 static const struct supervisor *supervisor_of(const struct cluster *cluster)
 {
     return mu__actor_state(cluster->chief->member.kernel, (mu__pid){0, MU__SUPERVISOR});
@@ -195,6 +248,7 @@ void cluster_note_supervisor(struct cluster *cluster)
     s = supervisor_of(cluster);
     cluster->backups += s->backups_run;
     cluster->stuck += s->stuck;
+    cluster->recalled += s->recalls.returned;
 }
 
 void cluster_check_supervisor(struct cluster *cluster, bool rest)
@@ -214,6 +268,7 @@ void cluster_check_supervisor(struct cluster *cluster, bool rest)
         if (worker != NULL)
             check_worker(cluster, s, worker);
     }
+    check_idle(cluster, s);
     if (rest)
         check_rest(cluster, s, &sums);
 }
