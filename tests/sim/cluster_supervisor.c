@@ -31,6 +31,11 @@ static void add_closure(struct cluster *cluster, const struct supervisor *s,
         sums->kept++;
     else
         sums->bytes += mu__closure_bytes(closure);
+    /* Those of the journal may remember another chief's. */
+    if (closure->crashes > s->workers_lost && (more == NULL || more->number == 0))
+        cluster_break(cluster, "closure %" PRIu64 " has been lost %d times, of %" PRIu64
+                      " workers", mu__closure_id(closure), closure->crashes,
+                      s->workers_lost);
     if (more == NULL)
         return;
     sums->mores++;
