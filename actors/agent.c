@@ -408,7 +408,8 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
     (void)ctx;
     mu__view_copy(body->type, type, sizeof type);
-    if (mu__task_set_has(&a->hosts, type, body->index))
+    if (mu__task_set_has(&a->hosts, type, body->index) ||
+        (a->config.any != NULL && strcmp(type, a->config.any) == 0))
         mu__view_copy(body->reason, a->trouble, sizeof a->trouble);
 }
 
@@ -547,7 +548,7 @@ static const struct {
     [MU__AGENT_STATE] = {call_state, ALWAYS},
     [MU__AGENT_SERVICE] = {call_service, IN_ERROR | UNREGISTERED},
     [MU__AGENT_RESET] = {mu__agent_call_reset, IN_ERROR | UNREGISTERED},
-    [MU__AGENT_LEAVE] = {mu__agent_call_leave, 0},
+    [MU__AGENT_LEAVE] = {mu__agent_call_leave, IN_ERROR},
     [MU__AGENT_TASKS] = {mu__agent_call_tasks, 0},
     [MU__AGENT_LIST] = {mu__agent_call_list, 0},
     [MU__AGENT_WATCH] = {mu__agent_call_watch, 0},

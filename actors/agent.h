@@ -56,6 +56,8 @@ struct mu__agent_config {
     const char *hosts;      /* a task set: who may host the service; "": nobody */
     const char *address;    /* of the first of them, for messages */
     const char *tasks;      /* a task set: the coordinated jobs */
+    const char *any;        /* type of a link to whoever is at an address, until that one
+                               has answered: a host, perhaps; NULL: there is none */
     const char *type;       /* of this task; the strings outlive the actor */
     uint32_t index;
     uint64_t incarnation;
@@ -182,6 +184,11 @@ void mu__agent_watch_unref(struct mu__agent_watch *watch);
 /* The error of MU_AGENT_ERROR; NULL when it is not in error. Loop thread; `state` is the
  * actor's. */
 const mu_error *mu__agent_error(const void *state);
+
+/* The last word of a process that ends well, to be transmitted before it hangs up: its
+ * task has left, and is not lost. NULL: there is nobody to say it to, or no memory. Loop
+ * thread; `state` is the actor's. */
+struct mu__msg *mu__agent_goodbye(void *state, struct mu__pool *pool);
 
 extern const struct mu__behavior mu__agent;     /* init takes the config */
 

@@ -235,14 +235,18 @@ static void say_late(struct mu__ctx *ctx, struct agent *a, struct mu__asked *ask
 /* What the service knows the limit of, it answers at that time, and tells more. */
 static void pass_limit(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked)
 {
+    int64_t answer_ms = AGENT_ANSWER_MS;
+
     if (asked->extended || !asked->kind->is_limited || !is_asked_now(a, asked)) {
         say_late(ctx, a, asked);
         return;
     }
     dequeue(a, asked);
     asked->extended = true;
-    asked->due_ms = mu__now_ms(ctx) + AGENT_ANSWER_MS;
-    enqueue(ctx, a, asked, AGENT_ANSWER_MS);
+    if (asked->kind->is_shared && a->config.dead_ms > AGENT_ANSWER_MS)
+        answer_ms = a->config.dead_ms;
+    asked->due_ms = mu__now_ms(ctx) + (uint64_t)answer_ms;
+    enqueue(ctx, a, asked, answer_ms);
 }
 
 void mu__agent_limits(struct mu__ctx *ctx, struct agent *a)

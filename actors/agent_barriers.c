@@ -175,6 +175,7 @@ static const struct mu__asked_kind arriving = {
     .fail = fail_barrier,
     .late = "was not passed",
     .is_limited = true,
+    .is_shared = true,
 };
 
 /* Nobody else takes part. */

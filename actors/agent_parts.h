@@ -75,6 +75,10 @@ struct mu__asked_kind {
     /* The service was told the limit and says what is missing at its end. */
     bool is_limited;
 
+    /* It comes to the same for several tasks, by the service's word alone: that is waited
+     * for as long as the host may be paused, which counts for no limit there. */
+    bool is_shared;
+
     /* It stays when the agent goes into error. */
     bool stays;
 };

@@ -264,6 +264,7 @@ static struct mu__msg *say_notice(struct mu__ctx *ctx, struct agent *a,
         .token = asked->token,
         .grace_ms = call->version,
         .reason = mu__view_str(call->name),
+        .limit_ms = mu__agent_left_ms(ctx, asked),
     };
     return mu__agent_hold(ctx, msg, &body->reason, NULL);
 }
@@ -282,6 +283,7 @@ static const struct mu__asked_kind noticing = {
     .fail = mu__agent_call_fail,
     .late = "was not answered",
     .changes = true,
+    .is_limited = true,
 };
 
 void mu__agent_call_notice(struct mu__ctx *ctx, struct agent *a,

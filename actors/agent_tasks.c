@@ -330,6 +330,41 @@ static void leave(struct mu__ctx *ctx, struct agent *a)
     mu__agent_withdraw(ctx, a, &error);
 }
 
+static void fill_goodbye(struct agent *a, struct mu__msg *msg)
+{
+    *(struct mu__task_leave *)mu__body(msg) =
+        (struct mu__task_leave){.token = a->token_next++, .now = true};
+}
+
+/* It leaves without an answer: this process waits for none. */
+static void say_goodbye(struct mu__ctx *ctx, struct agent *a)
+{
+    struct mu__msg *msg = a->host == NULL ? NULL : mu__msg_new(ctx, MU__TASK_LEAVE);
+
+    if (msg == NULL)
+        return;
+    fill_goodbye(a, msg);
+    (void)mu__send(ctx, agent_service(a), msg);
+}
+
+struct mu__msg *mu__agent_goodbye(void *state, struct mu__pool *pool)
+{
+    struct agent *a = state;
+    struct mu__msg *msg;
+
+    if (!a->registered || a->error.code != 0 || a->host->node == MU__NODE_SELF)
+        return NULL;
+    msg = mu__pool_get(pool, MU__TASK_LEAVE, sizeof(struct mu__task_leave));
+    if (msg == NULL)
+        return NULL;
+    fill_goodbye(a, msg);
+    msg->from = (mu__pid){MU__NODE_SELF, MU__AGENT};
+    msg->to = agent_service(a);
+    return msg;
+}
+
+/* Whatever the service says of it: the others did not come, say. Then it may not know
+ * that this task goes all the same. */
 static void answered_leave(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
                            const struct mu__tasks_answer *body, const mu_error *error)
 {
@@ -337,24 +372,59 @@ static void answered_leave(struct mu__ctx *ctx, struct agent *a, struct mu__aske
 
     (void)body;
     mu__agent_forget(ctx, a, asked);
-    if (error == NULL)
-        leave(ctx, a);
+    if (error != NULL)
+        say_goodbye(ctx, a);
+    leave(ctx, a);
     mu__agent_complete(call, error);
+}
+
+/* Its time is over, or the task is in error from now on: it leaves all the same. */
+static void fail_leave(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
+                       const mu_error *error)
+{
+    struct mu__agent_call *call = agent_call_of(asked);
+    const mu_error why = *error;
+
+    mu__agent_forget(ctx, a, asked);
+    if (why.code == -MU_EDEADLINE && a->error.code == 0) {
+        say_goodbye(ctx, a);
+        leave(ctx, a);
+    }
+    mu__agent_complete(call, &why);
 }
 
 static const struct mu__asked_kind leaving = {
     .say = say_leave,
     .answered = answered_leave,
     .name = name_leave,
-    .fail = mu__agent_call_fail,
+    .fail = fail_leave,
     .late = "was not answered",
     .changes = true,
     .is_limited = true,
 };
 
+/* It leaves, and hears that it does so in error. */
+static void leave_in_error(struct mu__ctx *ctx, struct agent *a,
+                           struct mu__agent_call *call)
+{
+    mu_error error = {0};
+
+    (void)mu_error_set(&error, -MU_EPRECONDITION, "this task leaves in error: %s: %s",
+                       mu_err_name(a->error.code), a->error.message);
+    (void)snprintf(error.task, sizeof error.task, "%s", a->error.task);
+    a->error = (mu_error){.code = 0};
+    say_goodbye(ctx, a);
+    leave(ctx, a);
+    mu__agent_complete(call, &error);
+}
+
 void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
                           struct mu__agent_call *call)
 {
+    if (a->error.code != 0) {
+        leave_in_error(ctx, a, call);
+        return;
+    }
     if (a->store != 0) {
         (void)mu__agent_ask(ctx, a, &call->asked, &leaving, call->call.limit_ms, 0);
         return;

@@ -189,6 +189,11 @@ struct mu__asked *mu__asked_new(void)
     return calloc(1, sizeof(struct mu__asked));
 }
 
+void mu__asked_seed(struct mu__asked *asked, uint64_t seed)
+{
+    mu__map_seed(&asked->agents, seed);
+}
+
 static void free_list(struct list *list)
 {
     while (list->first != NULL) {
@@ -205,7 +210,7 @@ void mu__asked_clear(struct mu__asked *asked)
     free_list(&asked->here);
     free_list(&asked->gone);
     mu__map_done(&asked->agents);
-    *asked = (struct mu__asked){.count = 0};
+    *asked = (struct mu__asked){.agents = asked->agents};
 }
 
 void mu__asked_free(struct mu__asked *asked)

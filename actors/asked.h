@@ -41,6 +41,10 @@ struct mu__asked_agent;
 
 /* NULL: out of memory. */
 struct mu__asked *mu__asked_new(void);
+
+/* Agents choose their incarnations: a number that none of them knows, before there is
+ * any. */
+void mu__asked_seed(struct mu__asked *asked, uint64_t seed);
 void mu__asked_free(struct mu__asked *asked);
 
 /* Forget everything. */

@@ -1,6 +1,7 @@
 #include "actors/barriers.h"
 
 #include "actors/packing.h"
+#include "runtime/base/sip_hash.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -10,10 +11,9 @@
 
 /* ---- names ---- */
 
-/* Not 0, as the map wants it. */
-static uint64_t key_of(struct mu__view name)
+static uint64_t key_of(const struct mu__barriers *barriers, struct mu__view name)
 {
-    return UINT64_C(1) << 32 | mu__view_hash(name);
+    return mu__sip_hash(barriers->secret, name.data, name.size);
 }
 
 static struct mu__view name_of(const struct mu__barrier *barrier)
@@ -30,7 +30,7 @@ static bool is_named(const struct mu__barrier *barrier, struct mu__view name)
 struct mu__barrier *mu__barriers_find(const struct mu__barriers *barriers,
                                       struct mu__view name)
 {
-    struct mu__barrier *at = mu__map_get(&barriers->names, key_of(name));
+    struct mu__barrier *at = mu__map_get(&barriers->names, key_of(barriers, name));
 
     while (at != NULL && !is_named(at, name))
         at = at->chain;
@@ -89,7 +89,7 @@ static struct mu__barrier *new_barrier(struct mu__barriers *barriers,
                                        struct mu__view name)
 {
     struct mu__barrier *barrier = calloc(1, sizeof *barrier + name.size + 1);
-    uint64_t key = key_of(name);
+    uint64_t key = key_of(barriers, name);
 
     if (barrier == NULL)
         return NULL;
@@ -106,7 +106,7 @@ static struct mu__barrier *new_barrier(struct mu__barriers *barriers,
 /* Out of the table of names. */
 static void unname(struct mu__barriers *barriers, const struct mu__barrier *barrier)
 {
-    uint64_t key = key_of(name_of(barrier));
+    uint64_t key = key_of(barriers, name_of(barrier));
     struct mu__barrier *at = mu__map_get(&barriers->names, key);
 
     if (at == barrier && at->chain == NULL) {

@@ -104,6 +104,7 @@ struct mu__barrier_list {
 
 struct mu__barriers {
     struct mu__map names;       /* hash -> the first of a chain */
+    uint64_t secret;            /* of the hash: agents choose names */
     struct mu__barrier_list running;
     struct mu__barrier_list over;       /* longest first */
     uint64_t seats;             /* of all */

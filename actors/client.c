@@ -330,7 +330,7 @@ static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__client_settle(ctx, c);
 }
 
-/* An error of no closure. */
+/* An error of no closure. A chief that tells of itself goes on, and so do closures. */
 static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client *c = state;
@@ -341,7 +341,10 @@ static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     mu__view_copy(body->task, error.task, sizeof error.task);
     mu__view_copy(body->message, error.message, sizeof error.message);
-    mu__client_note_error(c, &error);
+    if (error.kind == MU_ERROR_CHIEF)
+        mu__client_note_notice(c, &error);
+    else
+        mu__client_note_error(c, &error);
     mu__client_review(ctx, c);
     mu__client_settle(ctx, c);
 }
@@ -358,6 +361,7 @@ static bool begin_session(struct client *c, struct mu__client_call *call)
     }
     c->session = call->session;
     c->ending = false;
+    c->notice.code = 0;
     c->resolved = 0;
     c->bytes_resolved = 0;
     atomic_store_explicit(&c->session->bytes_max, c->config.queue_bytes_max,

@@ -38,6 +38,7 @@ struct client {
     uint64_t resolved;
     uint64_t bytes_resolved;
     mu_error error;             /* the first one, while the phase is not FINE */
+    mu_error notice;            /* raised once nothing is outstanding; code 0: none */
     struct mu__call *waiting;   /* OPEN, CLOSE, JOIN, RAISE, ROOM; unasked questions */
     struct mu__call *asking;    /* waiting for the answer to a question */
     struct mu__map limits;      /* of calls: timers to calls */
@@ -60,6 +61,10 @@ void mu__client_count_resolved(struct mu__ctx *ctx, struct client *c, uint64_t b
 
 /* Keep an error for the program; the first one is raised. */
 void mu__client_note_error(struct client *c, const mu_error *error);
+
+/* The same of one that stops no closure: nothing is cancelled for it, and it is raised
+ * once nothing is outstanding. */
+void mu__client_note_notice(struct client *c, const mu_error *error);
 
 /* If an error is to be raised and nobody was told, cancel what is outstanding. */
 void mu__client_start_cancelling(struct mu__ctx *ctx, struct client *c);

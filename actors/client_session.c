@@ -91,6 +91,25 @@ void mu__client_note_error(struct client *c, const mu_error *error)
     mu__client_set_phase(c, MU__SESSION_FAILED);
 }
 
+void mu__client_note_notice(struct client *c, const mu_error *error)
+{
+    if (c->session == NULL)
+        return;
+    keep_error(c->session, error);
+    c->notice = *error;
+}
+
+/* Whether there is one to be raised now; it is an error from then on. */
+static bool take_notice(struct client *c)
+{
+    if (c->notice.code == 0 || mu__client_phase(c) != MU__SESSION_FINE ||
+        mu__client_outstanding(c) > 0)
+        return false;
+    c->error = c->notice;
+    c->notice.code = 0;
+    return true;
+}
+
 void mu__client_start_cancelling(struct mu__ctx *ctx, struct client *c)
 {
     if (mu__client_phase(c) != MU__SESSION_FAILED)
@@ -133,6 +152,10 @@ static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *ca
     int phase;
 
     mu__client_start_cancelling(ctx, c);
+    if (take_notice(c)) {
+        raise_error(ctx, c, call);
+        return true;
+    }
     phase = mu__client_phase(c);
     if (phase == MU__SESSION_FINE)
         mu__client_complete(ctx, c, call, 0);

@@ -784,9 +784,9 @@ int mu__coord_barriers_init(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_barriers *barriers = calloc(1, sizeof *barriers);
 
-    (void)ctx;
     if (barriers == NULL)
         return -MU_ENOMEM;
+    barriers->table.secret = mu__secret(ctx);
     barriers->owner = c;
     barriers->warn_at = RUNNING_WARN;
     barriers->table.dropped = on_dropped;

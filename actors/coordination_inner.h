@@ -81,6 +81,7 @@ struct coordination {
     struct coord_tasks *tasks;
     struct {
         uint32_t leavers;       /* tasks that leave together */
+        uint32_t left;          /* of these, that have left already */
         uint32_t leaving;       /* how many of them wait for the others */
         uint64_t due_ms;        /* for so long; valid while some do */
     } leave;
@@ -214,6 +215,10 @@ void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c,
                              const struct mu__roster_task *task, bool shared);
 void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* Whether it has left by its own wish, and has not come again. */
+void mu__coord_leave_left(struct coordination *c, struct mu__roster_task *task,
+                          bool left);
 
 /* It does not wait for others any more; or only if it has asked to. */
 void mu__coord_leave_drop(struct coordination *c, struct mu__roster_task *task);

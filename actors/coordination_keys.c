@@ -16,7 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_BYTES = 20, EPOCH_SHIFT = 24 };   /* "-9223372036854775808" */
+enum {
+    NUMBER_BYTES = 20,      /* "-9223372036854775808" */
+    EPOCH_SHIFT = 24,
+    RECORD_BYTES = 128      /* of a record beside its key and value, at most, about */
+};
 
 /* Deleted whenever a store is rewritten: the record has the revision, which may be higher
  * than that of all keys that are left. */
@@ -130,6 +134,20 @@ uint64_t mu__coord_next_revision(const struct coordination *c)
     uint64_t least = c->config.store->shared ? c->epoch << EPOCH_SHIFT : 0;
 
     return (c->revision > least ? c->revision : least) + 1;
+}
+
+/* A change that has no room in the store is refused before it is made. So is one that
+ * would leave no room to write everything anew, which is how deletions make room. */
+static int check_room(struct mu__ctx *ctx, struct coordination *c,
+                      const struct mu__key_value *entry, mu_error *ret_error)
+{
+    const struct mu__store_ops *ops = c->store->ops;
+    uint64_t bytes = (uint64_t)entry->key.size + entry->value.size;
+
+    if (!is_kept(c) || ops->reserve == NULL)
+        return 0;
+    bytes += mu__key_values_bytes(c->keys->kv) + RECORD_BYTES * c->records;
+    return ops->reserve(c->store, ctx, bytes, ret_error);
 }
 
 /* Put what the entry says under the next revision. */
@@ -335,7 +353,7 @@ static int make_put(struct mu__ctx *ctx, struct coordination *c,
     bool there;
 
     if (rv == 0 && body->value.size > MU__KEY_VALUE_MAX)
-        rv = mu__coord_key_error(&a->error, -MU_EINVALID, body->key, "has a value of "
+        rv = mu__coord_key_error(&a->error, -MU_EEXHAUSTED, body->key, "has a value of "
                                  "more than 1 MiB");
     if (rv != 0)
         return rv;
@@ -347,7 +365,9 @@ static int make_put(struct mu__ctx *ctx, struct coordination *c,
     entry.key = body->key;
     entry.value = body->value;
     entry.owner = (body->flags & MU__PUT_LEASE) != 0 ? a->task->incarnation : 0;
-    rv = put(ctx, c, &entry, &a->error);
+    rv = check_room(ctx, c, &entry, &a->error);
+    if (rv == 0)
+        rv = put(ctx, c, &entry, &a->error);
     if (rv == 0)
         a->result.revision = entry.revision;
     return rv;
@@ -429,7 +449,9 @@ static int make_increment(struct mu__ctx *ctx, struct coordination *c,
                                    "bits any more");
     entry.key = body->key;
     entry.value = write_number(number + body->by, text);
-    rv = put(ctx, c, &entry, &a->error);
+    rv = check_room(ctx, c, &entry, &a->error);
+    if (rv == 0)
+        rv = put(ctx, c, &entry, &a->error);
     if (rv != 0)
         return rv;
     a->result.revision = entry.revision;
@@ -699,6 +721,8 @@ static int make_keys(struct mu__ctx *ctx, struct coord_keys *k)
     if (k->kv == NULL || k->asked == NULL || k->reads == NULL || k->change == NULL ||
         k->result == NULL)
         return -MU_ENOMEM;
+    mu__asked_seed(k->asked, mu__secret(ctx));
+    mu__map_seed(&k->unproved, mu__secret(ctx));
     return 0;
 }
 

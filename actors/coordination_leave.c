@@ -21,6 +21,19 @@ static void set_leaving(struct coordination *c, struct mu__roster_task *task,
     task->leaving = leaving;
 }
 
+void mu__coord_leave_left(struct coordination *c, struct mu__roster_task *task, bool left)
+{
+    if (shares_leave(c, task))
+        c->leave.left = c->leave.left + left - task->left;
+    task->left = left;
+}
+
+/* Nobody is missing any more. */
+static bool is_complete(const struct coordination *c)
+{
+    return c->leave.leaving + c->leave.left == c->leave.leavers;
+}
+
 void mu__coord_leave_drop(struct coordination *c, struct mu__roster_task *task)
 {
     set_leaving(c, task, false);
@@ -33,7 +46,7 @@ void mu__coord_leave_note(struct coordination *c, struct mu__roster_task *task)
 
 static bool is_missing_leaver(void *user, const struct mu__roster_task *task)
 {
-    return shares_leave(user, task) && !task->leaving;
+    return shares_leave(user, task) && !task->leaving && !task->left;
 }
 
 /* All that wait leave, and are told `error`; NULL: 0. */
@@ -47,6 +60,7 @@ static void end_leave(struct mu__ctx *ctx, struct coordination *c, const mu_erro
         set_leaving(c, task, false);
         mu__coord_questions_answer(ctx, c, task, COORD_ASKS_LEAVE, error);
         mu__coord_disconnect(ctx, c, task);
+        mu__coord_leave_left(c, task, true);
     }
 }
 
@@ -121,7 +135,7 @@ static void leave_together(struct mu__ctx *ctx, struct coordination *c,
         return;
     if (failed != NULL)
         mu__coord_leave_spoil(ctx, c, failed, "is in error");
-    else if (c->leave.leaving == c->leave.leavers)
+    else if (is_complete(c))
         end_leave(ctx, c, NULL);
     else
         mu__coord_wake_at(ctx, c, c->leave.due_ms);
@@ -137,6 +151,17 @@ static void leave_in_error(struct mu__ctx *ctx, struct coordination *c,
                        task->error.message);
     mu__coord_answer(ctx, c, task->node, token, &error);
     mu__coord_disconnect(ctx, c, task);
+    mu__coord_leave_left(c, task, true);
+}
+
+/* It waits for no others; of those that wait for it, it is the last perhaps. */
+static void leave_alone(struct mu__ctx *ctx, struct coordination *c,
+                        struct mu__roster_task *task)
+{
+    mu__coord_disconnect(ctx, c, task);
+    mu__coord_leave_left(c, task, true);
+    if (c->leave.leaving > 0 && is_complete(c))
+        end_leave(ctx, c, NULL);
 }
 
 void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -152,12 +177,12 @@ void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     task = mu__coord_asker(ctx, c, msg->from.node, body->token);
     if (task == NULL)
         return;
-    if (shares_leave(c, task)) {
+    if (shares_leave(c, task) && !body->now) {
         leave_together(ctx, c, task, body);
         return;
     }
     mu__coord_answer(ctx, c, msg->from.node, body->token, NULL);
-    mu__coord_disconnect(ctx, c, task);
+    leave_alone(ctx, c, task);
 }
 
 void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c)
@@ -176,7 +201,9 @@ void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c,
     if (c->config.leave_ms == 0)
         return;
     c->leave.leavers = c->leave.leavers + mu__coord_shares_fate(task) - shared;
-    if (c->leave.leaving > 0 && c->leave.leaving == c->leave.leavers)
+    if (task->left)
+        c->leave.left = c->leave.left + mu__coord_shares_fate(task) - shared;
+    if (c->leave.leaving > 0 && is_complete(c))
         end_leave(ctx, c, NULL);
 }
 

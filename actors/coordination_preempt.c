@@ -34,6 +34,7 @@ struct notice {
     const struct mu__roster_task *task;
     uint64_t incarnation;
     uint64_t token;
+    uint64_t due_ms;        /* it does not wait for longer; 0: it does */
     bool answered;
 };
 
@@ -356,7 +357,8 @@ static struct notice *find_notice(const struct coord_preempt *p,
 
 /* Who waits for the round. False: it was answered, because there are too many. */
 static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
-                       const struct mu__roster_task *task, uint64_t token)
+                       const struct mu__roster_task *task,
+                       const struct mu__preempt_notice *body)
 {
     struct coord_preempt *p = c->preempt;
     struct notice *notice =
@@ -367,11 +369,15 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
         (void)mu_error_set(&error, -MU_EEXHAUSTED,
                            "%" PRIu32 " notices of preemption wait already",
                            p->notices_count);
-        mu__coord_answer(ctx, c, task->node, token, &error);
+        mu__coord_answer(ctx, c, task->node, body->token, &error);
         return false;
     }
-    *notice = (struct notice){.next = p->notices, .task = task, .token = token,
+    *notice = (struct notice){.next = p->notices, .task = task, .token = body->token,
                               .incarnation = task->incarnation};
+    if (body->limit_ms != 0 && body->limit_ms < UINT32_MAX) {
+        notice->due_ms = mu__coord_clock(ctx, c) + body->limit_ms;
+        mu__coord_wake_at(ctx, c, notice->due_ms);
+    }
     p->notices = notice;
     p->notices_count++;
     return true;
@@ -432,12 +438,12 @@ static void notice(struct mu__ctx *ctx, struct coordination *c,
     bool is_early = grace_ms > MU_PREEMPT_EARLY_MS;
 
     if (p->phase == RUNNING) {
-        (void)add_notice(ctx, c, task, body->token);
+        (void)add_notice(ctx, c, task, body);
         return;
     }
     if (p->phase != EARLY)
         forget_notices(p);
-    if (!add_notice(ctx, c, task, body->token))
+    if (!add_notice(ctx, c, task, body))
         return;
     if (p->phase != EARLY || !is_early ||
         grace_ms < grace_left(p, mu__coord_clock(ctx, c))) {
@@ -570,18 +576,46 @@ static bool is_missing(void *user, const struct mu__roster_task *task)
     return task->slot < p->voters_size && is_owed(&p->voters[task->slot]);
 }
 
-static void time_out(struct mu__ctx *ctx, struct coordination *c)
+/* Who has not said how far it is, after the round has run for so long. */
+static void explain_late(struct mu__ctx *ctx, const struct coordination *c,
+                         mu_error *ret_error)
 {
-    struct coord_preempt *p = c->preempt;
+    const struct coord_preempt *p = c->preempt;
+    uint64_t now_ms = mu__coord_clock(ctx, c);
     char missing[256];
 
-    (void)mu__roster_words(c->roster, mu__coord_clock(ctx, c), is_missing, p,
-                           MISSING_NAMED_MAX, missing, sizeof missing);
-    (void)mu_error_set(&p->error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: after "
-                       "%d s these tasks have not said what step they have reached: %s",
-                       p->round, ROUND_MS / 1000, missing);
-    p->error.kind = MU_ERROR_LIMIT;
-    finish(ctx, c);
+    if (mu__roster_words(c->roster, now_ms, is_missing, c->preempt, MISSING_NAMED_MAX,
+                         missing, sizeof missing) == 0)
+        (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
+                           "after %" PRIu64 " ms not all tasks have registered with this "
+                           "host", p->round, now_ms - p->begun_ms);
+    else
+        (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
+                           "after %" PRIu64 " ms these tasks have not said what step "
+                           "they have reached: %s", p->round, now_ms - p->begun_ms,
+                           missing);
+    ret_error->kind = MU_ERROR_LIMIT;
+}
+
+/* Those who wait for the round for so long only. It goes on. */
+static void notices_late(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    mu_error error;
+
+    for (struct notice *at = p->notices; at != NULL; at = at->next) {
+        if (at->answered || at->due_ms == 0)
+            continue;
+        if (at->due_ms > now_ms) {
+            mu__coord_wake_at(ctx, c, at->due_ms);
+            continue;
+        }
+        explain_late(ctx, c, &error);
+        if (at->task->up && at->task->incarnation == at->incarnation)
+            mu__coord_answer(ctx, c, at->task->node, at->token, &error);
+        at->answered = true;
+    }
 }
 
 void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
@@ -597,9 +631,11 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
     if (p->phase != RUNNING)
         return;
     if (now_ms - p->begun_ms >= ROUND_MS) {
-        time_out(ctx, c);
+        explain_late(ctx, c, &p->error);
+        finish(ctx, c);
         return;
     }
+    notices_late(ctx, c);
     mu__coord_wake_at(ctx, c, p->begun_ms + ROUND_MS);
     finish_when_complete(ctx, c);
 }

@@ -364,7 +364,7 @@ static bool is_missing(void *user, const struct mu__roster_task *task)
 static bool is_not_leaving(void *user, const struct mu__roster_task *task)
 {
     (void)user;
-    return mu__coord_shares_fate(task) && !task->leaving;
+    return mu__coord_shares_fate(task) && !task->leaving && !task->left;
 }
 
 /* Many questions of one group may be due at one time. */

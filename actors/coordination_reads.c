@@ -55,6 +55,7 @@ struct coord_wait {
 
 struct coord_reads {
     struct mu__pool *pool;
+    uint64_t secret;                    /* agents choose tokens */
     struct mu__key_values *subjects;    /* a value is a pointer to a struct subject */
     struct mu__map readers;             /* by node + 1 */
     uint64_t counts[WAIT_KINDS];
@@ -123,6 +124,7 @@ static struct reader *add_reader(struct coord_reads *r, uint32_t node)
     if (reader == NULL)
         return NULL;
     reader->node = node;
+    mu__map_seed(&reader->waits, r->secret);
     if (mu__map_set(&r->readers, (uint64_t)node + 1, reader) == 0)
         return reader;
     free(reader);
@@ -946,6 +948,7 @@ struct coord_reads *mu__coord_reads_new(uint64_t secret, struct mu__pool *pool)
     if (r == NULL)
         return NULL;
     r->pool = pool;
+    r->secret = secret;
     r->pages_end = &r->pages;
     r->held_end = &r->held;
     r->subjects = mu__key_values_new(secret, 0, 0);

@@ -17,6 +17,8 @@ struct coord_tasks {
                                    failure */
     uint64_t told_count;
     uint32_t fresh;             /* tasks that registered since then, at most */
+    bool gathering;             /* somebody registers with all others, and they were not
+                                   all there at once since: who goes may come again */
 };
 
 static bool is_connected(const struct mu__roster_task *task)
@@ -136,12 +138,27 @@ void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
 }
 
+/* Before all were there nobody has begun to rely on it. */
+static void lose_early(struct mu__ctx *ctx, struct coordination *c,
+                       struct mu__roster_task *task, const mu_error *error)
+{
+    mu__log(ctx, MU__LOG_INFO, "%s, before all tasks have registered: it may come again",
+            error->message);
+    mu__coord_questions_answer(ctx, c, task, -1, error);
+    mu__coord_disconnect(ctx, c, task);
+    task->lost = true;
+}
+
 static void lose(struct mu__ctx *ctx, struct coordination *c,
                  struct mu__roster_task *task, const char *what)
 {
     mu_error error;
 
     (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", task->name, what);
+    if (c->tasks->gathering && !task->recoverable) {
+        lose_early(ctx, c, task, &error);
+        return;
+    }
     (void)snprintf(error.task, sizeof error.task, "%s", task->name);
     mu__coord_fail(ctx, c, task, &error, COORD_FAILED_LOST);
 }
@@ -177,7 +194,7 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
                             task->error.message);
     if (!is_connected(task) || task->incarnation == peer->incarnation)
         return 0;
-    if (mu__coord_question_waits(c, task, COORD_ASKS_REGISTER)) {
+    if (c->tasks->gathering || mu__coord_question_waits(c, task, COORD_ASKS_REGISTER)) {
         (void)mu_error_set(&replaced, -MU_EEXISTS,
                            "%s has registered with another incarnation, which takes the "
                            "place of this one", task->name);
@@ -242,6 +259,7 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_preempt_task_here(ctx, c, task);
         return 0;
     }
+    mu__coord_leave_left(c, task, false);
     task->incarnation = peer->incarnation;
     task->told = false;
     task->told_count = c->tasks->told_count;
@@ -253,6 +271,8 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_barriers_task_here(ctx, c, task);
     mu__coord_preempt_task_here(ctx, c, task);
     mu__coord_wake_at(ctx, c, task->heard_ms + c->config.suspect_ms);
+    if (c->roster->connected == c->roster->coordinated)
+        c->tasks->gathering = false;
     return 0;
 }
 
@@ -320,6 +340,8 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         say_registered(ctx, c, peer->node, body->token);
         return;
     }
+    if (c->roster->connected < c->roster->coordinated)
+        c->tasks->gathering = true;
     mu__coord_question_ask(ctx, c, mu__roster_at_node(c->roster, peer->node),
                            &(struct coord_ask){
                                .kind = COORD_ASKS_REGISTER,
@@ -349,7 +371,8 @@ static void not_connected(const struct coordination *c, uint32_t node,
 
     if (task != NULL && task->lost)
         (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: it must register again",
-                           task->error.message);
+                           task->state == MU__TASK_FAILED ? task->error.message
+                                                          : task->name);
     else if (task != NULL && task->state == MU__TASK_FAILED)
         *ret_error = task->error;
     else if (task == NULL && other != NULL && other->state == MU__TASK_FAILED &&
@@ -668,7 +691,10 @@ static void forget(struct mu__ctx *ctx, struct coordination *c)
     mu__roster_clear(c->roster, mu__coord_clock(ctx, c));
     for (uint32_t i = 0; i < c->roster->count; i++)
         mu__coord_leave_drop(c, c->roster->tasks[i]);
+    for (uint32_t i = 0; i < c->roster->count; i++)
+        mu__coord_leave_left(c, c->roster->tasks[i], false);
     c->tasks->fresh = 0;
+    c->tasks->gathering = false;
 }
 
 /* No version of before is one of this host, too. */

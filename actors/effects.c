@@ -14,8 +14,9 @@
  * one that flies lands when its answer comes, or its server goes. */
 #include "actors/effects.h"
 
+#include "actors/effects_internal.h"
 #include "actors/keep.h"
-#include "actors/messages.h"
+#include "actors/ps/opened_variable.h"
 #include "actors/run.h"
 #include "actors/variable_store.h"
 #include "actors/variables.h"
@@ -41,6 +42,7 @@ static const struct mu__handler handlers[] = {
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
     {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__VAR_REOPENED, mu__effects_on_reopened},
 };
 
 enum {
@@ -49,88 +51,11 @@ enum {
     AGAIN_MS = 50,          /* after a server asked for it */
     ACTIVE_MAX = 4,         /* large batches under way with one server */
     SLOT_BITS = 24,         /* of a token; the rest counts tries */
-    PLACE_BYTES_MAX = 384,  /* a task and its address */
-    TROUBLE_BYTES_MAX = 128
+    PLACE_BYTES_MAX = 384   /* a task and its address */
 };
 
 _Static_assert(ACTIVE_MAX * MU__EFFECTS_TELL_BYTES < MU__WINDOW_BYTES,
                "what servers have not told of would fill the window");
-
-/* The timers. */
-enum timer { RETRY, AGAIN, LIMIT, TIMERS };
-
-struct chain {
-    struct batch *first;
-    struct batch *last;
-};
-
-enum size { SINGLE, LARGE, SIZES };
-
-struct batch {
-    struct batch *next;         /* in its chain, or of the spare ones */
-    struct batch *prev;
-    struct chain *in;
-    struct batch *sibling;      /* the next of the same run */
-    struct sending *sending;    /* NULL: an orphan */
-    uint32_t slot;              /* for life: where a token finds it */
-    uint32_t server;
-    enum size size;
-    uint32_t writes_count;
-    struct mu__effect *first;   /* its writes follow each other */
-    struct mu__effect *last;
-    uint64_t token;             /* of this try; 0: not begun */
-    const struct mu__effect *at;    /* the next piece: of this write, */
-    uint64_t offset;                /* from here */
-    uint32_t writes_left;           /* `at` included */
-    uint32_t pieces;            /* sent in this try, */
-    uint64_t sent;              /* their weight, */
-    uint64_t told;              /* and what of it is no more under way */
-    int refused;                /* RESTING, or was: the code, 0: no supervisor known */
-    bool rested;
-    uint64_t due_ms;            /* RESTING */
-};
-
-/* A run whose writes are under way. */
-struct sending {
-    struct sending *next;       /* in the order of their limits; or of the spare ones */
-    struct sending *prev;
-    struct mu_run *run;
-    struct mu__msg *answer;     /* EFFECTS_SENT, in the memory of EFFECTS_SEND */
-    mu__pid asker;
-    uint64_t limit_ms;          /* when it fails */
-    struct batch *batches;
-    uint32_t batches_left;
-};
-
-struct server {
-    uint32_t node;
-    bool up;
-    uint64_t down_ms;           /* since when, if not up */
-    char *address;              /* NULL: not known */
-    char trouble[TROUBLE_BYTES_MAX];
-    struct chain waiting[SIZES];    /* not begun */
-    struct chain active;
-    struct chain flying;
-    uint64_t under_way[SIZES];  /* weight of what was sent and not told of */
-    struct batch *planned;      /* while a run is planned: its batch for this server */
-};
-
-/* What it remembers. */
-struct effects {
-    struct mu__effects_config config;
-    struct server **servers;    /* by task index; each stays where it is */
-    uint32_t servers_count;
-    struct batch **slots;
-    uint32_t slots_count;
-    uint32_t slots_capacity;
-    uint64_t tries;
-    struct batch *spare;
-    struct sending *spare_sendings;
-    struct sending *first;
-    struct sending *last;
-    struct chain resting;
-    uint64_t timers[TIMERS];    /* 0: not set */
-};
 
 /* ---- A run's writes ---- */
 
@@ -149,6 +74,8 @@ int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
         return -MU_ENOMEM;
     *effect = *write;
     effect->next = NULL;
+    if (effect->opened != NULL)
+        (void)mu__opened_variable_ref(effect->opened);
     memcpy(effect->data, data, (size_t)write->size);
     if (effects->last == NULL)
         effects->first = effect;
@@ -166,6 +93,7 @@ void mu__effects_cut(struct mu__effects *effects, struct mu__effect *last, uint6
     while (effect != NULL) {
         struct mu__effect *next = effect->next;
 
+        mu__opened_variable_unref(effect->opened);
         free(effect);
         effect = next;
     }
@@ -452,18 +380,20 @@ static void leave_batch(struct mu__ctx *ctx, struct effects *e, struct batch *ba
     struct server *server = e->servers[batch->server];
 
     batch->sending = NULL;
+    if (batch->reopening > 0)
+        mu__effects_forget_reopenings(e, batch);
     if (batch->in == &server->active && batch->pieces > 0)
         arm(ctx, e, RETRY, 0);
     else if (batch->in != &server->flying)
         batch_free(e, batch);
 }
 
-/* Ends a run with an error from `server`. */
-static void fail(struct mu__ctx *ctx, struct effects *e, struct sending *sending,
-                 uint32_t server, const mu_error *error)
+/* Ends a run with an error from the batch's server, if it names no other one. */
+void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
+                           const mu_error *error)
 {
+    struct sending *sending = batch->sending;
     struct mu_run *run = sending->run;
-    struct batch *batch = sending->batches;
 
     run->code = error->code;
     if (run->failure == NULL)
@@ -471,8 +401,10 @@ static void fail(struct mu__ctx *ctx, struct effects *e, struct sending *sending
     if (run->failure != NULL) {
         *run->failure = *error;
         run->failure->kind = MU_ERROR_SERVER;
-        task_text(server, run->failure->task, sizeof run->failure->task);
+        if (error->task[0] == '\0')
+            task_text(batch->server, run->failure->task, sizeof run->failure->task);
     }
+    batch = sending->batches;
     while (batch != NULL) {
         struct batch *sibling = batch->sibling;
 
@@ -482,15 +414,15 @@ static void fail(struct mu__ctx *ctx, struct effects *e, struct sending *sending
     finish(ctx, e, sending);
 }
 
-static void fail_batch(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
-                       int code, const char *words)
+void mu__effects_fail(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
+                      int code, const char *words)
 {
     char place[PLACE_BYTES_MAX];
     mu_error error;
 
     place_text(e, batch->server, place, sizeof place);
     (void)mu_error_set(&error, code, "what the run wrote: %s %s", place, words);
-    fail(ctx, e, batch->sending, batch->server, &error);
+    mu__effects_fail_with(ctx, e, batch, &error);
 }
 
 /* Applied, so the run is rid of it. */
@@ -649,7 +581,7 @@ static void pump(struct mu__ctx *ctx, struct effects *e, uint32_t index)
         if (batch->sending == NULL)
             batch_free(e, batch);
         else
-            fail_batch(ctx, e, batch, rv, "was not sent a message");
+            mu__effects_fail(ctx, e, batch, rv, "was not sent a message");
     }
 }
 
@@ -775,6 +707,53 @@ static void pump_run(struct mu__ctx *ctx, struct effects *e, const struct mu_run
         pump_all(ctx, e);
 }
 
+/* ---- Servers that are lost ---- */
+
+static void fail_missing(struct mu__ctx *ctx, struct effects *e, struct batch *batch);
+
+static bool may_be_lost(const struct effects *e, const struct server *server)
+{
+    return e->config.server_lost_ms != 0 && !server->up && server->was_up;
+}
+
+/* The batch of a run that waits for a server that is lost; NULL: there is none. */
+static struct batch *lost_batch(struct mu__ctx *ctx, const struct effects *e,
+                                const struct sending *sending)
+{
+    struct batch *batch = sending->batches;
+
+    for (; batch != NULL; batch = batch->sibling) {
+        const struct server *server = e->servers[batch->server];
+
+        if (may_be_lost(e, server) &&
+            mu__now_ms(ctx) - server->down_ms >= e->config.server_lost_ms)
+            return batch;
+    }
+    return NULL;
+}
+
+/* Those that wait for a server that is lost now fail; the timer for the next one. */
+static void look_at_lost(struct mu__ctx *ctx, struct effects *e)
+{
+    struct sending *sending = e->first;
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    while (sending != NULL) {
+        struct sending *next = sending->next;
+        struct batch *batch = lost_batch(ctx, e, sending);
+
+        if (batch != NULL)
+            fail_missing(ctx, e, batch);
+        sending = next;
+    }
+    for (uint32_t i = 0; i < e->servers_count; i++) {
+        uint64_t due_ms = e->servers[i]->down_ms + e->config.server_lost_ms;
+
+        if (may_be_lost(e, e->servers[i]) && due_ms > now_ms)
+            arm_at(ctx, e, LOST, due_ms);
+    }
+}
+
 static void on_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct effects *e = state;
@@ -797,7 +776,10 @@ static void on_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     start(ctx, e, sending);
-    pump_run(ctx, e, run);
+    if (lost_batch(ctx, e, sending) != NULL)
+        fail_missing(ctx, e, lost_batch(ctx, e, sending));
+    else
+        pump_run(ctx, e, run);
 }
 
 /* ---- Answers ---- */
@@ -812,20 +794,31 @@ static void rest(struct mu__ctx *ctx, struct effects *e, struct batch *batch, in
     arm(ctx, e, AGAIN, AGAIN_MS);
 }
 
+void mu__effects_send_again(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+{
+    rewind_batch(e, batch);
+    put_last(waiting_of(e, batch), batch);
+    pump(ctx, e, batch->server);
+}
+
 static void fail_by_answer(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
                            const struct mu__effect_written *body)
 {
     char said[MU__ERROR_TEXT_MAX + 1];
     char text[sizeof said + 16];
 
-    mu__view_copy(body->message, said, sizeof said);
-    if (body->code == MU_ENOTFOUND)
-        (void)snprintf(said, sizeof said,
-                       "the server was restarted, or the variable created anew: it "
-                       "does not have it");
-    (void)snprintf(text, sizeof text, "refused it: %s", said);
     take_out(batch);
-    fail_batch(ctx, e, batch, -(int)body->code, text);
+    if (body->code == MU_ENOTFOUND && mu__effects_reopen(ctx, e, batch)) {
+        land(e, batch);
+        return;
+    }
+    if (body->code == MU_ENOTFOUND) {
+        mu__effects_fail_forgotten(ctx, e, batch);
+        return;
+    }
+    mu__view_copy(body->message, said, sizeof said);
+    (void)snprintf(text, sizeof text, "refused it: %s", said);
+    mu__effects_fail(ctx, e, batch, -(int)body->code, text);
 }
 
 /* So much of a batch is there. */
@@ -872,7 +865,7 @@ static void fail_missing(struct mu__ctx *ctx, struct effects *e, struct batch *b
                    missing_ms / 1000, missing_ms % 1000 / 100,
                    server->trouble[0] == '\0' ? "" : " (", server->trouble,
                    server->trouble[0] == '\0' ? "" : ")");
-    fail_batch(ctx, e, batch, -MU_EUNAVAILABLE, text);
+    mu__effects_fail(ctx, e, batch, -MU_EUNAVAILABLE, text);
 }
 
 static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
@@ -886,7 +879,7 @@ static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct batch *batc
         how = "has no room and has refused it";
     (void)snprintf(text, sizeof text, "%s for %" PRIu32 ".%" PRIu32 " s", how,
                    e->config.limit_ms / 1000, e->config.limit_ms % 1000 / 100);
-    fail_batch(ctx, e, batch,
+    mu__effects_fail(ctx, e, batch,
                batch->rested && batch->refused != 0 ? batch->refused : -MU_EUNAVAILABLE,
                text);
 }
@@ -935,6 +928,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         look_at_limits(ctx, e);
     if (body->token == AGAIN)
         wake_resting(ctx, e);
+    if (body->token == LOST)
+        look_at_lost(ctx, e);
     pump_all(ctx, e);
 }
 
@@ -952,7 +947,7 @@ static void recall(struct mu__ctx *ctx, struct effects *e, struct chain *chain,
             batch_free(e, batch);
         } else if (may_be_applied && batch->sending->run->effects.effect == 0) {
             take_out(batch);
-            fail_batch(ctx, e, batch, -MU_EUNAVAILABLE,
+            mu__effects_fail(ctx, e, batch, -MU_EUNAVAILABLE,
                        "was lost before it answered: the outcome is unknown");
         } else {
             rewind_batch(e, batch);
@@ -970,6 +965,8 @@ static void lose_server(struct mu__ctx *ctx, struct effects *e, uint32_t index)
     server->down_ms = mu__now_ms(ctx);
     recall(ctx, e, &server->flying, true);
     recall(ctx, e, &server->active, false);
+    if (may_be_lost(e, server))
+        arm(ctx, e, LOST, e->config.server_lost_ms);
 }
 
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -988,6 +985,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (server->up)
         lose_server(ctx, e, body->index);
     server->up = true;
+    server->was_up = true;
     server->node = body->node;
     server->trouble[0] = '\0';
     free(server->address);
@@ -1049,6 +1047,7 @@ static void done(struct mu__ctx *ctx, void *state)
 
     for (struct sending *s = e->first; s != NULL; s = s->next)
         mu__msg_free(ctx, s->answer);
+    mu__effects_drop_reopenings(e);
     free_sendings(e->first);
     free_sendings(e->spare_sendings);
     for (uint32_t i = 0; i < e->slots_count; i++)

@@ -39,6 +39,7 @@ struct job_relay {
     char type[16];
     uint32_t index;
     uint32_t node;              /* that was asked; 0: it is not up */
+    bool was_asked;
     uint64_t token;
     uint64_t timer;
     uint64_t limit_ms;          /* 0: none */

@@ -204,6 +204,15 @@ void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- passing on ---- */
 
+enum { UNREACHED_MS = 5000 };   /* that a task may be away which was asked without limit */
+
+/* One that was asked, and is gone: it may have been restarted, or nobody will answer. */
+static void arm_unreached(struct mu__ctx *ctx, struct job_relay *relay)
+{
+    if (relay->was_asked && relay->limit_ms == 0 && relay->timer == 0)
+        relay->timer = mu__timer_set(ctx, UNREACHED_MS, 0);
+}
+
 static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *relay)
 {
     const struct job_peer *peer = mu__job_peer(job, relay->type, relay->index);
@@ -213,8 +222,16 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
         .limit_ms = relay->limit_ms,
     };
 
-    if (peer != NULL && send_stop(ctx, peer->node, &stop) == 0)
-        relay->node = peer->node;
+    if (peer == NULL || send_stop(ctx, peer->node, &stop) != 0) {
+        arm_unreached(ctx, relay);
+        return;
+    }
+    relay->node = peer->node;
+    relay->was_asked = true;
+    if (relay->limit_ms != 0)
+        return;
+    mu__timer_cancel(ctx, relay->timer);
+    relay->timer = 0;
 }
 
 static void end_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *relay)
@@ -375,8 +392,10 @@ void mu__job_stop_node_down(struct mu__ctx *ctx, struct job *job, uint32_t node)
         finish_stop(ctx, job, " (the chief was lost)");
     for (struct job_relay *relay = job->relays; relay != NULL; relay = next) {
         next = relay->next;
-        if (relay->node == node)
+        if (relay->node == node) {
             relay->node = 0;
+            arm_unreached(ctx, relay);
+        }
         if (relay->from.node == node)
             end_relay(ctx, job, relay);
     }
@@ -388,6 +407,13 @@ static void relay_expired(struct mu__ctx *ctx, struct job *job, struct job_relay
     char words[MU__ERROR_TEXT_MAX + 1];
 
     mu__job_name(task, sizeof task, relay->type, relay->index);
+    if (relay->limit_ms == 0) {
+        (void)snprintf(words, sizeof words, "%s was asked to stop, has not answered, and "
+                       "is not connected to the chief any more", task);
+        mu__job_answer(ctx, relay->from, relay->from_token, -MU_EUNAVAILABLE, words);
+        end_relay(ctx, job, relay);
+        return;
+    }
     (void)snprintf(words, sizeof words, "%s was not stopped within %" PRIu64 " ms: it %s",
                    task, relay->limit_ms,
                    relay->node == 0 ? "is not connected to the chief"

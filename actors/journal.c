@@ -1,11 +1,12 @@
 /* Records of messages over a storage.
  *
- * A record is packed behind a gap of 16 bytes, so that the codec's alignment holds; its
- * size and sum are put into the end of the gap, and then all of it is one append. When it
- * is read, each record gets a buffer of its own: it is aligned there, and who keeps a
- * message does not keep the file. */
+ * A record is packed behind a gap that the codec's alignment holds for; its head is put
+ * into the end of the gap, and then all of it is one append. When it is read, each record
+ * gets a buffer of its own: it is aligned there, and who keeps a message does not keep
+ * the file. */
 #include "actors/journal.h"
 
+#include "actors/journal_scan.h"
 #include "runtime/crc32c.h"
 
 #include <assert.h>
@@ -14,17 +15,13 @@
 #include <string.h>
 
 enum {
-    MAGIC_BYTES = 8,
-    HEADER_BYTES = MAGIC_BYTES + 4,
-    FORMAT = 1,
-    PREFIX_BYTES = 8,           /* size and sum */
-    GAP_BYTES = MU__TAIL_ALIGN,
-    MESSAGE_BYTES_MIN = 8,      /* what the codec writes before a head */
+    HEADER_BYTES = MU__JOURNAL_HEADER_BYTES,
+    HEAD_BYTES = MU__JOURNAL_HEAD_BYTES,
+    FOOT_BYTES = MU__JOURNAL_FOOT_BYTES,
+    GAP_BYTES = 2 * MU__TAIL_ALIGN,
     RECORD_KEPT_MAX = 1 << 16,  /* a larger buffer is not kept for the next record */
     NEW_BYTES_FIRST = 1 << 12   /* of a rewrite; doubles */
 };
-
-static const char magic[MAGIC_BYTES] = {'m', 'u', 's', 't', 'r', 'j', 'n', 'l'};
 
 struct mu__journal {
     struct mu__storage *storage;
@@ -36,34 +33,76 @@ struct mu__journal {
     bool rewriting;
     bool unflushed;
     uint64_t bytes;
+    uint64_t number;            /* of the next record */
+    uint64_t content_number;    /* the same of the rewrite */
     uint64_t skipped;
     struct mu__crc32c crc;
 };
 
-static uint32_t load_little32(const uint8_t *at)
+/* ---- The new content ---- */
+
+/* Room for `size` more bytes of the new content. */
+static int content_room(struct mu__journal *journal, size_t size)
 {
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
-           (uint32_t)at[3] << 24;
+    struct mu__buf *old = journal->content;
+    uint64_t used = old == NULL ? 0 : old->size;
+    uint64_t capacity = old == NULL ? NEW_BYTES_FIRST : old->capacity;
+    struct mu__buf *grown;
+
+    if (used + size > UINT32_MAX)
+        return -MU_EEXHAUSTED;
+    while (capacity < used + size)
+        capacity *= 2;
+    if (old != NULL && capacity == old->capacity)
+        return 0;
+    grown = mu__buf_new(capacity < UINT32_MAX ? capacity : UINT32_MAX);
+    if (grown == NULL)
+        return -MU_ENOMEM;
+    if (used > 0)
+        memcpy(grown->data, old->data, used);
+    grown->size = (uint32_t)used;
+    mu__buf_unref(old);
+    journal->content = grown;
+    return 0;
 }
 
-static void store_little32(uint8_t *out, uint32_t number)
+static int add_to_content(struct mu__journal *journal, const void *data, size_t size)
 {
-    for (unsigned i = 0; i < 4; i++)
-        out[i] = (uint8_t)(number >> (8 * i));
+    struct mu__buf *content;
+    int rv = content_room(journal, size);
+
+    if (rv != 0)
+        return rv;
+    content = journal->content;
+    memcpy(content->data + content->size, data, size);
+    content->size += (uint32_t)size;
+    return 0;
 }
 
-static uint32_t sum_of(const struct mu__journal *journal, const uint8_t *record,
-                       size_t size)
+/* A message that was read, with a head of today's format. */
+static int add_message_to_content(struct mu__journal *journal,
+                                  const struct mu__journal_piece *piece)
 {
-    uint32_t sum = mu__crc32c_add(&journal->crc, 0, record, 4);
+    size_t size = HEAD_BYTES + piece->message_bytes + FOOT_BYTES;
+    int rv = content_room(journal, size);
+    struct mu__buf *content = journal->content;
 
-    return mu__crc32c_add(&journal->crc, sum, record + PREFIX_BYTES, size);
+    if (rv != 0)
+        return rv;
+    memcpy(content->data + content->size + HEAD_BYTES, piece->message,
+           piece->message_bytes);
+    mu__journal_put_frame(&journal->crc, content->data + content->size,
+                          journal->content_number++, (uint32_t)piece->message_bytes);
+    content->size += (uint32_t)size;
+    return 0;
 }
 
-static void make_header(uint8_t header[HEADER_BYTES])
+static void end_rewrite(struct mu__journal *journal)
 {
-    memcpy(header, magic, MAGIC_BYTES);
-    store_little32(header + MAGIC_BYTES, FORMAT);
+    mu__buf_unref(journal->content);
+    journal->content = NULL;
+    journal->rewriting = false;
+    journal->rewrite_rv = 0;
 }
 
 /* ---- Reading ---- */
@@ -74,56 +113,20 @@ struct reading {
     mu__journal_visit_fn visit;
     void *owner;
     mu_error *error;
-    const struct mu__buf *content;
-    size_t good;                /* bytes of the content that stay */
+    const struct mu__buf *content;  /* NULL: the storage is empty */
+    struct mu__journal_scan scan;
+    uint64_t cut;
 };
 
-static int refuse_record(const struct reading *r, int code, const char *why)
+static int refuse_record(const struct reading *r, const struct mu__journal_piece *piece,
+                         int code, const char *why)
 {
     return mu_error_set(r->error, code, "%s: the message at byte %zu: %s",
-                        r->journal->storage->name, r->good, why);
+                        r->journal->storage->name, piece->offset, why);
 }
 
-/* A first part of a header is the torn begin of a journal, of which nothing is left. */
-static int check_header(struct reading *r)
-{
-    const struct mu__buf *content = r->content;
-    const char *name = r->journal->storage->name;
-    uint8_t header[HEADER_BYTES];
-    uint32_t format;
-
-    make_header(header);
-    if (content->size < HEADER_BYTES && memcmp(content->data, header, content->size) == 0)
-        return 0;
-    if (content->size < HEADER_BYTES || memcmp(content->data, magic, MAGIC_BYTES) != 0)
-        return mu_error_set(r->error, -MU_EDATALOSS, "%s: expected a journal of muster, "
-                            "found something else, which is left as it is", name);
-    format = load_little32(content->data + MAGIC_BYTES);
-    if (format != FORMAT)
-        return mu_error_set(r->error, -MU_EDATALOSS, "%s: a journal of format %" PRIu32
-                            ", expected %d; it is left as it is", name, format, FORMAT);
-    r->good = HEADER_BYTES;
-    return 0;
-}
-
-/* Bytes of the message of the record at `good`; 0 when it is not whole or damaged. */
-static size_t whole_message_bytes(const struct reading *r)
-{
-    size_t left = r->content->size - r->good;
-    const uint8_t *record = r->content->data + r->good;
-    size_t size;
-
-    if (left < PREFIX_BYTES)
-        return 0;
-    size = load_little32(record);
-    if (size < MESSAGE_BYTES_MIN || size > left - PREFIX_BYTES ||
-        load_little32(record + 4) != sum_of(r->journal, record, size))
-        return 0;
-    return size;
-}
-
-static int decode_whole(const struct reading *r, struct mu__buf *frame,
-                        struct mu__msg **ret_msg)
+static int decode_whole(const struct reading *r, const struct mu__journal_piece *piece,
+                        struct mu__buf *frame, struct mu__msg **ret_msg)
 {
     struct mu__journal *journal = r->journal;
     char why[256] = "";
@@ -132,17 +135,18 @@ static int decode_whole(const struct reading *r, struct mu__buf *frame,
                         ret_msg);
 
     if (rv != 0)
-        return refuse_record(r, rv, rv == -MU_ENOMEM ? "no memory" : why);
+        return refuse_record(r, piece, rv, rv == -MU_ENOMEM ? "no memory" : why);
     if (offset == frame->size)
         return 0;
     mu__pool_put(journal->pool, *ret_msg);
-    return refuse_record(r, -MU_EDATALOSS, "there are bytes behind its end");
+    return refuse_record(r, piece, -MU_EDATALOSS, "there are bytes behind its end");
 }
 
-static int visit_message(const struct reading *r, struct mu__buf *frame)
+static int visit_frame(const struct reading *r, const struct mu__journal_piece *piece,
+                       struct mu__buf *frame)
 {
     struct mu__msg *msg = NULL;
-    int rv = decode_whole(r, frame, &msg);
+    int rv = decode_whole(r, piece, frame, &msg);
 
     if (rv != 0)
         return rv;
@@ -154,56 +158,91 @@ static int visit_message(const struct reading *r, struct mu__buf *frame)
         msg->backing = mu__buf_ref(frame);
     rv = r->visit(r->owner, msg);
     mu__pool_put(r->journal->pool, msg);
-    return rv != 0 ? refuse_record(r, rv, mu_strerror(rv)) : 0;
+    return rv != 0 ? refuse_record(r, piece, rv, mu_strerror(rv)) : 0;
 }
 
-static int read_messages(struct reading *r)
+static int visit_record(const struct reading *r, const struct mu__journal_piece *piece)
 {
-    size_t size;
+    struct mu__buf *frame = mu__buf_new(piece->message_bytes);
+    int rv;
 
-    while ((size = whole_message_bytes(r)) > 0) {
-        struct mu__buf *frame = mu__buf_new(size);
-        int rv;
+    if (frame == NULL)
+        return refuse_record(r, piece, -MU_ENOMEM, "no memory");
+    memcpy(frame->data, piece->message, piece->message_bytes);
+    frame->size = (uint32_t)piece->message_bytes;
+    rv = visit_frame(r, piece, frame);
+    mu__buf_unref(frame);
+    return rv;
+}
 
-        if (frame == NULL)
-            return refuse_record(r, -MU_ENOMEM, "no memory");
-        memcpy(frame->data, r->content->data + r->good + PREFIX_BYTES, size);
-        frame->size = (uint32_t)size;
-        rv = visit_message(r, frame);
-        mu__buf_unref(frame);
-        if (rv != 0)
-            return rv;
-        r->good += PREFIX_BYTES + size;
+/* Up to the end, or to where it is torn. */
+static int read_records(struct reading *r)
+{
+    const char *name = r->journal->storage->name;
+    struct mu__journal_piece piece;
+    int rv = 0;
+
+    while (rv == 0) {
+        mu__journal_scan_next(&r->scan, &piece);
+        if (piece.kind == MU__JOURNAL_END)
+            return 0;
+        if (piece.kind == MU__JOURNAL_RECORD) {
+            rv = visit_record(r, &piece);
+        } else if (piece.kind == MU__JOURNAL_TORN) {
+            r->cut = piece.bytes;
+            return 0;
+        } else {
+            mu__journal_scan_refuse(&r->scan, &piece, name, r->error);
+            return -MU_EDATALOSS;
+        }
     }
-    return 0;
+    return rv;
 }
 
-/* A new journal is only its header, and so is one that was torn before its end. */
-static int write_header(struct reading *r)
+/* The same records in today's format; there is no damage. */
+static int write_anew(struct reading *r)
 {
-    struct mu__storage *storage = r->journal->storage;
-    uint8_t header[HEADER_BYTES];
+    struct mu__journal *journal = r->journal;
+    struct mu__journal_scan scan;
+    struct mu__journal_piece piece;
+    int rv = 0;
 
-    make_header(header);
-    r->good = HEADER_BYTES;
-    return storage->ops->replace(storage, header, sizeof header, r->error);
+    if (r->content != NULL)
+        rv = mu__journal_scan_begin(&scan, r->content->data, r->content->size,
+                                    journal->storage->name, r->error);
+    if (rv != 0)
+        return rv;
+    mu__journal_rewrite_begin(journal);
+    if (r->content != NULL)
+        do {
+            mu__journal_scan_next(&scan, &piece);
+            if (piece.kind == MU__JOURNAL_RECORD && journal->rewrite_rv == 0)
+                journal->rewrite_rv = add_message_to_content(journal, &piece);
+        } while (piece.kind == MU__JOURNAL_RECORD);
+    return mu__journal_rewrite_commit(journal, r->error);
 }
 
 static int read_content(struct reading *r)
 {
-    struct mu__storage *storage = r->journal->storage;
-    int rv = check_header(r);
+    struct mu__journal *journal = r->journal;
+    struct mu__storage *storage = journal->storage;
+    const struct mu__buf *content = r->content;
+    int rv = mu__journal_scan_begin(&r->scan, content->data, content->size,
+                                    storage->name, r->error);
 
-    if (rv == 0 && r->good > 0)
-        rv = read_messages(r);
-    if (rv != 0 || r->good == r->content->size)
+    if (rv == 0)
+        rv = read_records(r);
+    if (rv != 0)
         return rv;
-    if (r->good == 0)
-        return write_header(r);
-    return storage->ops->replace(storage, r->content->data, r->good, r->error);
+    if (r->scan.format != MU__JOURNAL_FORMAT)
+        return write_anew(r);
+    journal->bytes = content->size - r->cut;
+    journal->number = r->scan.number;
+    return r->cut == 0 ? 0 : storage->ops->replace(storage, content->data,
+                                                   journal->bytes, r->error);
 }
 
-static int read_storage(struct reading *r, uint64_t *ret_cut)
+static int read_storage(struct reading *r)
 {
     struct mu__storage *storage = r->journal->storage;
     struct mu__buf *content;
@@ -211,15 +250,40 @@ static int read_storage(struct reading *r, uint64_t *ret_cut)
 
     if (rv != 0)
         return rv;
-    *ret_cut = 0;
     if (content == NULL)
-        return write_header(r);
+        return write_anew(r);
     r->content = content;
     rv = read_content(r);
-    if (content->size > r->good)
-        *ret_cut = content->size - r->good;
-    else if (content->size < r->good)
-        *ret_cut = content->size;       /* a torn header, which was made whole */
+    mu__buf_unref(content);
+    return rv;
+}
+
+static int verify_content(const struct mu__buf *content, const char *name,
+                          mu_error *error)
+{
+    struct mu__journal_scan scan;
+    struct mu__journal_piece piece;
+    int rv = mu__journal_scan_begin(&scan, content->data, content->size, name, error);
+
+    if (rv != 0)
+        return rv;
+    do
+        mu__journal_scan_next(&scan, &piece);
+    while (piece.kind == MU__JOURNAL_RECORD);
+    if (piece.kind != MU__JOURNAL_DAMAGED)
+        return 0;
+    mu__journal_scan_refuse(&scan, &piece, name, error);
+    return -MU_EDATALOSS;
+}
+
+int mu__journal_verify(struct mu__storage *storage, mu_error *ret_error)
+{
+    struct mu__buf *content;
+    int rv = storage->ops->load(storage, ret_error, &content);
+
+    if (rv != 0 || content == NULL)
+        return rv;
+    rv = verify_content(content, storage->name, ret_error);
     mu__buf_unref(content);
     return rv;
 }
@@ -232,8 +296,8 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
                      struct mu__journal **ret_journal)
 {
     struct mu__journal *journal = calloc(1, sizeof *journal);
-    struct reading reading = {journal, visit, owner, ret_error, NULL, 0};
-    uint64_t cut;
+    struct reading reading = {
+        .journal = journal, .visit = visit, .owner = owner, .error = ret_error};
     int rv;
 
     if (journal == NULL)
@@ -243,24 +307,15 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
     journal->schema = schema;
     journal->pool = pool;
     mu__crc32c_init(&journal->crc);
-    rv = read_storage(&reading, &cut);
+    rv = read_storage(&reading);
     if (rv != 0) {
         mu__journal_close(journal);
         return rv;
     }
-    journal->bytes = reading.good;
     if (ret_cut != NULL)
-        *ret_cut = cut;
+        *ret_cut = reading.cut;
     *ret_journal = journal;
     return 0;
-}
-
-static void end_rewrite(struct mu__journal *journal)
-{
-    mu__buf_unref(journal->content);
-    journal->content = NULL;
-    journal->rewriting = false;
-    journal->rewrite_rv = 0;
 }
 
 void mu__journal_close(struct mu__journal *journal)
@@ -311,15 +366,14 @@ static int record_room(struct mu__journal *journal, size_t bytes)
     return journal->record == NULL ? -MU_ENOMEM : 0;
 }
 
-/* The whole record stands in journal->record behind the gap but for its prefix. */
-static int pack(struct mu__journal *journal, const struct mu__msg *msg,
+static int pack(struct mu__journal *journal, const struct mu__msg *msg, uint64_t number,
                 const uint8_t **ret_record, size_t *ret_size)
 {
     size_t bound = mu__encode_bound(journal->schema, msg);
     struct mu__buf *buf;
     uint8_t *record;
     size_t size;
-    int rv = record_room(journal, GAP_BYTES + bound);
+    int rv = record_room(journal, GAP_BYTES + bound + FOOT_BYTES);
 
     if (rv != 0)
         return rv;
@@ -328,51 +382,31 @@ static int pack(struct mu__journal *journal, const struct mu__msg *msg,
     rv = mu__encode(journal->schema, msg, buf);
     if (rv != 0)
         return rv;
-    record = buf->data + GAP_BYTES - PREFIX_BYTES;
-    size = buf->size - GAP_BYTES;
-    store_little32(record, (uint32_t)size);
-    store_little32(record + 4, sum_of(journal, record, size));
-    *ret_record = record;
-    *ret_size = PREFIX_BYTES + size;
-    return 0;
-}
-
-/* Room for `size` more bytes of the new content. */
-static int content_room(struct mu__journal *journal, size_t size)
-{
-    struct mu__buf *old = journal->content;
-    uint64_t used = old == NULL ? 0 : old->size;
-    uint64_t capacity = old == NULL ? NEW_BYTES_FIRST : old->capacity;
-    struct mu__buf *grown;
-
-    if (used + size > UINT32_MAX)
+    if (buf->capacity - buf->size < FOOT_BYTES)
         return -MU_EEXHAUSTED;
-    while (capacity < used + size)
-        capacity *= 2;
-    if (old != NULL && capacity == old->capacity)
-        return 0;
-    grown = mu__buf_new(capacity < UINT32_MAX ? capacity : UINT32_MAX);
-    if (grown == NULL)
-        return -MU_ENOMEM;
-    if (used > 0)
-        memcpy(grown->data, old->data, used);
-    grown->size = (uint32_t)used;
-    mu__buf_unref(old);
-    journal->content = grown;
+    record = buf->data + GAP_BYTES - HEAD_BYTES;
+    size = buf->size - GAP_BYTES;
+    mu__journal_put_frame(&journal->crc, record, number, (uint32_t)size);
+    *ret_record = record;
+    *ret_size = HEAD_BYTES + size + FOOT_BYTES;
     return 0;
 }
 
-static int add_to_content(struct mu__journal *journal, const void *data, size_t size)
+static int refuse_full(const struct mu__journal *journal, mu_error *error)
 {
-    struct mu__buf *content;
-    int rv = content_room(journal, size);
+    return mu_error_set(error, -MU_EEXHAUSTED, "%s: the journal is full: %" PRIu64
+                        " bytes of %" PRIu32, journal->storage->name, journal->bytes,
+                        UINT32_MAX);
+}
 
-    if (rv != 0)
-        return rv;
-    content = journal->content;
-    memcpy(content->data + content->size, data, size);
-    content->size += (uint32_t)size;
-    return 0;
+int mu__journal_reserve(struct mu__journal *journal, uint64_t bytes, mu_error *ret_error)
+{
+    struct mu__storage *storage = journal->storage;
+
+    if (journal->bytes + bytes > UINT32_MAX)
+        return refuse_full(journal, ret_error);
+    return storage->ops->reserve == NULL ? 0 : storage->ops->reserve(storage, bytes,
+                                                                     ret_error);
 }
 
 static int add_to_storage(struct mu__journal *journal, const void *data, size_t size,
@@ -382,13 +416,12 @@ static int add_to_storage(struct mu__journal *journal, const void *data, size_t 
     int rv;
 
     if (journal->bytes + size > UINT32_MAX)
-        return mu_error_set(error, -MU_EEXHAUSTED, "%s: the journal is full: %" PRIu64
-                            " bytes of %" PRIu32, storage->name, journal->bytes,
-                            UINT32_MAX);
+        return refuse_full(journal, error);
     rv = storage->ops->append(storage, data, size, error);
     if (rv != 0)
         return rv;
     journal->bytes += size;
+    journal->number++;
     journal->unflushed = true;
     return 0;
 }
@@ -398,12 +431,15 @@ static int append(struct mu__journal *journal, const struct mu__msg *msg,
 {
     const uint8_t *record = NULL;
     size_t size = 0;
-    int rv = pack(journal, msg, &record, &size);
+    uint64_t number = journal->rewriting ? journal->content_number : journal->number;
+    int rv = pack(journal, msg, number, &record, &size);
 
     if (rv == 0 && !journal->rewriting)
         return add_to_storage(journal, record, size, error);
     if (rv == 0)
         rv = add_to_content(journal, record, size);
+    if (rv == 0)
+        journal->content_number++;
     return rv == 0 ? 0 : refuse_message(journal, msg, rv, error);
 }
 
@@ -440,7 +476,8 @@ void mu__journal_rewrite_begin(struct mu__journal *journal)
 
     end_rewrite(journal);
     journal->rewriting = true;
-    make_header(header);
+    journal->content_number = 1;
+    mu__journal_put_header(header);
     journal->rewrite_rv = add_to_content(journal, header, sizeof header);
 }
 
@@ -458,6 +495,7 @@ int mu__journal_rewrite_commit(struct mu__journal *journal, mu_error *ret_error)
         rv = storage->ops->replace(storage, content->data, content->size, ret_error);
     if (rv == 0) {
         journal->bytes = content->size;
+        journal->number = journal->content_number;
         journal->unflushed = false;
     }
     end_rewrite(journal);

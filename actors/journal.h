@@ -1,12 +1,6 @@
 /* A list of messages that survives the process that wrote it: what the supervisor knows
- * about named closures. Framing, checksums and the cut of a torn end; what the messages
- * mean is the supervisor's. Plain data over a storage.
- *
- * The file: "mustrjnl", then u32 the format, and then records, one for each message:
- *
- *   u32 size        little-endian, as all numbers here
- *   u32 sum         CRC-32C of the size and of the bytes
- *   bytes           the message, as runtime/codec.h packs it, at the begin of a frame
+ * about named closures, and what the coordination service keeps. What the messages mean
+ * is theirs; how a file of them looks is in journal_scan.h. Plain data over a storage.
  *
  * What an older muster may skip is added as a kind or a field; what it must not skip
  * raises the format. */
@@ -25,19 +19,24 @@ struct mu__journal;
  * what the views point to. Nonzero, a negative code, makes the open fail. */
 typedef int (*mu__journal_visit_fn)(void *owner, struct mu__msg *msg);
 
-/* Read what is there and hand each message to `visit`. A torn or damaged end, from the
- * first record on that is not whole or has a wrong sum, is cut off (ret_cut, may be NULL,
- * says how many bytes): what was flushed before stays. Messages of a kind that the schema
- * does not have were written by a newer muster: they are skipped, and stay until the next
- * rewrite.
+/* Read what is there and hand each message to `visit`. A torn end, which is what a crash
+ * in the middle of an append leaves and which was never flushed, is cut off (ret_cut, may
+ * be NULL, says how many bytes). Messages of a kind that the schema does not have were
+ * written by a newer muster: they are skipped, and stay until the next rewrite. A file of
+ * an older format is written anew in today's.
  *
- * A file that is no journal, or one of a newer format, gives -MU_EDATALOSS and is left as
- * it is; so does a message that is whole but does not fit the schema. After a failure
- * what `visit` was told is void. `storage`, `schema` and `pool` outlive the journal. */
+ * A file that is damaged elsewhere, is no journal, or is of a newer format gives
+ * -MU_EDATALOSS with the place and what to do, and is left as it is; so does a message
+ * that is whole but does not fit the schema. After a failure what `visit` was told is
+ * void. `storage`, `schema` and `pool` outlive the journal. */
 int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schema,
                      struct mu__pool *pool, mu__journal_visit_fn visit, void *owner,
                      mu_error *ret_error, uint64_t *ret_cut,
                      struct mu__journal **ret_journal);
+
+/* Whether mu__journal_open would take this file as a journal without damage: for those
+ * who must not begin with anything else. Reads all of it and changes nothing. */
+int mu__journal_verify(struct mu__storage *storage, mu_error *ret_error);
 
 /* What was not flushed may be lost. NULL is fine. */
 void mu__journal_close(struct mu__journal *journal);
@@ -48,6 +47,10 @@ void mu__journal_close(struct mu__journal *journal);
  * at its bound of 4 GiB or the disk is full, -MU_ENOMEM. */
 int mu__journal_append(struct mu__journal *journal, const struct mu__msg *msg,
                        mu_error *ret_error);
+
+/* See to it that `bytes` more of records can be appended and flushed, as far as that can
+ * be known before: storage.h. -MU_EEXHAUSTED says what is full. */
+int mu__journal_reserve(struct mu__journal *journal, uint64_t bytes, mu_error *ret_error);
 
 /* What was appended survives the process from here on. Nothing when nothing was. After a
  * failure what was appended is kept, and the next flush tries again. */

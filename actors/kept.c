@@ -30,6 +30,7 @@ static struct mu__kept_owner *make_owner(struct mu__kept *kept, uint32_t node)
     if (owner == NULL)
         return NULL;
     owner->node = node;
+    mu__map_seed(&owner->items, kept->seed);
     owner->next = kept->owners;
     kept->owners = owner;
     return owner;

@@ -56,6 +56,7 @@ enum { MU__KEPT_NOTES_MAX = 64 };
 struct mu__kept {
     struct mu__kept_owner *owners;
     uint64_t bytes;                 /* of all that is READY */
+    uint64_t seed;                  /* of maps of numbers that peers choose */
 };
 
 /* Everything goes. Nobody may wait any more. */

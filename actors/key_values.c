@@ -14,6 +14,7 @@
 #include "actors/key_values.h"
 
 #include "actors/messages.h"
+#include "runtime/base/sip_hash.h"
 #include "runtime/map.h"
 
 #include <assert.h>
@@ -48,7 +49,7 @@ struct mu__key_values {
     struct entry *root;
     struct entry *found;        /* last, which is often put next; NULL: none */
     struct entry **memory;      /* &found, for those who change nothing else */
-    uint64_t secret[2];
+    uint64_t secret;
     uint64_t count;
     uint64_t bytes;
     uint64_t keys_max;
@@ -136,72 +137,9 @@ bool mu__key_is_below(struct mu__view key, struct mu__view directory)
            memcmp(at, directory.data, directory.size) == 0;
 }
 
-/* ---- The hash: SipHash-1-3 ---- */
-
-struct sip {
-    uint64_t v[4];
-};
-
-static uint64_t rotate(uint64_t bits, unsigned by)
-{
-    return bits << by | bits >> (64 - by);
-}
-
-static inline void sip_round(struct sip *s)
-{
-    uint64_t *v = s->v;
-
-    v[0] += v[1];
-    v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32) + v[3];
-    v[2] += v[1];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
-}
-
-static inline void sip_add(struct sip *s, uint64_t word)
-{
-    s->v[3] ^= word;
-    sip_round(s);
-    s->v[0] ^= word;
-}
-
-/* Never 0, which a map does not take. */
 static uint64_t hash_of(const struct mu__key_values *kv, struct mu__view key)
 {
-    const uint8_t *at = key.data;
-    struct sip s = {{kv->secret[0] ^ UINT64_C(0x736f6d6570736575),
-                     kv->secret[1] ^ UINT64_C(0x646f72616e646f6d),
-                     kv->secret[0] ^ UINT64_C(0x6c7967656e657261),
-                     kv->secret[1] ^ UINT64_C(0x7465646279746573)}};
-    uint64_t last = (uint64_t)key.size << 56;
-    uint64_t hash;
-    uint32_t i = 0;
-
-    for (; i + 8 <= key.size; i += 8) {
-        uint64_t word;
-
-        memcpy(&word, at + i, 8);
-        sip_add(&s, word);
-    }
-    if (i > 0 && i < key.size) {
-        uint64_t word;
-
-        memcpy(&word, at + key.size - 8, 8);
-        last |= word >> (8 - key.size % 8) * 8;
-        i = key.size;
-    }
-    for (unsigned shift = 0; i < key.size; i++, shift += 8)
-        last |= (uint64_t)at[i] << shift;
-    sip_add(&s, last);
-    s.v[2] ^= 0xff;
-    for (int i_end = 0; i_end < 3; i_end++)
-        sip_round(&s);
-    hash = s.v[0] ^ s.v[1] ^ s.v[2] ^ s.v[3];
-    return hash == 0 ? 1 : hash;
+    return mu__sip_hash(kv->secret, key.data, key.size);
 }
 
 static bool is_key(const struct entry *entry, struct mu__view key)
@@ -638,8 +576,8 @@ struct mu__key_values *mu__key_values_new(uint64_t secret, uint64_t keys_max,
     if (kv == NULL)
         return NULL;
     kv->memory = &kv->found;
-    kv->secret[0] = secret;
-    kv->secret[1] = rotate(secret, 29) * UINT64_C(0x9e3779b97f4a7c15);
+    kv->secret = secret;
+    mu__map_seed(&kv->owners, secret);
     kv->keys_max = keys_max == 0 ? MU__KEYS_MAX : keys_max;
     kv->bytes_max = bytes_max == 0 ? MU__KEY_BYTES_MAX : bytes_max;
     return kv;

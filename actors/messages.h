@@ -216,7 +216,8 @@ enum mu__put_flag {
     F(S, OPTIONAL, u64, input, 0)                                           \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* An error that is of no closure: a worker that did not come back, say. */
+/* An error that is of no closure: a worker that did not come back, say. One of the chief
+ * itself (MU_ERROR_CHIEF) cancels nothing: it goes on. */
 #define MU__FAULT_FIELDS(F, S)                                              \
     F(S, REQUIRED, u32, code, 255)                                          \
     F(S, REQUIRED, u32, error_kind, 255)                                    \
@@ -274,12 +275,14 @@ enum mu__put_flag {
     F(S, OPTIONAL, flag, existing, 0)                                       \
     F(S, OPTIONAL, u64, replaces, 0)
 
+/* `shards` beside MU_EPRECONDITION: the number that it has, when nothing else differs. */
 #define MU__VAR_OPENED_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, u64, variable, 0)                                        \
-    F(S, OPTIONAL, flag, created, 0)
+    F(S, OPTIONAL, flag, created, 0)                                        \
+    F(S, OPTIONAL, u32, shards, 65535)
 
 #define MU__VAR_READ_FIELDS(F, S)                                           \
     F(S, REQUIRED, u64, token, 0)                                           \
@@ -353,6 +356,14 @@ enum mu__put_flag {
 
 #define MU__EFFECTS_SENT_FIELDS(F, S)                                       \
     F(S, REQUIRED, ptr, run, 0)
+
+/* From the effects actor to the variables actor of its node, and back: `request` is a
+ * struct mu__reopen. */
+#define MU__VAR_REOPEN_FIELDS(F, S)                                         \
+    F(S, REQUIRED, ptr, request, 0)
+
+#define MU__VAR_REOPENED_FIELDS(F, S)                                       \
+    F(S, REQUIRED, ptr, request, 0)
 
 /* From a thread that runs `function`, a struct mu__registered, to the worker: a line for
  * the log. */
@@ -440,10 +451,12 @@ enum mu__put_flag {
 #define MU__TASK_RESET_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)
 
-/* Shut down: with `limit_ms`, together with all others. */
+/* Shut down: with `limit_ms`, together with all others. `now`: the process ends, and
+ * waits for nobody, nor for an answer. */
 #define MU__TASK_LEAVE_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
-    F(S, OPTIONAL, u64, limit_ms, 0)
+    F(S, OPTIONAL, u64, limit_ms, 0)                                        \
+    F(S, OPTIONAL, flag, now, 0)
 
 /* What somebody wants to know about tasks: enum mu__tasks_what. `tasks` is a set,
  * `version` the one that is known already, plus 1; 0: none. */
@@ -509,7 +522,8 @@ enum mu__put_flag {
 #define MU__PREEMPT_NOTICE_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u64, grace_ms, 0)                                        \
-    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)
+    F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)                         \
+    F(S, OPTIONAL, u64, limit_ms, 0)
 
 /* To every task: `task` will be gone; which step have you reached? No step is begun until
  * PREEMPT_STOP says where to stop. */
@@ -802,7 +816,9 @@ enum mu__put_flag {
     M(101, PEERS_TOLD, peers_told, MU__PEERS_TOLD_FIELDS, true)             \
     M(110, RECALL, recall, MU__RECALL_FIELDS, true)                         \
     M(111, RECALLED, recalled, MU__RECALLED_FIELDS, true)                   \
-    M(112, BEGUN, begun, MU__BEGUN_FIELDS, true)
+    M(112, BEGUN, begun, MU__BEGUN_FIELDS, true)                            \
+    M(120, VAR_REOPEN, var_reopen, MU__VAR_REOPEN_FIELDS, false)            \
+    M(121, VAR_REOPENED, var_reopened, MU__VAR_REOPENED_FIELDS, false)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,

@@ -1,5 +1,7 @@
 #include "actors/names.h"
 
+#include "runtime/base/sip_hash.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +103,7 @@ uint32_t mu__names_number(struct mu__names *names, struct mu__view name)
 
     if (is_last(names, name))
         return names->last;
-    hash = mu__view_hash(name);
+    hash = (uint32_t)mu__sip_hash(names->secret, name.data, name.size);
     slot = names->slots_size == 0 ? NULL : probe(names, name, hash);
     names->last = slot != NULL && *slot != 0 ? *slot - 1 : add(names, name, hash, slot);
     return names->last;

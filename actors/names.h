@@ -13,6 +13,7 @@ struct mu__name;
 /* Zeroed memory is an empty table. */
 struct mu__names {
     struct mu__name **names;    /* by number */
+    uint64_t secret;            /* of the hash, where peers choose names */
     uint32_t *slots;            /* by hash: number + 1, 0: empty */
     uint32_t count;
     uint32_t slots_size;        /* a power of two, or 0 */

@@ -80,6 +80,7 @@ static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *open
         body->message = words_of(opened->code, opened->words);
         body->variable = opened->id;
         body->created = opened->created;
+        body->shards = opened->code == -MU_EPRECONDITION ? opened->shards : 0;
     }
     answer(ctx, opened->asker.pid, msg);
 }
@@ -118,7 +119,8 @@ static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         rv = mu__store_open(ps->store, &request, &error);
     if (rv != 0)
         answer_open(ctx, &(struct mu__store_opened){
-                             .asker = request.asker, .code = rv, .words = error.message});
+                             .asker = request.asker, .code = rv, .words = error.message,
+                             .shards = mu__store_shards(ps->store, &request)});
     answer_opens(ctx, ps);
 }
 

@@ -138,21 +138,35 @@ void mu__roster_free(struct mu__roster *roster)
 
 /* ---- finding ---- */
 
-/* A number for type and index: types differ in their first letters. 0: no such type. */
-static uint64_t name_key(const char *type, uint32_t index)
+/* A number for type and index. 0: no task of this type is known. */
+static uint64_t name_key(const struct mu__roster *roster, const char *type,
+                         uint32_t index)
 {
-    static const char *const types[] = {"chief", "client", "evaluator", "ps", "worker"};
-
-    for (uint64_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (strcmp(types[i], type) == 0)
+    for (uint64_t i = 0; i < roster->types_count; i++)
+        if (strcmp(roster->types[i], type) == 0)
             return (i + 1) << 32 | index;
     return 0;
+}
+
+/* False when the table of types is full, or the name is none. */
+static bool need_type(struct mu__roster *roster, const char *type)
+{
+    size_t length = strspn(type, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    if (name_key(roster, type, 0) != 0)
+        return true;
+    if (length == 0 || type[length] != '\0' || length >= sizeof roster->types[0] ||
+        roster->types_count == MU_CLUSTER_TYPES_MAX)
+        return false;
+    (void)snprintf(roster->types[roster->types_count++], sizeof roster->types[0], "%s",
+                   type);
+    return true;
 }
 
 struct mu__roster_task *mu__roster_find(const struct mu__roster *roster, const char *type,
                                         uint32_t index)
 {
-    uint64_t key = name_key(type, index);
+    uint64_t key = name_key(roster, type, index);
 
     return key == 0 ? NULL : mu__map_get(&roster->names, key);
 }
@@ -197,11 +211,12 @@ static void name_task(struct mu__roster *roster, struct mu__roster_task *task,
 static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
                                    uint32_t index, bool coordinated)
 {
-    struct mu__roster_task *task = make_room(roster) ? calloc(1, sizeof *task) : NULL;
+    struct mu__roster_task *task =
+        need_type(roster, type) && make_room(roster) ? calloc(1, sizeof *task) : NULL;
 
     if (task == NULL)
         return NULL;
-    if (mu__map_set(&roster->names, name_key(type, index), task) != 0) {
+    if (mu__map_set(&roster->names, name_key(roster, type, index), task) != 0) {
         free(task);
         return NULL;
     }
@@ -224,9 +239,9 @@ static struct mu__roster_task *reuse(struct mu__roster *roster, const char *type
             roster->tasks[i]->state != MU__TASK_CONNECTED)
             task = roster->tasks[i];
     if (task == NULL ||
-        mu__map_set(&roster->names, name_key(type, index), task) != 0)
+        mu__map_set(&roster->names, name_key(roster, type, index), task) != 0)
         return NULL;
-    (void)mu__map_remove(&roster->names, name_key(task->type, task->index));
+    (void)mu__map_remove(&roster->names, name_key(roster, task->type, task->index));
     mu_value_free(task->devices);
     *task = (struct mu__roster_task){.slot = task->slot};
     name_task(roster, task, type, index);
@@ -238,7 +253,7 @@ struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *ty
 {
     struct mu__roster_task *task = mu__roster_find(roster, type, index);
 
-    if (task != NULL || name_key(type, index) == 0)
+    if (task != NULL || !need_type(roster, type))
         return task;
     if (roster->count - roster->coordinated >= GUESTS_MAX)
         return reuse(roster, type, index);
@@ -416,6 +431,18 @@ static void describe(const struct mu__roster_task *task, uint64_t now_ms, char *
     (void)snprintf(out, size, "%s (%slast heard %s ms ago)", task->name, words, ago);
 }
 
+enum { RANKS = 5 };
+
+/* Who is named first when not all are: those who will not come as they are. */
+static int rank_of(const struct mu__roster_task *task)
+{
+    if (task->state == MU__TASK_FAILED)
+        return 0;
+    if (task->state == MU__TASK_CONNECTED)
+        return task->suspect ? 1 : 4;
+    return task->seen ? 2 : 3;
+}
+
 static void append(char *out, size_t size, const char *text)
 {
     size_t used = strlen(out);
@@ -429,16 +456,20 @@ uint32_t mu__roster_words(const struct mu__roster *roster, uint64_t now_ms,
                           void *user, uint32_t most, char *out, size_t size)
 {
     uint32_t count = 0;
+    uint32_t named = 0;
     char text[128];
 
     out[0] = '\0';
-    for (uint32_t i = 0; i < roster->count; i++) {
-        if (!missing(user, roster->tasks[i]) || ++count > most)
-            continue;
-        describe(roster->tasks[i], now_ms, text, sizeof text);
-        append(out, size, count > 1 ? ", " : "");
-        append(out, size, text);
-    }
+    for (uint32_t i = 0; i < roster->count; i++)
+        count += missing(user, roster->tasks[i]);
+    for (int rank = 0; rank < RANKS; rank++)
+        for (uint32_t i = 0; i < roster->count && named < most; i++) {
+            if (rank_of(roster->tasks[i]) != rank || !missing(user, roster->tasks[i]))
+                continue;
+            describe(roster->tasks[i], now_ms, text, sizeof text);
+            append(out, size, ++named > 1 ? ", " : "");
+            append(out, size, text);
+        }
     if (count > most) {
         (void)snprintf(text, sizeof text, "%s%" PRIu32 " more", most > 0 ? " and " : "",
                        count - most);

@@ -16,6 +16,7 @@
 #include "actors/task_set.h"
 #include "runtime/map.h"
 
+#include "muster/cluster.h"
 #include "muster/value.h"
 
 /* MU__TASK_FAILED is ERROR: MU__TASK_ERROR is a message. */
@@ -43,6 +44,8 @@ struct mu__roster_task {
     bool recoverable;
     bool suspect;               /* CONNECTED, and not heard for a while */
     bool seen;                  /* has ever registered */
+    bool left;                  /* DISCONNECTED by its own wish: nobody waits for it to
+                                   leave */
     enum mu__task_state state;
     uint64_t incarnation;       /* of its last registration; 0: none */
     uint64_t since;             /* valid with that: the revision that was next when it
@@ -55,8 +58,9 @@ struct mu__roster_task {
     uint64_t version;           /* of the roster when its state changed last */
     uint64_t progress;
     uint64_t progress_ms;       /* when that moved */
-    bool lost;                  /* FAILED for silence or a broken link, and recoverable:
-                                   it was not told, and registers again */
+    bool lost;                  /* FAILED for silence or a broken link, and recoverable,
+                                   or DISCONNECTED for that before all were there: it was
+                                   not told, and registers again */
     bool leaving;               /* waits for others to leave with it */
     bool told;                  /* of another one's failure, since it registered */
     uint64_t told_count;        /* of such failures when it registered */
@@ -78,6 +82,8 @@ struct mu__roster {
     uint64_t version;
     struct mu__map nodes;       /* node + 1 -> task */
     struct mu__map names;       /* type and index, see roster.c -> task */
+    char types[MU_CLUSTER_TYPES_MAX][16];   /* of tasks that are or were known */
+    uint32_t types_count;
     struct mu__roster_list heard;   /* CONNECTED, not suspect; in order of heard_ms */
     struct mu__roster_list silent;  /* CONNECTED, suspect; in order of heard_ms */
     struct mu__roster_list down;    /* CONNECTED, without a link; in order of down_ms */
@@ -130,8 +136,9 @@ void mu__roster_clear(struct mu__roster *roster, uint64_t now_ms);
 const char *mu__roster_state_word(const struct mu__roster_task *task);
 
 /* "/job:worker/task:3 (last heard 4,200 ms ago), /job:ps/task:0 (never registered) and 12
- * more" into `out`: of the tasks for which `missing` is true, at most `most`. Returns how
- * many there are in all. */
+ * more" into `out`: of the tasks for which `missing` is true, at most `most`; first those
+ * in error, then those that are suspect, have left, never came. Returns how many there
+ * are in all. */
 uint32_t mu__roster_words(const struct mu__roster *roster, uint64_t now_ms,
                           bool (*missing)(void *user, const struct mu__roster_task *task),
                           void *user, uint32_t most, char *out, size_t size);

@@ -83,6 +83,14 @@ bool mu__shape_equal(const struct mu__shape *a, const struct mu__shape *b)
            memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
 }
 
+bool mu__shape_alike(const struct mu__shape *a, const struct mu__shape *b)
+{
+    struct mu__shape other = *b;
+
+    other.shards = a->shards;
+    return mu__shape_equal(a, &other);
+}
+
 void mu__shape_text(const struct mu__shape *shape, char *out, size_t size)
 {
     char text[MU__SHAPE_TEXT_MAX];

@@ -35,6 +35,9 @@ void mu__shape_shard(const struct mu__shape *shape, uint32_t shard, uint64_t *re
 
 bool mu__shape_equal(const struct mu__shape *a, const struct mu__shape *b);
 
+/* But for the number of shards. */
+bool mu__shape_alike(const struct mu__shape *a, const struct mu__shape *b);
+
 /* "float32[1000,10] in 2 shards". Takes any shape, also one that is not valid. */
 void mu__shape_text(const struct mu__shape *shape, char *out, size_t size);
 

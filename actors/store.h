@@ -85,6 +85,12 @@ struct mu__store_ops {
     int (*write)(struct mu__store *store, struct mu__ctx *ctx,
                  const struct mu__msg *record);
 
+    /* Whether `bytes` more of records can be written, so that a change which has
+     * no room is refused before it is made; what makes room, or ends something, has some
+     * room of its own beyond. -MU_EEXHAUSTED says what is full. May be NULL. */
+    int (*reserve)(struct mu__store *store, struct mu__ctx *ctx, uint64_t bytes,
+                   mu_error *ret_error);
+
     /* End the batch; all of it counts, or nothing. `committed(sequence)` follows, in
      * order, several batches may be under way. */
     void (*commit)(struct mu__store *store, struct mu__ctx *ctx, uint64_t revision,

@@ -8,6 +8,10 @@
  * COMMIT at all the content is new, or its begin was damaged so that it is lost: it gets
  * a new number, so that agents see it.
  *
+ * Some room is kept free on the disk for what must be written also when a change has been
+ * refused because the disk is full: deletions, results, the outcomes of barriers. While
+ * it is full and the file holds more than what counts, it is tried to write it anew.
+ *
  * The file is on this machine, and only the one task that hosts the service opens it: who
  * has it holds it. After a failure the file is read anew, so that memory and file agree
  * whatever had reached the file; what still waits to be flushed is flushed before. */
@@ -22,11 +26,15 @@
 #include <string.h>
 
 #ifdef MUSTER_TINY
-enum { REWRITE_BYTES_MIN = 1 << 12 };
+enum { REWRITE_BYTES_MIN = 1 << 12, SPARE_BYTES = 1 << 12 };
 #else
-enum { REWRITE_BYTES_MIN = 1 << 20 };
+enum { REWRITE_BYTES_MIN = 1 << 20, SPARE_BYTES = 1 << 18 };
 #endif
-enum { RETRY_MS = 1000, REASON_BYTES = 512 };
+enum {
+    RETRY_MS = 1000,
+    REASON_BYTES = 512,
+    CHANGE_BYTES = 512      /* of a change and its result, beside the key and the value */
+};
 #define REWRITE_BYTES_MAX (UINT64_C(3) << 30)   /* of the 4 GiB that a journal may have */
 
 struct file {
@@ -42,6 +50,9 @@ struct file {
     uint64_t records;               /* in the file */
     uint64_t rewrite_above;         /* bytes of the file: twice those that counted */
     bool rewriting;
+    bool is_full;                   /* the last change had no room */
+    uint64_t full_rewrite_ms;       /* then it is not rewritten before this */
+    uint64_t now_ms;                /* of the last tick */
 
     bool started;
     bool failed;                    /* `lost` is to be said */
@@ -192,6 +203,29 @@ static void fail(struct file *file, struct mu__ctx *ctx, const mu_error *error)
     mu__log(ctx, MU__LOG_ERROR, "%s", file->reason);
 }
 
+static int file_reserve(struct mu__store *base, struct mu__ctx *ctx, uint64_t bytes,
+                        mu_error *ret_error)
+{
+    struct file *file = file_of(base);
+    bool was_full = file->is_full;
+    mu_error error;
+    int rv = 0;
+
+    if (!file->failed && file->journal != NULL)
+        rv = mu__journal_reserve(file->journal, bytes + CHANGE_BYTES + SPARE_BYTES,
+                                 &error);
+    file->is_full = rv == -MU_EEXHAUSTED;
+    if (!file->is_full) {
+        if (was_full)
+            mu__log(ctx, MU__LOG_INFO, "%s: there is room again", file->storage->name);
+        return 0;
+    }
+    if (!was_full)
+        mu__log(ctx, MU__LOG_ERROR, "%s; changes are refused until there is room, reads "
+                "and deletions go on", error.message);
+    return mu_error_set(ret_error, rv, "the store is full: %.400s", error.message);
+}
+
 static int file_write(struct mu__store *base, struct mu__ctx *ctx,
                       const struct mu__msg *record)
 {
@@ -265,6 +299,9 @@ static bool file_wants_rewrite(struct mu__store *base, uint64_t records)
     if (file->journal == NULL || file->failed || file->rewriting)
         return false;
     bytes = mu__journal_bytes(file->journal);
+    if (file->is_full && file->now_ms >= file->full_rewrite_ms &&
+        file->records > records + records / 8 + 2)
+        return true;
     return bytes > file->rewrite_above ||
            (bytes > REWRITE_BYTES_MAX && file->records > 2 * records);
 }
@@ -277,6 +314,7 @@ static void file_rewrite(struct mu__store *base, struct mu__ctx *ctx)
     if (file->failed)
         return;
     assert(file->journal != NULL && !file->rewriting);
+    file->full_rewrite_ms = file->now_ms + RETRY_MS;
     file->rewriting = true;
     file->records = 0;
     mu__journal_rewrite_begin(file->journal);
@@ -318,7 +356,11 @@ static int open_file(struct file *file, struct mu__ctx *ctx, mu_error *error)
         return rv;
     /* How much of it counts is not known before the first rewrite: perhaps half. */
     set_rewrite_above(file, mu__journal_bytes(file->journal) / 2);
-    return write_begin(file, ctx, error);
+    file->is_full = false;
+    rv = write_begin(file, ctx, error);
+    if (rv == 0)
+        (void)mu__journal_reserve(file->journal, SPARE_BYTES, NULL);
+    return rv;
 }
 
 static void try_to_hold(struct file *file, struct mu__ctx *ctx)
@@ -337,6 +379,8 @@ static void try_to_hold(struct file *file, struct mu__ctx *ctx)
         return;
     (void)snprintf(file->reason, sizeof file->reason, "%s", error.message);
     mu__log(ctx, MU__LOG_ERROR, "%s", file->reason);
+    if (file->up.trouble != NULL)
+        file->up.trouble(file->up.owner, ctx, file->reason);
 }
 
 static void let_go(struct file *file, struct mu__ctx *ctx)
@@ -355,6 +399,7 @@ static void file_tick(struct mu__store *base, struct mu__ctx *ctx)
 {
     struct file *file = file_of(base);
 
+    file->now_ms = mu__now_ms(ctx);
     if (file->failed)
         let_go(file, ctx);
     else if (file->started && file->journal == NULL && mu__now_ms(ctx) >= file->try_ms)
@@ -381,6 +426,7 @@ static void file_close(struct mu__store *base, struct mu__ctx *ctx)
 static const struct mu__store_ops file_ops = {
     .start = file_start,
     .write = file_write,
+    .reserve = file_reserve,
     .commit = file_commit,
     .may_read = file_may_read,
     .tick = file_tick,

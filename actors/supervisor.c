@@ -266,6 +266,10 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         if (more != NULL && more->timer == body->timer)
             mu__sup_closure_timer(ctx, s, more);
         break;
+    case TIMER_BUILD:
+        if (rest < s->stations_size && s->stations[rest].build_timer == body->timer)
+            mu__sup_builds_timer(ctx, s, (uint32_t)rest);
+        break;
     case TIMER_STATION:
         if (rest < s->stations_size && s->stations[rest].timer == body->timer)
             mu__sup_station_timer(ctx, s, (uint32_t)rest);
@@ -381,6 +385,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     s->config = *(const struct mu__supervisor_config *)arg;
     take_defaults(&s->config);
     s->origin = s->config.origin;
+    s->functions.secret = s->metric_names.secret = mu__secret(ctx);
     mu__id_window_init(&s->effects, 1);
     s->progress_ms = mu__now_ms(ctx);
     if (mu__closures_init(&s->closures) == 0 && make_nobody(s) && make_counters(s) &&

@@ -224,23 +224,35 @@ static bool is_suspect(const struct mu__closure *closure)
     return closure->crashes >= SUSPECT_CRASHES;
 }
 
+struct wish {
+    const struct supervisor *supervisor;
+    const struct more *more;        /* not NULL */
+};
+
 static bool suits(const struct mu__member_worker *worker, const void *arg)
 {
-    return worker->index + 1 != ((const struct more *)arg)->not_worker;
+    const struct wish *wish = arg;
+
+    return worker->index + 1 != wish->more->not_worker &&
+           mu__sup_builds_suit(wish->supervisor, wish->more, worker);
 }
 
 /* The least loaded worker with room that a closure may run on. `more` may be NULL. */
 static uint32_t pick_suiting(struct supervisor *s, const struct more *more)
 {
-    return more == NULL || more->not_worker == 0
+    const struct wish wish = {s, more};
+
+    return more == NULL || (more->not_worker == 0 &&
+                            (s->slow_builds == 0 || more->inputs_count == 0))
                ? mu__membership_pick(&s->members)
-               : mu__membership_pick_fitting(&s->members, suits, more);
+               : mu__membership_pick_fitting(&s->members, suits, &wish);
 }
 
 /* A worker that has nothing to do and gets nothing else; 0 while there is none. */
 static uint32_t pick_alone(struct supervisor *s, const struct more *more)
 {
     const struct mu__member_worker *worker;
+    const struct wish wish = {s, more};
 
     if (s->reserved == 0) {
         s->reserved = pick_suiting(s, more);
@@ -250,7 +262,7 @@ static uint32_t pick_alone(struct supervisor *s, const struct more *more)
     }
     worker = mu__membership_get(&s->members, s->reserved);
     return worker != NULL && worker->load == 0 && worker->holds == MU__HOLD_ALONE &&
-                   (more == NULL || suits(worker, more))
+                   (more == NULL || suits(worker, &wish))
                ? s->reserved
                : 0;
 }
@@ -267,12 +279,13 @@ static bool is_near_enough(const struct mu__member_worker *near, const struct mo
 static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure)
 {
     const struct more *more = mu__sup_more(s, closure);
+    const struct wish wish = {s, more};
     const struct mu__member_worker *near;
 
     if (is_suspect(closure))
         return pick_alone(s, more);
     near = mu__membership_get(&s->members, mu__sup_inputs_worker(s, more));
-    if (near != NULL && is_near_enough(near, more) && suits(near, more))
+    if (near != NULL && is_near_enough(near, more) && suits(near, &wish))
         return near->number;
     return pick_suiting(s, more);
 }

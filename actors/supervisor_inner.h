@@ -7,6 +7,7 @@
  *     supervisor_retry.c      what becomes of an attempt: result, retry, limit, backup
  *     supervisor_workers.c    workers that come, are lost, are waited for, leave
  *     supervisor_inputs.c     kept results and per-worker values
+ *     supervisor/builds.c     how per-worker values are built
  *     supervisor_journal.c    named closures over a restart
  *     supervisor_status.c     what it tells about itself
  *     supervisor_explain.c    why a closure has not run; a word when nothing moves */
@@ -100,8 +101,7 @@ struct station {
     uint64_t estimate_us;       /* of the time that a function takes here; for people */
     bool has_estimate;
     uint64_t recalled_ms;       /* when something was asked for that did not come; or 0 */
-    uint32_t builds_left;       /* per-worker values it has not answered for, of */
-    uint64_t builds_end;        /* those up to here: its closures wait for them */
+    uint64_t build_timer;       /* for builds that take long */
     struct orphan *orphans;
     uint32_t orphans_count;
     uint32_t orphans_size;
@@ -189,6 +189,7 @@ struct supervisor {
     struct per_worker *per_worker_first;    /* in the order in which they were made */
     struct per_worker *per_worker_last;
     uint64_t per_worker_next;
+    uint32_t slow_builds;           /* on all workers */
     struct kept *leaving;           /* those that go, while one does */
     uint32_t walks;                 /* over lists and maps, now; none goes meanwhile */
 
@@ -226,6 +227,7 @@ enum timer_purpose {
     TIMER_QUESTION,     /* rest: the question's number */
     TIMER_CLOSURE,      /* rest: index of its `more` */
     TIMER_STATION,      /* rest: number of the worker */
+    TIMER_BUILD,        /* the same */
     TIMER_WATCHDOG,
     TIMER_BACKUP,
     TIMER_JOURNAL,
@@ -418,11 +420,22 @@ void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
+/* ---- supervisor/builds.c ---- */
+
 /* A worker has built a per-worker value, or failed to. */
 void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__msg *msg);
 
-/* Let a worker that has joined build what there is; how many it has to answer for. */
-uint32_t mu__sup_build_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+/* A worker has joined: it builds what there is before it gets closures. It was lost. */
+void mu__sup_builds_begin(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                         enum mu__loss loss);
+void mu__sup_builds_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* False: on this worker a closure would wait long for one of its inputs. */
+bool mu__sup_builds_suit(const struct supervisor *s, const struct more *more,
+                         const struct mu__member_worker *worker);
+
+/* ---- supervisor_inputs.c ---- */
 
 /* A new closure that names inputs. 0, or why it cannot run (with words). */
 int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,

@@ -6,7 +6,7 @@
  * computed again when somebody wants it, and not before. Who wants it waits in its list:
  * closures by their ids, fetches by their tokens. It goes when its client has released it
  * and no closure has it among its inputs. */
-#include "actors/supervisor_inner.h"
+#include "actors/supervisor/builds.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -38,19 +38,6 @@ struct kept {
     uint32_t *sent;             /* nodes that got the content as an INPUT */
     uint32_t sent_count;
     uint32_t sent_size;
-};
-
-struct per_worker {
-    struct per_worker *next;
-    uint64_t number;
-    mu__pid client;
-    uint32_t function;          /* MU__NAME_NONE: made from values */
-    mu_value *values;
-    struct mu__buf *backing;    /* of the function's arguments */
-    struct mu__packed args;
-    uint32_t users;
-    uint32_t failures;          /* builds that ended with an error */
-    bool released;
 };
 
 /* ---- Messages ---- */
@@ -441,50 +428,20 @@ static void per_worker_free(struct per_worker *pw)
 {
     mu_value_free(pw->values);
     mu__buf_unref(pw->backing);
+    mu__free_array(pw->builds);
     mu__free_array(pw);
 }
 
-/* Have it made on one worker; true when the worker will answer. */
-static bool make_on(struct mu__ctx *ctx, const struct supervisor *s,
-                    const struct per_worker *pw, const struct mu__member_worker *worker)
+void mu__sup_send_item(struct mu__ctx *ctx, const struct per_worker *pw,
+                       const struct mu__member_worker *worker)
 {
-    const mu_value *item;
+    const mu_value *item = mu_value_at(pw->values, worker->index);
     struct mu__packed content = {0};
-    struct mu__buf *backing;
-    struct mu__msg *msg;
-    struct mu__run *body;
+    struct mu__buf *backing = item == NULL ? NULL : mu__pack_value(item, &content);
 
-    if (pw->function == MU__NAME_NONE) {
-        item = mu_value_at(pw->values, worker->index);
-        backing = item == NULL ? NULL : mu__pack_value(item, &content);
-        if (backing != NULL)
-            send_input(ctx, worker->node, pw->number, &content, backing);
-        mu__buf_unref(backing);
-        return false;
-    }
-    msg = mu__msg_new(ctx, MU__RUN);
-    if (msg == NULL)
-        return false;
-    body = mu__body(msg);
-    body->closure = pw->number;
-    body->attempt = 1;
-    body->flags = MU__CLOSURE_BUILD;
-    body->function = mu__names_view(&s->functions, pw->function);
-    body->args = pw->args;
-    if (pw->backing != NULL)
-        msg->backing = mu__buf_ref(pw->backing);
-    return mu__send(ctx, (mu__pid){worker->node, MU__WORKER}, msg) == 0;
-}
-
-uint32_t mu__sup_build_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
-{
-    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    uint32_t count = 0;
-
-    s->stations[number].builds_end = s->per_worker_next;
-    for (const struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next)
-        count += make_on(ctx, s, pw, worker);
-    return count;
+    if (backing != NULL)
+        send_input(ctx, worker->node, pw->number, &content, backing);
+    mu__buf_unref(backing);
 }
 
 static void answer_make(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64_t number,
@@ -552,38 +509,7 @@ void mu__sup_on_per_worker_make(struct mu__ctx *ctx, void *state, struct mu__msg
     else
         s->per_worker_last->next = pw;
     s->per_worker_last = pw;
-    for (uint32_t i = 1; i < s->members.workers_size; i++)
-        if (mu__membership_get(&s->members, i) != NULL)
-            (void)make_on(ctx, s, pw, mu__membership_get(&s->members, i));
-}
-
-void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__msg *msg)
-{
-    const struct mu__result *body = (const void *)msg->body;
-    const struct mu__member_worker *worker =
-        mu__membership_by_node(&s->members, msg->from.node);
-    struct per_worker *pw = per_worker_of(s, body->closure);
-    struct station *station;
-
-    if (pw == NULL)
-        s->stale++;
-    if (worker == NULL)
-        return;
-    if (body->code != 0 && pw != NULL) {
-        pw->failures++;
-        mu__log(ctx, MU__LOG_WARN, "a per-worker value could not be built on "
-                "/job:worker/task:%" PRIu32 ": %.*s", worker->index,
-                (int)body->message.size, (const char *)body->message.data);
-    }
-    station = &s->stations[worker->number];
-    if (station->builds_left == 0 ||
-        (body->closure & ~MU__PER_WORKER_BIT) > station->builds_end)
-        return;
-    if (--station->builds_left > 0)
-        return;
-    mu__membership_release(&s->members, worker->number, MU__HOLD_BUILD);
-    mu__sup_dispatch_pinned(ctx, s, worker->number);
-    mu__sup_dispatch(ctx, s);
+    mu__sup_builds_make(ctx, s, pw);
 }
 
 static void unlist(struct supervisor *s, struct per_worker *pw)
@@ -608,6 +534,7 @@ static void drop_per_worker(struct mu__ctx *ctx, struct supervisor *s,
     for (uint32_t i = 1; i < s->members.workers_size; i++)
         if (mu__membership_get(&s->members, i) != NULL)
             send_drop(ctx, s->members.workers[i].node, pw->number);
+    mu__sup_builds_drop(ctx, s, pw);
     unlist(s, pw);
     (void)mu__map_remove(&s->per_worker, pw->number);
     per_worker_free(pw);
@@ -754,12 +681,35 @@ static bool lacks_item(const struct supervisor *s, const struct more *more,
     return false;
 }
 
+/* One that needs what is not built on its worker any more. */
+static bool lacks_build(const struct supervisor *s, const struct more *more,
+                        const struct mu__member_worker *worker, char *words, size_t size)
+{
+    for (uint32_t i = 0; i < more->inputs_count; i++) {
+        const struct per_worker *pw = per_worker_of(s, more->inputs[i]);
+
+        if (pw != NULL && mu__sup_build_given_up(s, pw, worker->number, words, size))
+            return true;
+    }
+    return false;
+}
+
 int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure, struct mu__member_worker *worker)
 {
     struct more *more = mu__sup_more(s, closure);
-    char words[160];
+    char words[256];
 
+    if (lacks_build(s, more, worker, words, sizeof words)) {
+        struct outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_INPUT};
+        char task[MU__TASK_NAME_MAX + 1];
+
+        mu__sup_worker_task(task, sizeof task, worker->index);
+        outcome.message = mu__view_str(words);
+        outcome.task = mu__view_str(task);
+        mu__sup_resolve(ctx, s, closure, &outcome);
+        return -MU_EABORTED;
+    }
     if (lacks_item(s, more, worker)) {
         (void)snprintf(words, sizeof words, "a per-worker value has no item for "
                        "/job:worker/task:%" PRIu32, worker->index);
@@ -879,6 +829,7 @@ mu_value *mu__sup_inputs_value(const struct supervisor *s)
         (void)mu_value_set(map, "function", mu_value_string(name));
         (void)mu_value_set(map, "users", mu_value_int(pw->users));
         (void)mu_value_set(map, "failures", mu_value_int(pw->failures));
+        (void)mu_value_set(map, "losses", mu_value_int(pw->losses));
         (void)mu_value_append(list, map);
     }
     return list;

@@ -9,6 +9,8 @@
  * of its end. Numbers of effects are reserved in blocks, so that none is given twice. */
 #include "actors/supervisor_inner.h"
 
+#include "runtime/base/sip_hash.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdalign.h>
@@ -52,9 +54,14 @@ struct named {
 
 /* ---- Names ---- */
 
+static uint32_t hash_of(const struct supervisor *s, struct mu__view name)
+{
+    return (uint32_t)mu__sip_hash(s->functions.secret, name.data, name.size);
+}
+
 static struct named *named_find(const struct supervisor *s, struct mu__view name)
 {
-    uint32_t hash = mu__view_hash(name);
+    uint32_t hash = hash_of(s, name);
     struct named *at = s->named_size == 0 ? NULL : s->named[hash % s->named_size];
 
     while (at != NULL && (at->hash != hash || !mu__view_is(name, at->name)))
@@ -110,7 +117,7 @@ static struct named *named_new(struct supervisor *s, struct mu__view name,
         return NULL;
     *named = (struct named){
         .number = number,
-        .hash = mu__view_hash(name),
+        .hash = hash_of(s, name),
         .name_size = name.size,
     };
     mu__view_copy(name, named->name, sizeof named->name);
@@ -362,6 +369,25 @@ static int number_effect(struct mu__ctx *ctx, struct supervisor *s, struct more 
     return 0;
 }
 
+/* Where the file takes nothing more the closure runs all the same: it is written when
+ * everything is written anew. What is wrong with the closure itself refuses it. */
+static int note_scheduled(struct mu__ctx *ctx, struct supervisor *s,
+                          const struct named *named, mu_error *ret_error)
+{
+    mu_error error;
+    int rv = s->journal_behind ? 0 : write_scheduled(s, named, &error);
+
+    if (rv == -MU_EINVALID || rv == -MU_ERANGE || rv == -MU_ENOMEM) {
+        *ret_error = error;
+        return rv;
+    }
+    if (rv != 0) {
+        s->journal_behind = true;
+        complain(ctx, s, &error);
+    }
+    return 0;
+}
+
 int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, bool has_inputs,
                               mu_error *ret_error)
@@ -384,7 +410,7 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     more->flags &= ~(uint32_t)MU__CLOSURE_KEEP;
     rv = number_effect(ctx, s, more, ret_error);
     if (rv == 0 && !has_inputs)
-        rv = write_scheduled(s, named, ret_error);
+        rv = note_scheduled(ctx, s, named, ret_error);
     if (rv != 0) {
         named_remove(s, named);
         return rv;

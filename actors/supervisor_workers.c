@@ -83,9 +83,7 @@ static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number
     station->drained_by_itself = false;
     worker->since_ms = now_ms;
     delay_start(ctx, s, worker);
-    station->builds_left = mu__sup_build_all(ctx, s, number);
-    if (station->builds_left > 0)
-        mu__membership_hold(&s->members, number, MU__HOLD_BUILD);
+    mu__sup_builds_begin(ctx, s, number);
 }
 
 /* Closures; those that are measured by time are bounded by that. */
@@ -237,7 +235,7 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     stop_timer(ctx, station);
     station->lost_ms = mu__now_ms(ctx);
     station->orphans_count = 0;
-    station->builds_left = 0;
+    mu__sup_builds_lost(ctx, s, lost.number, loss);
     mu__sup_inputs_lost(ctx, s, lost.number);
     log_lost(ctx, lost.index, count, loss);
     mu__sup_backups_lost(s, lost.number);

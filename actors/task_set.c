@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const types[] = {"chief", "client", "evaluator", "ps", "worker"};
-
-enum { RANGE_TEXT_MAX = 48 };
+enum { RANGE_TEXT_MAX = 48, TYPE_BYTES = sizeof((struct mu__task_range *)0)->type };
 
 void mu__task_set_done(struct mu__task_set *set)
 {
@@ -22,12 +20,13 @@ void mu__task_set_done(struct mu__task_set *set)
 
 /* ---- adding ---- */
 
+/* What a cluster spec may name a task type. */
 static bool is_type(const char *type)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (strcmp(types[i], type) == 0)
-            return true;
-    return false;
+    size_t length = strspn(type, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    return type[length] == '\0' && type[0] >= 'a' && type[0] <= 'z' &&
+           length < TYPE_BYTES;
 }
 
 /* Below 0 when the whole range is before the task, above 0 when behind it. */
@@ -164,14 +163,20 @@ static bool take(struct reader *reader, const char *text)
     return true;
 }
 
-static bool take_type(struct reader *reader, const char **ret_type)
+/* ret_type has TYPE_BYTES. */
+static bool take_type(struct reader *reader, char *ret_type)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (take(reader, types[i])) {
-            *ret_type = types[i];
-            return true;
-        }
-    return false;
+    size_t size = 0;
+
+    while (reader->at + size < reader->end && size < TYPE_BYTES &&
+           reader->at[size] != ':' && reader->at[size] != '/')
+        size++;
+    if (size == TYPE_BYTES)
+        return false;
+    memcpy(ret_type, reader->at, size);
+    ret_type[size] = '\0';
+    reader->at += size;
+    return is_type(ret_type);
 }
 
 static int take_index(struct reader *reader, uint32_t *ret_index)
@@ -194,15 +199,15 @@ static int take_index(struct reader *reader, uint32_t *ret_index)
 static int take_item(struct reader *reader, struct mu__task_set *set)
 {
     bool is_long = take(reader, "/job:");
-    const char *type;
+    char type[TYPE_BYTES];
     uint32_t first;
     uint32_t last;
     int rv;
 
-    if (!take_type(reader, &type) || !take(reader, is_long ? "/task:" : ":"))
+    if (!take_type(reader, type) || !take(reader, is_long ? "/task:" : ":"))
         return wrong(reader, -MU_EINVALID,
-                     "no task: expected chief, client, evaluator, ps or worker, a colon, "
-                     "and an index or FIRST-LAST");
+                     "no task: expected a task type, as worker, a colon, and an index or "
+                     "FIRST-LAST");
     rv = take_index(reader, &first);
     last = first;
     if (rv == 0 && take(reader, "-"))

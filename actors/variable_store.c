@@ -211,6 +211,14 @@ static void tell_cancelled(struct mu__store *store, struct answer *answer)
     append(&store->due, answer);
 }
 
+/* Before tell_misfit: how many shards there are, if that is all that differs. */
+static void note_shards(const struct variable *v)
+{
+    for (struct answer *a = v->waiting.first; a != NULL; a = a->next)
+        if (mu__shape_alike(&a->shape, &v->shape))
+            a->opened.shards = v->shape.shards;
+}
+
 static void tell_misfit(struct mu__store *store, struct answer *answer)
 {
     answer->opened.code = -MU_EPRECONDITION;
@@ -408,6 +416,7 @@ static int furnish(struct mu__store *store, struct variable *v,
     v->received = 0;
     v->stage = MAKING;
     store->totals.variables++;
+    note_shards(v);
     stop_waiting(store, v, is_misfit, &v->shape, tell_misfit);
     return 0;
 }
@@ -615,6 +624,16 @@ int mu__store_open(struct mu__store *store, const struct mu__store_open *request
     if (rv != 0)
         free(answer);
     return rv;
+}
+
+uint32_t mu__store_shards(const struct mu__store *store,
+                          const struct mu__store_open *request)
+{
+    const struct variable *v = find_by_name(store, request->name, request->shard);
+
+    if (v == NULL || v->stage == ABSENT || !mu__shape_alike(&v->shape, &request->shape))
+        return 0;
+    return v->shape.shards;
 }
 
 /* ---- Reading ---- */

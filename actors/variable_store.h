@@ -76,6 +76,8 @@ struct mu__store_opened {
     const char *words;      /* for the code; static */
     uint64_t id;
     bool created;           /* the asker owes the initial content, as transfer `token` */
+    uint32_t shards;        /* -MU_EPRECONDITION: that it has, when nothing else differs;
+                               0: more does */
 };
 
 /* Open a shard, creating it when there is none. On success an answer follows from
@@ -86,6 +88,11 @@ struct mu__store_opened {
  * shape), -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__store_open(struct mu__store *store, const struct mu__store_open *request,
                    mu_error *ret_error);
+
+/* The number of shards of what has that name, when nothing else differs from the shape
+ * that is asked for; 0: more does, or there is none. */
+uint32_t mu__store_shards(const struct mu__store *store,
+                          const struct mu__store_open *request);
 
 /* Take out the next answer that is due, false when there is none. */
 bool mu__store_next_opened(struct mu__store *store, struct mu__store_opened *ret_opened);

@@ -25,6 +25,7 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_DATA, on_data},
     {MU__VAR_WRITTEN, on_written},
     {MU__TIMER, on_timer},
+    {MU__VAR_REOPEN, mu__vars_on_reopen},
     {MU__NODE_UP, mu__vars_on_node_up},
     {MU__NODE_DOWN, mu__vars_on_node_down},
     {MU__NODE_TROUBLE, mu__vars_on_node_trouble},
@@ -154,6 +155,16 @@ void mu__vars_disown_flights(struct variables *v, struct operation *op)
     }
 }
 
+void mu__vars_disown_part(struct variables *v, struct part *part)
+{
+    for (uint32_t i = 0; i < MU__FLIGHTS_MAX && part->op->flights > 0; i++) {
+        if (v->flights[i].token == 0 || v->flights[i].part != part)
+            continue;
+        v->flights[i].part = NULL;
+        part->op->flights--;
+    }
+}
+
 /* ---- Completing ---- */
 
 bool mu__vars_is_passing(int rv)
@@ -178,19 +189,42 @@ static void unlist(struct variables *v, struct operation *op)
     mu__vars_disown_flights(v, op);
 }
 
-void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operation *op,
-                       int code)
+/* Out of all lists, with what it has begun for itself. */
+static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
-    struct mu__variable_call *call = op->call;
-
-    mu__timer_cancel(ctx, call->call.timer);
+    mu__timer_cancel(ctx, op->call->call.timer);
     unlist(v, op);
     for (uint32_t i = 0; i < op->parts_count; i++) {
         mu__vars_dequeue(v, &op->parts[i]);
         mu__vars_unstage(v, &op->parts[i]);
     }
+}
+
+static void drop_inner(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    struct operation *inner = op->inner;
+
+    if (inner == NULL)
+        return;
+    for (uint32_t i = 0; i < inner->parts_count; i++)
+        mu__vars_abandon_part(ctx, v, &inner->parts[i]);
+    take_out(ctx, v, inner);
+    free(inner->call);
+    free(inner);
+}
+
+void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                       int code)
+{
+    struct mu__variable_call *call = op->call;
+
+    drop_inner(ctx, v, op);
+    take_out(ctx, v, op);
+    if (op->outer != NULL || op->request != NULL)
+        mu__vars_reopened(ctx, v, op, code);
+    else
+        mu__call_complete(&call->call, code);
     free(op);
-    mu__call_complete(&call->call, code);
 }
 
 /* ---- Sending ---- */
@@ -266,7 +300,7 @@ static int send_read(struct mu__ctx *ctx, struct variables *v, struct part *part
     flight->answer = MU__VAR_DATA;
     body = mu__body(msg);
     body->token = flight->token;
-    body->variable = part->op->call->ids[part->shard];
+    body->variable = part->id;
     body->offset = flight->offset;
     body->size = flight->size;
     return mu__send(ctx, pid_of(v, part->server), msg);
@@ -286,7 +320,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct part *par
         part->transfer = flight->token;
     body = mu__body(msg);
     body->token = flight->token;
-    body->variable = call->ids[part->shard];
+    body->variable = is_open(part->op) ? call->ids[part->shard] : part->id;
     body->operation = part->write;
     body->transfer = part->transfer;
     body->offset = flight->offset;
@@ -383,6 +417,7 @@ static void plan_part(struct operation *op, uint32_t shard)
     mu__shape_shard(call->shape, shard, &part->offset, &part->shard_bytes);
     if (is_open(op))
         return;
+    part->id = call->ids[shard];
     part->step = MOVING;
     part->write = op->rule->write;
     if (part->write == MU__WRITE_MOMENTUM && !(call->momentum > 0 || call->momentum < 0))
@@ -413,32 +448,40 @@ static struct operation *operation_new(struct variables *v,
 }
 
 /* The timer is set first: a call that cannot be bounded is refused. */
-static int start(struct mu__ctx *ctx, struct variables *v, struct mu__variable_call *call)
+int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
+                  struct mu__variable_call *call, struct operation **ret_op)
 {
     int rv = mu__vars_need_servers(ctx, v, call->servers_count);
-    struct operation *op;
 
     if (rv != 0)
         return rv;
     call->call.timer = 0;
     call->version = UINT64_MAX;
+    call->reopened = false;
+    call->found_shards = 0;
     if (call->call.limit_ms >= 0) {
         call->call.timer =
             mu__timer_set(ctx, (uint64_t)call->call.limit_ms, v->id_last + 1);
         if (call->call.timer == 0)
             return -MU_EEXHAUSTED;
     }
-    op = operation_new(v, call);
-    if (op == NULL) {
+    *ret_op = operation_new(v, call);
+    if (*ret_op == NULL) {
         mu__timer_cancel(ctx, call->call.timer);
         return -MU_ENOMEM;
     }
-    op->began_ms = mu__now_ms(ctx);
+    (*ret_op)->began_ms = mu__now_ms(ctx);
+    return 0;
+}
+
+void mu__vars_begin(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
     if (is_open(op))
         mu__vars_begin_open(v, op, 0);
     for (uint32_t i = 0; i < op->parts_count && !is_open(op); i++)
         mu__vars_enqueue(v, &op->parts[i]);
-    return 0;
+    if (!mu__vars_end_if_lost(ctx, v, op))
+        mu__vars_watch_lost(ctx, v);
 }
 
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -446,22 +489,32 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct variables *v = state;
     const struct mu__call_msg *body = mu__body(msg);
     struct mu__variable_call *call = body->call;
+    struct operation *op;
     int rv;
 
     assert(call->servers_count > 0);
     assert(call->call.operation >= MU__VARIABLE_OPEN &&
            call->call.operation <= MU__VARIABLE_APPLY);
-    rv = start(ctx, v, call);
+    rv = mu__vars_plan(ctx, v, call, &op);
     if (rv != 0) {
         (void)mu_error_set(&call->call.error, rv, "variable %s: %s: %s", call->name,
                            rules[call->call.operation].verb, mu_strerror(rv));
         mu__call_complete(&call->call, rv);
         return;
     }
+    mu__vars_begin(ctx, v, op);
     mu__vars_pump_all(ctx, v);
 }
 
 /* ---- Answers ---- */
+
+/* The lowest of its shards. */
+static void note_version(const struct operation *op)
+{
+    for (uint32_t i = 0; i < op->parts_count; i++)
+        if (op->parts[i].version < op->call->version)
+            op->call->version = op->parts[i].version;
+}
 
 void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct part *part)
 {
@@ -471,10 +524,12 @@ void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct part *part)
     unpark(part);
     mu__vars_unstage(v, part);
     op->parts_left--;
-    if (is_open(op))
+    if (is_open(op)) {
         mu__vars_go_through(ctx, v, op);
-    else if (op->parts_left == 0)
+    } else if (op->parts_left == 0) {
+        note_version(op);
         mu__vars_complete(ctx, v, op, 0);
+    }
 }
 
 /* One more piece of a part is answered. */
@@ -482,13 +537,11 @@ static void advance(struct mu__ctx *ctx, struct variables *v, const struct fligh
                     uint64_t version)
 {
     struct part *part = flight->part;
-    struct mu__variable_call *call = part->op->call;
 
     part->done += flight->size;
-    if (part->done < part->bytes)
+    if (part->done < part->bytes || mu__vars_fail_if_replaced(ctx, v, part))
         return;
-    if (version < call->version)
-        call->version = version;
+    part->version = version;
     mu__vars_rest(ctx, v, part);
 }
 
@@ -513,11 +566,22 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (!landed)
         return;
     if (part != NULL && body->code != 0) {
+        part->op->call->found_shards = body->shards;
         mu__vars_fail_by_answer(ctx, v, part, body->code, body->message);
     } else if (part != NULL) {
         mu__vars_take_opened(ctx, v, part, body);
     }
     go_on(ctx, v, flight.server);
+}
+
+/* A server that came back has forgotten what was opened on it. */
+static void take_refusal(struct mu__ctx *ctx, struct variables *v, struct part *part,
+                         uint32_t code, struct mu__view words)
+{
+    if (code == MU_ENOTFOUND && !is_open(part->op))
+        mu__vars_reopen(ctx, v, part);
+    else
+        mu__vars_fail_by_answer(ctx, v, part, code, words);
 }
 
 static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -531,7 +595,7 @@ static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     part = flight.part;
     if (part != NULL && body->code != 0) {
-        mu__vars_fail_by_answer(ctx, v, part, body->code, body->message);
+        take_refusal(ctx, v, part, body->code, body->message);
     } else if (part != NULL &&
                (body->data.size != flight.size || flight.offset != part->done)) {
         mu__vars_fail_by_nonsense(ctx, v, part);
@@ -554,7 +618,7 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (!land_answer(v, msg, body->token, &flight))
         return;
     if (flight.part != NULL && body->code != 0)
-        mu__vars_fail_by_answer(ctx, v, flight.part, body->code, body->message);
+        take_refusal(ctx, v, flight.part, body->code, body->message);
     else if (flight.part != NULL && flight.offset != flight.part->done)
         mu__vars_fail_by_nonsense(ctx, v, flight.part);
     else if (flight.part != NULL)
@@ -573,6 +637,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (body->token == 0) {
         v->retry_timer = 0;
         mu__vars_pay_debts(ctx, v);
+    } else if (body->token == LOST_TOKEN) {
+        mu__vars_lost_tick(ctx, v);
     } else {
         while (op != NULL && op->id != body->token)
             op = op->next;
@@ -595,6 +661,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     int rv;
 
     v->flights = calloc(MU__FLIGHTS_MAX, sizeof *v->flights);
+    v->id_last = LOST_TOKEN;
     rv = v->flights == NULL ? -MU_ENOMEM : mu__vars_servers_init(ctx, v, arg);
     if (rv == 0)
         rv = mu__watch_nodes(ctx);
@@ -609,12 +676,18 @@ static void done(struct mu__ctx *ctx, void *state)
     struct variables *v = state;
 
     while (v->operations != NULL) {
-        struct mu__variable_call *call = v->operations->call;
+        struct operation *op = v->operations;
+        struct mu__variable_call *call = op->call;
 
+        if (op->request != NULL) {
+            v->operations = op->next;
+            free(op);
+            continue;
+        }
         (void)mu_error_set(&call->call.error, -MU_ECLOSED,
                            "variable %s: %s: the node is being closed", call->name,
-                           v->operations->rule->verb);
-        mu__vars_complete(ctx, v, v->operations, -MU_ECLOSED);
+                           op->rule->verb);
+        mu__vars_complete(ctx, v, op, -MU_ECLOSED);
     }
     free_memory(v);
 }

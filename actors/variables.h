@@ -1,9 +1,9 @@
 /* The program's side of the parameter servers, on every node: cuts a call into pieces for
  * the servers, keeps a bounded window of them under way, and completes the call.
  *
- * Hears:  CALL with a struct mu__variable_call; VAR_OPENED, VAR_DATA, VAR_WRITTEN from
- *         servers; node news
- * Says:   VAR_OPEN, VAR_READ, VAR_WRITE to servers
+ * Hears:  CALL with a struct mu__variable_call; VAR_REOPEN from the effects actor of this
+ *         node; VAR_OPENED, VAR_DATA, VAR_WRITTEN from servers; node news
+ * Says:   VAR_OPEN, VAR_READ, VAR_WRITE to servers; VAR_REOPENED
  * Owns:   nothing of a call but the right to touch it until it is completed
  * Fails:  never by itself; a call ends with an error, at its limit at the latest
  *
@@ -11,9 +11,14 @@
  * node's to create. So two who create a variable at once never share it, and shards that
  * a server has lost are found out: see variable.h for what is done about them.
  *
- * A server that is not there is waited for. When one is lost, what it owed is asked again
- * once it is back (opens, reads, and assigns from their first piece); an add or a
- * gradient without answer fails at once, since nobody knows whether it was applied. */
+ * A server that is not there is waited for. When its link goes down, what it owed is
+ * asked again once it is back (opens, reads, and assigns from their first piece); an add
+ * or a gradient without answer fails at once, since nobody knows whether it was applied.
+ * One that came back without what was opened on it is asked by name: what was restored
+ * meanwhile is used from then on (ps/reopen.c).
+ *
+ * One that was up and is away for `server_lost_ms` is lost: whatever needs it fails, and
+ * so does each call that comes until it is back. */
 #ifndef MU_ACTORS_VARIABLES_H
 #define MU_ACTORS_VARIABLES_H
 
@@ -39,14 +44,27 @@ struct mu__variable_call {
     const char *name;
     const struct mu__shape *shape;
     uint32_t servers_count;         /* parameter servers of the cluster, at least 1 */
-    unsigned flags;                 /* OPEN: enum mu_variable_flag */
-    uint64_t *ids;                  /* one for each shard: OPEN sets, others read them */
+    unsigned flags;                 /* OPEN: enum mu_variable_flag, MU__VARIABLE_REOPEN */
+    uint64_t *ids;                  /* one for each shard: OPEN sets them; others read
+                                       them, and set them when they had to reopen it */
     void *target;                   /* READ: the whole variable goes here */
     const void *source;             /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,
                                        APPLY: the whole */
     double rate;                    /* APPLY */
     double momentum;
     uint64_t version;               /* set by READ, VERSION and writes */
+    uint32_t found_shards;          /* set by an OPEN that fails: so many are there, and
+                                       nothing else differs; 0: not so */
+    bool reopened;                  /* set by all but OPEN: the ids are other ones now */
+};
+
+/* Beside MU_VARIABLE_EXISTING: what is not there now gives -MU_ENOTFOUND. */
+enum { MU__VARIABLE_REOPEN = 1 << 16 };
+
+/* What a VAR_REOPEN message points to: an OPEN with both flags. Lent to the actor until
+ * VAR_REOPENED, or its end, at which it is not touched. `complete` is not used. */
+struct mu__reopen {
+    struct mu__variable_call call;
 };
 
 /* Bounds. */
@@ -77,6 +95,7 @@ struct mu__variables_options {
     const char *const *addresses;   /* by task index; NULL: not known. Copied. */
     bool is_server;                 /* MU__PS is an actor of this node, */
     uint32_t index;                 /* with this task index */
+    uint32_t server_lost_ms;        /* away for so long after it was up: lost; 0: never */
 };
 
 #endif

@@ -101,6 +101,7 @@ static void end_failed(struct mu__ctx *ctx, struct variables *v, struct operatio
     mu_error *error = &op->call->call.error;
 
     task_text(server, error->task, sizeof error->task);
+    error->kind = MU_ERROR_SERVER;
     for (uint32_t i = 0; i < op->parts_count; i++)
         mu__vars_abandon_part(ctx, v, &op->parts[i]);
     v->look_around = true;
@@ -118,18 +119,20 @@ void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *o
 void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v, struct part *part,
                              uint32_t code, struct mu__view words)
 {
-    bool opens = is_open(part->op);
     char said[MU__ERROR_TEXT_MAX + 1];
     char text[sizeof said + 64];
 
     mu__view_copy(words, said, sizeof said);
-    if (code == MU_ENOTFOUND && !opens)
-        (void)snprintf(said, sizeof said,
-                       "the server was restarted, or the variable created anew: it "
-                       "does not have it");
     (void)snprintf(text, sizeof text, "on /job:ps/task:%" PRIu32 ": %s", part->server,
                    said);
     mu__vars_fail(ctx, v, part->op, part->server, -(int)code, text);
+}
+
+void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v, struct part *part)
+{
+    mu__vars_fail_by_answer(ctx, v, part, MU_ENOTFOUND,
+                            mu__view_str("the server was restarted, or the variable "
+                                         "created anew: it does not have it"));
 }
 
 void mu__vars_fail_by_nonsense(struct mu__ctx *ctx, struct variables *v,
@@ -152,6 +155,36 @@ void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct part
     (void)snprintf(text, sizeof text,
                    "%s was lost before it answered: the outcome is unknown", place);
     mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
+}
+
+void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v, struct part *part)
+{
+    char text[PLACE_BYTES_MAX + 96];
+    char place[PLACE_BYTES_MAX];
+
+    place_text(v, part->server, place, sizeof place);
+    (void)snprintf(text, sizeof text,
+                   "the variable was created anew on %s before all of it was written: "
+                   "the outcome is unknown", place);
+    mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
+}
+
+/* Its words, about this operation: "variable w: open: " is what they begin with. */
+void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                      const struct mu__variable_call *inner)
+{
+    const mu_error *error = &inner->call.error;
+    const char *words = strstr(error->message, ": open: ");
+
+    (void)mu_error_set(&op->call->call.error, error->code, "variable %s: %s: %s",
+                       op->call->name, op->rule->verb,
+                       words == NULL ? error->message : words + strlen(": open: "));
+    op->call->call.error.kind = error->kind;
+    memcpy(op->call->call.error.task, error->task, sizeof error->task);
+    for (uint32_t i = 0; i < op->parts_count; i++)
+        mu__vars_abandon_part(ctx, v, &op->parts[i]);
+    v->look_around = true;
+    mu__vars_complete(ctx, v, op, error->code);
 }
 
 static bool is_absent(const struct part *part)
@@ -178,9 +211,7 @@ void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operati
 
 /* ---- Limits ---- */
 
-/* Whether its server is to blame at the limit: one that is missing for what will be asked
- * of it too. */
-static bool is_owed(const struct variables *v, const struct part *part)
+bool mu__vars_is_owed(const struct variables *v, const struct part *part)
 {
     if (!v->servers[part->server].up && is_open(part->op) && !part->opened)
         return true;
@@ -192,24 +223,41 @@ static bool named_before(const struct variables *v, const struct operation *op,
                          uint32_t part)
 {
     for (uint32_t i = 0; i < part; i++)
-        if (op->parts[i].server == op->parts[part].server && is_owed(v, &op->parts[i]))
+        if (op->parts[i].server == op->parts[part].server &&
+            mu__vars_is_owed(v, &op->parts[i]))
             return true;
     return false;
+}
+
+/* The states of a server that errors tell apart. */
+static bool is_up(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
+{
+    (void)ctx;
+    return v->servers[server].up;
+}
+
+static bool is_down(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
+{
+    return !is_up(ctx, v, server);
 }
 
 /* Names the servers in one state that an operation waits for; returns the first, or
  * UINT32_MAX. */
 static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
-                             const struct operation *op, bool up, struct line *line)
+                             const struct operation *op,
+                             bool (*fits)(struct mu__ctx *ctx, const struct variables *v,
+                                          uint32_t server),
+                             struct line *line)
 {
     uint32_t first = UINT32_MAX;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < op->parts_count && count <= NAMED_MAX; i++) {
         uint32_t server = op->parts[i].server;
-        uint64_t since_ms = up ? op->began_ms : v->servers[server].down_ms;
+        uint64_t since_ms = v->servers[server].up ? op->began_ms
+                                                  : v->servers[server].down_ms;
 
-        if (!is_owed(v, &op->parts[i]) || v->servers[server].up != up ||
+        if (!mu__vars_is_owed(v, &op->parts[i]) || !fits(ctx, v, server) ||
             named_before(v, op, i))
             continue;
         if (count++ == 0)
@@ -220,6 +268,14 @@ static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
             line_add(line, ", and others");
     }
     return first;
+}
+
+void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    struct line line = {.length = 0};
+    uint32_t server = name_servers(ctx, v, op, mu__vars_is_lost, &line);
+
+    mu__vars_fail(ctx, v, op, server, -MU_EUNAVAILABLE, line.text);
 }
 
 /* Nobody has created what an open waits for. */
@@ -240,7 +296,7 @@ void mu__vars_fail_by_limit(struct mu__ctx *ctx, struct variables *v,
                             struct operation *op)
 {
     struct line line = {.length = 0};
-    uint32_t server = name_servers(ctx, v, op, false, &line);
+    uint32_t server = name_servers(ctx, v, op, is_down, &line);
 
     if (server == UINT32_MAX && mu__vars_has_absent(op) &&
         has_flag(op, MU_VARIABLE_EXISTING)) {
@@ -248,6 +304,6 @@ void mu__vars_fail_by_limit(struct mu__ctx *ctx, struct variables *v,
         return;
     }
     if (server == UINT32_MAX)
-        server = name_servers(ctx, v, op, true, &line);
+        server = name_servers(ctx, v, op, is_up, &line);
     mu__vars_fail(ctx, v, op, server, -MU_EDEADLINE, line.text);
 }

@@ -6,6 +6,8 @@
  *     variables_servers.c  where the servers are, and what is done when one is lost
  *     variables_fail.c     how an operation fails, and whom its error names
  *     variables_abandon.c  telling servers what is not wanted any more
+ *     ps/lost_servers.c    servers that are away for too long
+ *     ps/reopen.c          what was opened on a server that has forgotten it
  *
  * A call becomes an operation with one part for each shard. A part that has something to
  * send stands in the queue of its server; what was sent and is not answered is a flight.
@@ -63,6 +65,7 @@ struct part {
     bool opened;            /* OPEN: the shard was found, or made, */
     bool made;              /* which is: it is this operation's to fill; */
     bool absent;            /* there is none, and nobody makes one */
+    bool stale;             /* its server does not know `id`: it waits for another one */
     uint32_t shard;
     uint32_t server;
     uint32_t write;         /* while MOVING: what is written, 0 for a read */
@@ -73,11 +76,18 @@ struct part {
     uint64_t done;          /* and answered */
     uint64_t transfer;      /* the server knows this open, creation or assign by it */
     uint64_t replaces;      /* OPENING: the shard to drop for it, 0: none */
+    uint64_t id;            /* but of an open: of the shard, as it is asked for now */
+    uint64_t version;       /* as the last answer has it */
 };
 
 struct operation {
     struct operation *next;
     struct mu__variable_call *call;
+    struct operation *inner;    /* reopens its variable; NULL: none */
+    struct operation *outer;    /* of an inner one */
+    struct mu__reopen *request; /* of one that a VAR_REOPEN asked for; NULL: of others */
+    mu__pid asker;              /* who did */
+    unsigned reopens;
     const struct rule *rule;
     uint64_t id;
     uint64_t began_ms;
@@ -96,6 +106,7 @@ struct operation {
 struct server {
     uint32_t node;
     bool up;
+    bool was_up;            /* at any time: before that it is waited for */
     uint64_t down_ms;       /* since when, if not up */
     char *address;          /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
@@ -127,6 +138,9 @@ struct variables {
     uint64_t id_last;
     struct operation *operations;
     uint64_t retry_timer;
+    uint32_t server_lost_ms;    /* 0: servers are never lost */
+    uint32_t away_count;        /* servers that were up and are not */
+    uint64_t lost_timer;        /* for the next server to be lost; 0: not set */
     struct debt *debts;
     uint32_t debts_count;
     bool look_around;       /* any server's queue may go on: an operation failed, or the
@@ -168,11 +182,19 @@ void mu__vars_enqueue(struct variables *v, struct part *part);
 void mu__vars_dequeue(struct variables *v, struct part *part);
 void mu__vars_unstage(struct variables *v, struct part *part);
 
+/* A new operation, which is to be begun. -MU_ERANGE, -MU_ENOMEM, -MU_EEXHAUSTED. */
+int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
+                  struct mu__variable_call *call, struct operation **ret_op);
+
+/* It may be over, and gone, when this returns. */
+void mu__vars_begin(struct mu__ctx *ctx, struct variables *v, struct operation *op);
+
 /* Free a flight; returns what it was. */
 struct flight mu__vars_land(struct variables *v, struct flight *flight);
 
-/* Answers that are under way are of no use to the operation any more. */
+/* Answers that are under way are of no use to the operation, or the part, any more. */
 void mu__vars_disown_flights(struct variables *v, struct operation *op);
+void mu__vars_disown_part(struct variables *v, struct part *part);
 
 /* Whether a refused message may be accepted later. The loss of a server is told soon. */
 bool mu__vars_is_passing(int rv);
@@ -225,7 +247,44 @@ void mu__vars_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 void mu__vars_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
+/* ---- ps/reopen.c ---- */
+
+/* The server does not know the shard: look for the variable by its name, and go on. */
+void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct part *part);
+
+/* True: the shard that has answered for a write is not the variable's any more, and the
+ * operation has failed. */
+bool mu__vars_fail_if_replaced(struct mu__ctx *ctx, struct variables *v,
+                               struct part *part);
+
+/* An operation that reopens for another one, or for a VAR_REOPEN, is over, and out of all
+ * lists. */
+void mu__vars_reopened(struct mu__ctx *ctx, struct variables *v,
+                       const struct operation *op, int code);
+void mu__vars_on_reopen(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* ---- ps/lost_servers.c ---- */
+
+enum { LOST_TOKEN = 1 };        /* of `lost_timer`; operations begin behind it */
+
+bool mu__vars_is_lost(struct mu__ctx *ctx, const struct variables *v, uint32_t server);
+
+/* End an operation that needs a server that is lost; false: it needs none. */
+bool mu__vars_end_if_lost(struct mu__ctx *ctx, struct variables *v, struct operation *op);
+
+/* After a server went down or an operation began: the timer for what is lost next. */
+void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v);
+void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v);
+
 /* ---- variables_fail.c: each of these ends an operation ---- */
+
+/* Whether its server is to blame when the operation ends without an answer: one that is
+ * missing for what will be asked of it too. */
+bool mu__vars_is_owed(const struct variables *v, const struct part *part);
+
+/* Servers that the operation needs are lost. */
+void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v,
+                           struct operation *op);
 
 /* With an error from `server`: "variable w: add: <words>". */
 void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *op,
@@ -238,6 +297,17 @@ void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v, struct pa
 void mu__vars_fail_by_nonsense(struct mu__ctx *ctx, struct variables *v,
                                struct part *part);
 void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct part *part);
+
+/* What was asked of it is not the variable's any more. */
+void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v, struct part *part);
+
+/* Its server does not have the shard. */
+void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
+                             struct part *part);
+
+/* As another operation has failed: an inner one. */
+void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                      const struct mu__variable_call *inner);
 
 /* Some servers have their shards of what is opened and others have not. */
 void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operation *op);

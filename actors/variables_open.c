@@ -230,6 +230,10 @@ void mu__vars_take_note(struct mu__ctx *ctx, struct variables *v, struct flight 
     if (part == NULL || !mu__vars_asks_existing(part))
         return;
     op = part->op;
+    if (has_flag(op, MU__VARIABLE_REOPEN)) {
+        mu__vars_fail_forgotten(ctx, v, part);
+        return;
+    }
     part->absent = true;
     if (op->parked == NULL && has_flag(op, MU_VARIABLE_EXISTING))
         op->parked = part;

@@ -44,7 +44,9 @@ static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
     struct server *s = &v->servers[server];
 
     s->up = false;
+    v->away_count++;
     s->down_ms = mu__now_ms(ctx);
+    mu__vars_watch_lost(ctx, v);
     for (struct part *part = s->first; part != NULL; part = part->next)
         if (!is_open(part->op))
             start_over(v, part);
@@ -84,7 +86,9 @@ void mu__vars_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (v->servers[body->index].up)
         lose_server(ctx, v, body->index);
     server = &v->servers[body->index];
+    v->away_count -= server->was_up;
     server->up = true;
+    server->was_up = true;
     server->node = body->node;
     server->trouble[0] = '\0';
     free(server->address);
@@ -185,6 +189,7 @@ int mu__vars_servers_init(struct mu__ctx *ctx, struct variables *v,
 {
     int rv = learn_addresses(ctx, v, options);
 
+    v->server_lost_ms = options == NULL ? 0 : options->server_lost_ms;
     return rv == 0 ? learn_own(ctx, v, options) : rv;
 }
 

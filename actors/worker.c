@@ -1041,6 +1041,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 
     w->config = *(const struct mu__worker_config *)arg;
     w->serving = w->config.serves && w->config.serves_at_once;
+    w->kept.seed = mu__secret(ctx);
     return mu__watch_nodes(ctx);
 }
 

@@ -38,7 +38,7 @@ static int compare_names(const void *a, const void *b)
     const mu_variable *const *one = a;
     const mu_variable *const *two = b;
 
-    return strcmp((*one)->name, (*two)->name);
+    return strcmp((*one)->opened->name, (*two)->opened->name);
 }
 
 /* The variables by name, each once. The caller frees *ret_sorted. */
@@ -59,10 +59,10 @@ static int sort(mu_variable *const *variables, size_t count, mu_error *ret_error
     if (count > 1)
         qsort(sorted, count, sizeof(mu_variable *), compare_names);
     for (size_t i = 1; i < count; i++)
-        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) {
+        if (strcmp(sorted[i - 1]->opened->name, sorted[i]->opened->name) == 0) {
             int rv = mu_error_set(ret_error, -MU_EINVALID,
                                   "variable %s stands twice among those to save",
-                                  sorted[i]->name);
+                                  sorted[i]->opened->name);
 
             free(sorted);
             return rv;
@@ -80,11 +80,11 @@ static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable,
 
     if (content == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: no memory to save it",
-                            variable->name);
+                            variable->opened->name);
     rv = mu_variable_read(variable, content, bytes, limit_ms, ret_error);
     if (rv == 0)
-        rv = mu__ckpt_writer_add(writer, variable->name, &variable->shape, content, bytes,
-                                 ret_error);
+        rv = mu__ckpt_writer_add(writer, variable->opened->name, &variable->opened->shape,
+                                 content, bytes, ret_error);
     free(content);
     return rv;
 }

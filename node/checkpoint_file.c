@@ -5,6 +5,7 @@
 
 #include "actors/packing.h"
 #include "node/file_error.h"
+#include "node/file_read.h"
 #include "runtime/codec.h"
 
 #include <assert.h>
@@ -452,11 +453,11 @@ int mu__ckpt_reader_open(const char *path, mu_error *ret_error,
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to read a checkpoint");
     mu__crc32c_init(&reader->crc);
     reader->path = strdup(path);
-    reader->fd = open(path, O_RDONLY | O_CLOEXEC);
+    reader->fd = -1;
     if (reader->path == NULL)
         rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory to read a checkpoint");
-    else if (reader->fd < 0)
-        rv = mu__file_error(path, "read", errno, ret_error);
+    else
+        rv = mu__file_open(path, ret_error, &reader->fd);
     if (rv == 0)
         rv = read_header(reader, ret_error);
     if (rv == 0)

@@ -37,7 +37,9 @@ enum cmd_verb_bit {
     CMD_PREEMPT = 32768,
     CMD_STOP = 65536,
     CMD_RESOLVE = 131072,
-    CMD_CHECK = 262144
+    CMD_CHECK = 262144,
+    CMD_JOURNAL_CHECK = 1 << 21,
+    CMD_JOURNAL_REPAIR = 1 << 22
 };
 
 struct cmd_verb {
@@ -70,11 +72,13 @@ int cmd_preempt(struct cmd_options *options);
 int cmd_stop(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);
+int cmd_journal_check(struct cmd_options *options);
+int cmd_journal_repair(struct cmd_options *options);
 
 /* The verbs, ended by one without a name (cmd_help.c). */
 extern const struct cmd_verb cmd_verbs[];
 
-enum { CMD_WORDS_MAX = 24 };
+enum { CMD_WORDS_MAX = 40 };
 
 /* The names of all verbs, and a NULL behind them; at most CMD_WORDS_MAX - 2 with it. */
 void cmd_verb_words(const char **ret_words);

@@ -217,7 +217,7 @@ static void make_links(struct check *check)
 /* ---- what was found ---- */
 
 /* NULL: a node greets. */
-static const char *words_of(const struct mu__probe *probe)
+static const char *words_of(const struct check *check, const struct mu__probe *probe)
 {
     static const char *const words[] = {
         [MU__PROBE_GREETS] = NULL,
@@ -230,6 +230,9 @@ static const char *words_of(const struct mu__probe *probe)
         [MU__PROBE_NO_WAY] = "there is no way to it",
     };
 
+    if (probe->state == MU__PROBE_MUTE && check->is_incomplete)
+        return "it is connected, and does not greet yet: a node greets once all tasks of "
+               "the cluster are there, and some are missing";
     return probe->state == MU__PROBE_OTHER ? probe->why : words[probe->state];
 }
 
@@ -251,7 +254,7 @@ static void judge_greeting(const struct check *check, struct check_task *task)
 
 static void judge(const struct check *check, struct check_task *task)
 {
-    const char *words = task->probe == NULL ? NULL : words_of(task->probe);
+    const char *words = task->probe == NULL ? NULL : words_of(check, task->probe);
     bool has_why;
 
     if (task->probe == NULL)

@@ -142,6 +142,26 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster check --cluster @cluster.json --task worker:1 --wait-ms 1000 -o json\n"
      "  muster check --resolver dns --resolver-set names=worker=muster.local:4000\n",
      NULL},
+    {"journal check", CMD_JOURNAL_CHECK, cmd_journal_check,
+     "look for damage in a journal",
+     "FILE is the journal of a chief (--journal) or of the coordination service\n"
+     "(--store journal:FILE). Prints its records, and each place where it is damaged:\n"
+     "which record, which bytes, what was expected. A torn end, which a crash in the\n"
+     "middle of a write leaves, is no damage: the next start cuts it off. Nothing is\n"
+     "changed. The exit code is 0 when the file is whole, and 1 when it is damaged or\n"
+     "no journal.\n",
+     "  muster journal check chief.journal\n"
+     "  muster journal check keys.journal -o json\n",
+     "FILE"},
+    {"journal repair", CMD_JOURNAL_REPAIR, cmd_journal_repair,
+     "write the whole records of a damaged journal anew",
+     "Copies FILE to FILE.damaged-TIME, and then writes a journal of all its whole\n"
+     "records in its place. Says what is lost. Where nothing is damaged nothing is\n"
+     "changed. Not while a node has the file open. What the lost records said is not\n"
+     "known: closures may run again, and keys may have former values.\n",
+     "  muster journal repair chief.journal\n"
+     "  muster journal repair keys.journal -o json\n",
+     "FILE"},
     {"version", CMD_VERSION, cmd_version, "print the version",
      "Prints the version of muster.\n", "  muster version -o json\n", NULL},
     {0},

@@ -533,6 +533,9 @@ static int work(struct task *task)
     if (rv != 0)
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s",
                     error.message[0] == '\0' ? mu_strerror(rv) : error.message);
+    atomic_store(&task->node->fails, rv != 0);
+    if (task->node->taken[0] != '\0')
+        return CMD_ADDRESS;
     if (wants_restart(task, rv))
         return (int)cmd_number(task->options, CMD_FLAG_RESTART_EXIT_CODE);
     if (strcmp(task->spec.type, "chief") == 0)

@@ -15,6 +15,7 @@
     (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR)
 #define SERVICE_ASKERS (KV | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT)
 #define ASKERS (CHIEF_ASKERS | SERVICE_ASKERS)
+#define JOURNALS (CMD_JOURNAL_CHECK | CMD_JOURNAL_REPAIR)
 #define FINDERS (CMD_NODE | ASKERS | CMD_RESOLVE | CMD_CHECK)
 #define OPTION(name) &mu__options[MU__OPTION_##name]
 
@@ -138,6 +139,18 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .name = "server-failures-ms", .option = OPTION(SERVER_FAILURES_MS),
         .kind = CMD_NUMBER, .verbs = NODES, .word = "MS",
         .help = "chief: for how long such a report counts",
+    },
+    [CMD_FLAG_SERVER_LOST_MS] = {
+        .name = "server-lost-ms", .option = OPTION(SERVER_LOST_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "a parameter server that was up and is away for so long is unavailable "
+                "to every call, until it is back; 0: calls wait for it",
+    },
+    [CMD_FLAG_EFFECT_WAIT_MS] = {
+        .name = "effect-wait-ms", .option = OPTION(EFFECT_WAIT_MS), .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "MS",
+        .help = "worker: how long what a run wrote waits for a parameter server that "
+                "does not answer",
     },
     [CMD_FLAG_TIMEOUTS] = {
         .name = "timeouts", .option = OPTION(TIMEOUTS), .kind = CMD_NUMBER,
@@ -426,7 +439,7 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
         .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_STOP | CMD_VERSION | CMD_CHECK |
-                 SERVICE_ASKERS,
+                 JOURNALS | SERVICE_ASKERS,
         .word = "FORMAT",
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",

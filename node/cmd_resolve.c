@@ -4,6 +4,7 @@
 #include "node/cmd.h"
 #include "node/cmd_resolver.h"
 #include "node/resolving.h"
+#include "resolver/cluster.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static int read_flags(struct resolve *resolve, mu_error *error)
 
     if (rv != 0)
         return rv;
+    (void)cmd_spec_task(resolve->options, NULL, &resolve->flags);
     resolve->found = spec.found;
     resolve->found.cluster = spec.cluster;
     resolve->found.task_index = spec.type[0] == '\0' ? -1 : spec.index;
@@ -35,6 +37,41 @@ static void apply_task(struct resolve *resolve)
         resolve->found.task_index = resolve->flags.index;
     memcpy(resolve->found.task_type, resolve->flags.type,
            sizeof resolve->found.task_type);
+}
+
+/* The task that the flags say is set, as a program would: a resolver whose type is a
+ * setting of its own refuses it. */
+static int set_task(const struct resolve *resolve, mu_error *ret_error)
+{
+    const struct cmd_spec *flags = &resolve->flags;
+    int rv;
+
+    if (flags->type[0] == '\0')
+        return 0;
+    rv = mu_resolver_set_task_type(resolve->resolver, flags->type, ret_error);
+    if (rv == 0 && flags->index_is_open)
+        rv = mu_resolver_set_task_type(resolve->resolver, NULL, ret_error);
+    else if (rv == 0)
+        rv = mu_resolver_set_task_index(resolve->resolver, flags->index, ret_error);
+    return rv;
+}
+
+/* Where there is a cluster, a task that the flags say has to be in it, or may join it. */
+static int check_task(const struct resolve *resolve, mu_error *ret_error)
+{
+    const mu_resolution *found = &resolve->found;
+    mu_error inner;
+    int rv;
+
+    if (resolve->flags.type[0] == '\0' || mu_cluster_is_empty(found->cluster) ||
+        (found->bind_address[0] != '\0' &&
+         mu__cluster_may_join(found->cluster, found->task_type, found->task_index)))
+        return 0;
+    rv = mu_cluster_validate(found->cluster, found->task_type, found->task_index, &inner);
+    return rv == 0 ? 0
+                   : mu_error_set(ret_error, rv,
+                                  "the task %s:%d does not fit the cluster: %s",
+                                  found->task_type, found->task_index, inner.message);
 }
 
 int resolve_find(struct resolve *resolve, mu_error *ret_error)
@@ -69,11 +106,13 @@ static int resolve_all(struct resolve *resolve, mu_error *error)
     int rv;
 
     if (cmd_text(resolve->options, CMD_FLAG_CLUSTER) != NULL)
-        return read_flags(resolve, error) != 0       ? CMD_USAGE
+        return read_flags(resolve, error) != 0 || check_task(resolve, error) != 0
+                   ? CMD_USAGE
                : print_found(resolve) != 0 ? CMD_FAILED
                                            : CMD_FINE;
     if (cmd_spec_task(resolve->options, error, &resolve->flags) != 0 ||
-        cmd_resolver_open(resolve->options, error, &resolve->resolver) != 0)
+        cmd_resolver_open(resolve->options, error, &resolve->resolver) != 0 ||
+        set_task(resolve, error) != 0)
         return CMD_USAGE;
     rv = resolve_find(resolve, error);
     if (explains)
@@ -83,7 +122,9 @@ static int resolve_all(struct resolve *resolve, mu_error *error)
             (void)resolve_print_failure(resolve, error);
         return CMD_FAILED;
     }
-    return print_found(resolve) == 0 ? CMD_FINE : CMD_FAILED;
+    if (print_found(resolve) != 0)
+        return CMD_FAILED;
+    return check_task(resolve, error) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
 int cmd_resolve(struct cmd_options *options)

@@ -1,42 +1,31 @@
 #include "node/cmd_spec.h"
 
 #include "node/cmd_resolver.h"
+#include "node/file_read.h"
 #include "resolver/cluster.h"
 #include "resolver/json.h"
+#include "resolver/resolver.h"
 #include "resolver/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- the cluster ---- */
 
-static int read_file(const char *path, const char *origin, mu_error *error,
-                     char **ret_text, size_t *ret_size)
+static int read_file(const struct cmd_options *options, const char *path,
+                     const char *origin, mu_error *error, char **ret_text,
+                     size_t *ret_size)
 {
-    const size_t most = MU_CLUSTER_JSON_BYTES_MAX + 1;
-    FILE *file = fopen(path, "re");
-    char *text;
+    mu_error inner;
+    int rv = mu__file_read(path, MU_CLUSTER_JSON_BYTES_MAX + 1,
+                           cmd_number(options, CMD_FLAG_RESOLVE_MS), &inner, ret_text,
+                           ret_size);
 
-    if (file == NULL)
-        return mu_error_set(error, -MU_EINVALID,
-                            "%s: expected JSON or a file of it; \"%.200s\": %s", origin,
-                            path, strerror(errno));
-    text = malloc(most);
-    if (text != NULL)
-        *ret_size = fread(text, 1, most, file);
-    if (text == NULL || ferror(file) != 0) {
-        int number = text == NULL ? ENOMEM : errno;
-
-        free(text);
-        (void)fclose(file);
-        return mu_error_set(error, -MU_EINVALID, "%s: \"%.200s\" cannot be read: %s",
-                            origin, path, strerror(number));
-    }
-    (void)fclose(file);
-    *ret_text = text;
-    return 0;
+    if (rv == 0)
+        return 0;
+    return mu_error_set(error, -MU_EINVALID, "%s: %s%s", origin, rv == -MU_ENOTFOUND
+                        ? "expected JSON or a file of it; " : "", inner.message);
 }
 
 /* The text of --cluster, or of the file that it names. */
@@ -50,25 +39,27 @@ static int text_of_flag(const struct cmd_options *options, mu_error *error,
 
     (void)cmd_origin(options, CMD_FLAG_CLUSTER, found.source, sizeof found.source);
     if (text[strspn(text, " \t\r\n")] != '{') {
-        rv = read_file(path, found.source, error, &found.content, &found.size);
+        rv = read_file(options, path, found.source, error, &found.content, &found.size);
         if (rv != 0)
             return rv;
         found.text = found.content;
         (void)snprintf(found.source, sizeof found.source, "%.63s", path);
     }
+    found.is_tf_config = mu__spec_is_tf_config(found.text, found.size);
     *ret_text = found;
     return 0;
 }
 
-static int cluster_of_flag(const struct cmd_options *options, mu_error *error,
-                           mu_cluster **ret_cluster)
+/* A cluster alone, or a whole TF_CONFIG, whose task counts where no flag says one. */
+static int spec_of_flag(const struct cmd_options *options, mu_error *error,
+                        mu_resolution *ret_found)
 {
     struct cmd_spec_text text;
     int rv = text_of_flag(options, error, &text);
 
     if (rv != 0)
         return rv;
-    rv = mu_cluster_parse(text.text, text.size, text.source, error, ret_cluster);
+    rv = mu__spec_parse(text.text, text.size, text.source, error, ret_found);
     free(text.content);
     return rv;
 }
@@ -156,12 +147,11 @@ static int set_type(struct cmd_spec *spec, const char *name, const char *origin,
                     mu_error *error)
 {
     mu_error inner;
-    int type;
-    int rv = mu__task_type_find(name, &inner, &type);
+    int rv = mu__task_type_check(name, &inner);
 
     if (rv != 0)
         return mu_error_set(error, rv, "%s: %s", origin, inner.message);
-    (void)snprintf(spec->type, sizeof spec->type, "%s", mu__task_type_name(type));
+    (void)snprintf(spec->type, sizeof spec->type, "%.15s", name);
     return 0;
 }
 
@@ -315,10 +305,13 @@ int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
 
     mu_resolution_init(&found);
     if (rv == 0 && has_cluster) {
-        rv = cluster_of_flag(options, ret_error, &spec.cluster);
+        rv = spec_of_flag(options, ret_error, &found);
+        spec.cluster = found.cluster;
+        found.cluster = NULL;
         (void)cmd_origin(options, CMD_FLAG_CLUSTER, spec.source, sizeof spec.source);
     }
-    if (rv == 0 && (!has_cluster || spec.type[0] == '\0'))
+    if (rv == 0 &&
+        (!has_cluster || (spec.type[0] == '\0' && found.task_type[0] == '\0')))
         rv = ask_somebody(options, ret_error, &found);
     if (rv != 0) {
         cmd_spec_done(&spec);
@@ -335,10 +328,10 @@ int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
     mu_resolution found;
     int rv;
 
-    if (cmd_text(options, CMD_FLAG_CLUSTER) != NULL)
-        return cluster_of_flag(options, ret_error, ret_cluster);
     mu_resolution_init(&found);
-    rv = ask_somebody(options, ret_error, &found);
+    rv = cmd_text(options, CMD_FLAG_CLUSTER) != NULL
+             ? spec_of_flag(options, ret_error, &found)
+             : ask_somebody(options, ret_error, &found);
     if (rv == 0)
         *ret_cluster = found.cluster;
     return rv;

@@ -14,6 +14,7 @@
 
 enum {
     LINE_WIDTH = 88,
+    MISSING_SHOWN = 100,
     HOST_LIMIT_MS = 200 /* for a chief to register us, if it hosts the service */
 };
 
@@ -35,14 +36,6 @@ static mu_value *task_value(const char *type, int index, const char *address,
     (void)mu_value_set(map, "address", mu_value_string(address));
     (void)mu_value_set(map, "state", mu_value_string(state));
     return map;
-}
-
-static bool has_task(const mu_value *list, const char *type, int index)
-{
-    for (size_t i = 0; i < mu_value_count(list); i++)
-        if (is_task(mu_value_at(list, i), type, index))
-            return true;
-    return false;
 }
 
 static int compare_tasks(const void *a, const void *b)
@@ -73,32 +66,55 @@ static mu_value *sort_tasks(mu_value *list)
     return sorted;
 }
 
-/* For how long the chief has missed a worker that was there before; -1: it does not say.
- * `status` has it by the task's name. */
-static int64_t missing_ms(const mu_value *status, const char *type, int index)
-{
-    const mu_value *list = mu_value_find(status, "workers_missing");
-    char name[64];
+/* What is known of tasks, by name: those that are listed, and for how long the chief has
+ * missed workers that were there before. */
+struct known {
+    mu_value *listed;
+    mu_value *missing_ms;
+};
 
-    (void)snprintf(name, sizeof name, "/job:%s/task:%d", type, index);
-    for (size_t i = 0; i < mu_value_count(list); i++)
-        if (strcmp(cmd_map_text(mu_value_at(list, i), "task"), name) == 0)
-            return cmd_map_number(mu_value_at(list, i), "for_ms");
-    return -1;
+static void name_task(const char *type, int64_t index, char *out, size_t size)
+{
+    (void)snprintf(out, size, "/job:%s/task:%" PRId64, type, index);
 }
 
-static void add_missing(mu_value *list, const mu_value *status, const char *type,
-                        int index, const char *address)
+static void know(struct known *known, const mu_value *status, const mu_value *list)
 {
-    int64_t for_ms = missing_ms(status, type, index);
-    mu_value *map;
+    const mu_value *missing = mu_value_find(status, "workers_missing");
+    char name[64];
 
-    if (has_task(list, type, index))
+    *known = (struct known){mu_value_map(), mu_value_map()};
+    for (size_t i = 0; i < mu_value_count(list); i++) {
+        const mu_value *task = mu_value_at(list, i);
+
+        name_task(cmd_map_text(task, "type"), cmd_map_number(task, "index"), name,
+                  sizeof name);
+        (void)mu_value_set(known->listed, name, mu_value_int(1));
+    }
+    for (size_t i = 0; i < mu_value_count(missing); i++) {
+        const mu_value *one = mu_value_at(missing, i);
+
+        (void)mu_value_set(known->missing_ms, cmd_map_text(one, "task"),
+                           mu_value_int(cmd_map_number(one, "for_ms")));
+    }
+}
+
+static void add_missing(struct known *known, mu_value *list, const char *type, int index,
+                        const char *address)
+{
+    const mu_value *for_ms;
+    mu_value *map;
+    char name[64];
+
+    name_task(type, index, name, sizeof name);
+    if (mu_value_find(known->listed, name) != NULL)
         return;
     map = task_value(type, index, address, "missing");
-    if (for_ms >= 0)
-        (void)mu_value_set(map, "for_ms", mu_value_int(for_ms));
+    for_ms = mu_value_find(known->missing_ms, name);
+    if (for_ms != NULL)
+        (void)mu_value_set(map, "for_ms", mu_value_ref(for_ms));
     (void)mu_value_append(list, map);
+    (void)mu_value_set(known->listed, name, mu_value_int(1));
 }
 
 /* Those of the cluster, where that is known; and workers that the chief waits for. */
@@ -106,18 +122,22 @@ static void add_all_missing(const struct cmd_ask *ask, const mu_value *status,
                             mu_value *list)
 {
     const mu_value *missing = mu_value_find(status, "workers_missing");
+    struct known known;
     const char *type;
     const char *address;
     int index;
 
+    know(&known, status, list);
     for (size_t i = 0; mu_cluster_task_at(ask->spec, i, &type, &index, &address) == 0;
          i++)
         if (strcmp(type, "client") != 0)
-            add_missing(list, status, type, index, address);
+            add_missing(&known, list, type, index, address);
     for (size_t i = 0; i < mu_value_count(missing); i++)
         if (sscanf(cmd_map_text(mu_value_at(missing, i), "task"), "/job:worker/task:%d",
                    &index) == 1)
-            add_missing(list, status, "worker", index, "");
+            add_missing(&known, list, "worker", index, "");
+    mu_value_free(known.listed);
+    mu_value_free(known.missing_ms);
 }
 
 static mu_value *complete_tasks(const struct cmd_ask *ask, const mu_value *status)
@@ -198,6 +218,29 @@ static void task_row(struct cmd_table *table, const mu_value *map)
     cell_count(table, 5, map, "orphans");
     cell_count(table, 6, map, "finished");
     cell_count(table, 7, map, "failed");
+}
+
+/* All that are there, and the first of those that are missing. */
+static void print_tasks(const mu_value *list)
+{
+    struct cmd_table table;
+    size_t missing = 0;
+
+    cmd_table_init(&table, "TASK|ADDRESS|STATE|FOR|IN FLIGHT|ORPHANS|FINISHED|FAILED");
+    for (size_t i = 0; i < mu_value_count(list); i++) {
+        const mu_value *map = mu_value_at(list, i);
+
+        if (strcmp(cmd_map_text(map, "state"), "missing") != 0 ||
+            ++missing <= MISSING_SHOWN)
+            task_row(&table, map);
+    }
+    if (missing > MISSING_SHOWN) {
+        cmd_table_row(&table);
+        cmd_table_cell(&table, 0, "and %zu more", missing - MISSING_SHOWN);
+        cmd_table_cell(&table, 2, "missing");
+    }
+    cmd_table_print(&table, "tasks");
+    cmd_table_done(&table);
 }
 
 static void closure_row(struct cmd_table *table, const mu_value *map)
@@ -361,8 +404,7 @@ static void print_text(const mu_value *status)
 
     (void)printf("chief at %s\n", cmd_map_text(status, "chief"));
     print_service(mu_value_find(status, "service"));
-    print_list(mu_value_find(status, "tasks"), "tasks",
-               "TASK|ADDRESS|STATE|FOR|IN FLIGHT|ORPHANS|FINISHED|FAILED", task_row);
+    print_tasks(mu_value_find(status, "tasks"));
     print_closures(mu_value_find(status, "closures"));
     print_list(mu_value_find(status, "in_flight"), "longest in flight, of each worker",
                "CLOSURE|FUNCTION|NAME|TASK|ATTEMPT|FOR", closure_row);

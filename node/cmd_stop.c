@@ -31,7 +31,7 @@ static int read_task(const char *text, mu_error *error, struct stop *stop)
 
     if (end != NULL && (size_t)(end - type) < sizeof stop->type) {
         (void)snprintf(stop->type, sizeof stop->type, "%.*s", (int)(end - type), type);
-        if (mu__task_type_is_known(stop->type) &&
+        if (mu__task_type_is_valid(stop->type) &&
             mu__index_parse(end + (is_long ? sizeof middle - 1 : 1), &stop->index) == 0) {
             mu__task_name(stop->task, sizeof stop->task, stop->type, stop->index);
             return 0;
@@ -83,20 +83,57 @@ static int print(const struct cmd_ask *ask, const struct stop *stop)
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* Whether the chief is there is asked first: a worker may take long to finish. */
+/* Whether the chief is connected with the task, as it says. */
+static bool is_connected(const mu_value *status, const struct stop *stop)
+{
+    const mu_value *tasks = mu_value_find(status, "tasks");
+
+    for (size_t i = 0; i < mu_value_count(tasks); i++) {
+        const mu_value *task = mu_value_at(tasks, i);
+        const char *type = "";
+        int64_t index = -1;
+        size_t size;
+
+        (void)mu_value_get_string(mu_value_find(task, "type"), &type, &size);
+        (void)mu_value_get_int(mu_value_find(task, "index"), &index);
+        if (strcmp(type, stop->type) == 0 && index == stop->index)
+            return true;
+    }
+    return false;
+}
+
+/* The chief is asked what it knows: a worker may take long to finish, but one that is not
+ * there is waited for no longer than any answer. 0, or the exit code. */
+static int look_for(struct cmd_ask *ask, const struct stop *stop, mu_error *error,
+                    int64_t *limit_ms)
+{
+    bool is_listed = mu_cluster_address(ask->spec, stop->type, stop->index) != NULL ||
+                     mu_cluster_task_count(ask->spec, NULL) == 0;
+    mu_value *status;
+    int rv = mu_node_status(ask->node, cmd_limit(ask), error, &status);
+    bool connected;
+
+    if (rv != 0)
+        return cmd_ask_code(rv);
+    connected = is_connected(status, stop);
+    mu_value_free(status);
+    if (!connected && !is_listed && strcmp(stop->type, "chief") != 0)
+        return cmd_ask_code(mu_error_set(error, -MU_ENOTFOUND,
+                                         "the cluster has no %s, and none has joined it",
+                                         stop->task));
+    if (!connected)
+        *limit_ms = cmd_limit(ask);
+    return 0;
+}
+
 static int stop_task(struct cmd_ask *ask, mu_error *error)
 {
     const struct stop *stop = ask->user;
     int64_t limit_ms = stop->is_direct ? cmd_limit(ask) : cmd_patience(ask);
-    mu_value *status;
-    int rv;
+    int rv = stop->is_direct ? 0 : look_for(ask, stop, error, &limit_ms);
 
-    if (!stop->is_direct) {
-        rv = mu_node_status(ask->node, cmd_limit(ask), error, &status);
-        if (rv != 0)
-            return cmd_ask_code(rv);
-        mu_value_free(status);
-    }
+    if (rv != 0)
+        return rv;
     rv = mu_server_stop_remote(ask->node, stop->task, ask->options->operands[1], limit_ms,
                                error);
     return rv == 0 ? print(ask, stop) : cmd_ask_code(rv);

@@ -1,6 +1,7 @@
 /* What one call of a program's function sees. */
 #include "node/distribute.h"
 #include "node/node.h"
+#include "node/session.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -264,6 +265,23 @@ int mu_context_node(mu_context *context, mu_error *ret_error, mu_node **ret_node
     return rv;
 }
 
+/* Once another task has failed, its error is this one's. */
+static int open_as_worker(mu_context *context, mu_node *node,
+                          const mu_session_options *options, mu_error *ret_error)
+{
+    mu_error error = {0};
+    int rv = mu__session_open_worker(node, options, &context->run->over, &error,
+                                     &context->session);
+
+    if (rv == 0)
+        return 0;
+    if (atomic_load(&context->run->over) && context->run->news != NULL)
+        (void)mu__tasks_failure(context->run, &error);
+    if (ret_error != NULL)
+        *ret_error = error;
+    return error.code != 0 ? error.code : rv;
+}
+
 int mu_context_session(mu_context *context, const mu_session_options *options,
                        mu_error *ret_error, mu_session **ret_session)
 {
@@ -281,7 +299,7 @@ int mu_context_session(mu_context *context, const mu_session_options *options,
         chosen.config = context->strategy.config;
         rv = mu_context_should_init(context)
                  ? mu_session_open_chief(node, &chosen, ret_error, &context->session)
-                 : mu_session_open_worker(node, &chosen, ret_error, &context->session);
+                 : open_as_worker(context, node, &chosen, ret_error);
     }
     if (rv == 0)
         *ret_session = context->session;

@@ -265,6 +265,10 @@ static int check_barrier(const char *name, const mu_barrier_options *options,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a barrier's name has 1 to %d bytes, \"%.140s\" has %zu",
                             MU__BARRIER_NAME_MAX, name == NULL ? "" : name, size);
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)name[i] < ' ')
+            return mu_error_set(ret_error, -MU_EINVALID, "a barrier's name may have no "
+                                "control characters; there is one at byte %zu", i);
     if (options != NULL && options->threads == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "barrier \"%.100s\": option threads is 0, expected at least "
@@ -357,9 +361,13 @@ int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
 {
     struct mu__agent_call call = {
         .name = reason == NULL ? "" : reason,
-        .version = grace_ms < 0 ? 0 : (uint64_t)grace_ms,
+        .version = (uint64_t)grace_ms,
     };
 
+    if (grace_ms < 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "the grace of a preemption is %lld ms, expected 0 or more",
+                            (long long)grace_ms);
     if (strlen(call.name) > MU__ERROR_TEXT_MAX)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the reason of a preemption has %zu bytes, at most %d are "

@@ -11,6 +11,7 @@
 #include "node/deal_file.h"
 
 #include "actors/packing.h"
+#include "node/file_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -255,11 +256,11 @@ static int read_open(const char *path, int fd, mu_error *error, mu_value **ret_v
 
 int mu__deal_file_read(const char *path, mu_error *ret_error, mu_value **ret_value)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int rv;
+    int fd = -1;
+    int rv = mu__file_open(path, ret_error, &fd);
 
-    if (fd < 0)
-        return fail(path, "read", errno, ret_error);
+    if (rv != 0)
+        return rv;
     rv = read_open(path, fd, ret_error, ret_value);
     (void)close(fd);
     return rv;

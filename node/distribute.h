@@ -160,6 +160,10 @@ void mu__tasks_close(struct mu__distribution *run);
 /* Hear when the run's node is being closed, or the job done: calls are then cancelled. */
 int mu__tasks_watch_node(struct mu__distribution *run, mu_error *ret_error);
 
+/* Why the run has failed, if it has: what was heard, or else what the key says, which may
+ * be known before this task has heard. The run has news. */
+bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why);
+
 /* Meet chief and workers. */
 int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret_error);
 

@@ -3,12 +3,14 @@
  * barrier of the chief and all workers.
  *
  *     muster/distribute/RUN/failed            the first failure, as a result
+ *     muster/distribute/RUN/gone              who of chief and workers ended well first
  *     muster/distribute/RUN/result/job:T/...  what came of each call
  *     muster/distribute/RUN/trained           the evaluator may come to its end
  *     muster/distribute/ended                 the job is done, where no chief can say so
  *
  * The key of a failure is asked for when a run begins, and the answer waited for together
- * with each barrier: no task waits for one that has failed, whichever came first. */
+ * with each barrier: no task waits for one that has failed, whichever came first; and so
+ * is that of one who has ended well, and will not come. */
 #include "node/distribute.h"
 #include "actors/job.h"
 #include "actors/messages.h"
@@ -35,7 +37,7 @@ enum {
 static const char ended_key[] = "muster/distribute/ended";
 
 /* What the answers of requests are about. */
-enum { NEWS_FAILED, NEWS_TRAINED, NEWS_ENDED, NEWS_COUNT };
+enum { NEWS_FAILED, NEWS_TRAINED, NEWS_ENDED, NEWS_GONE, NEWS_COUNT };
 
 struct mu__task_news {
     atomic_uint holds;
@@ -44,6 +46,7 @@ struct mu__task_news {
     struct mu__distribution *run;   /* NULL once it is closed */
     bool heard[NEWS_COUNT];
     mu_error why;               /* of NEWS_FAILED */
+    char gone[MU_CLUSTER_TASK_BYTES];   /* of NEWS_GONE: the task */
     bool job_done;              /* the wait for the job has ended */
     mu_error job;               /* what it came to, by that or by NEWS_ENDED */
     uint64_t requests[NEWS_COUNT];  /* 0: none */
@@ -139,6 +142,14 @@ static void note_ended(struct mu__task_news *news, const mu_kv_answer *answer)
     read_error(answer, 0, &news->job);
 }
 
+static void note_gone(struct mu__task_news *news, const mu_kv_answer *answer)
+{
+    (void)snprintf(news->gone, sizeof news->gone, "%.*s",
+                   (int)(answer->size < sizeof news->gone ? answer->size
+                                                          : sizeof news->gone - 1),
+                   (const char *)answer->value);
+}
+
 /* On the loop's thread. A request that ends without an answer has nothing to say: its
  * node is closing, or its agent is in error, which is heard otherwise, too. */
 static void on_answer(void *user, const mu_kv_answer *answer)
@@ -148,6 +159,7 @@ static void on_answer(void *user, const mu_kv_answer *answer)
         [NEWS_FAILED] = note_failed,
         [NEWS_TRAINED] = note_trained,
         [NEWS_ENDED] = note_ended,
+        [NEWS_GONE] = note_gone,
     };
     struct request *request = user;
     struct mu__task_news *news = request->news;
@@ -258,6 +270,9 @@ int mu__tasks_open(struct mu__distribution *run, mu_error *ret_error)
         key_of(run->news, "trained", key);
         if (rv == 0)
             rv = listen_to(run, key, NEWS_TRAINED, ret_error);
+        key_of(run->news, "gone", key);
+        if (rv == 0)
+            rv = listen_to(run, key, NEWS_GONE, ret_error);
     }
     return rv;
 }
@@ -326,9 +341,7 @@ static void on_met(void *user, int code, const mu_error *error)
     leave_meeting(meeting);
 }
 
-/* Why the run has failed, if it has: what was heard, or else what the key says, for a
- * barrier may end before its answer is here. */
-static bool failure(struct mu__distribution *run, mu_error *ret_why)
+bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why)
 {
     struct mu__task_news *news = run->news;
     char key[KEY_BYTES];
@@ -353,20 +366,38 @@ static bool failure(struct mu__distribution *run, mu_error *ret_why)
     return heard;
 }
 
-/* Until the barrier has answered or a task has failed; then who is at the barrier goes.
- * Lock held. */
+/* Until the barrier has answered or a task has failed, or has ended well: then who is at
+ * the barrier goes, unless all had come before that one ended. Lock held. */
 static void await_meeting(struct mu__distribution *run, struct meeting *meeting,
                           const char *name)
 {
     struct mu__task_news *news = meeting->news;
 
-    while (!meeting->over && !news->heard[NEWS_FAILED])
+    while (!meeting->over && !news->heard[NEWS_FAILED] && !news->heard[NEWS_GONE])
         uv_cond_wait(&news->moved, &news->lock);
     if (meeting->over)
         return;
     uv_mutex_unlock(&news->lock);
     (void)mu_barrier_cancel(run->node, name, MU__SERVICE_MS, NULL);
     uv_mutex_lock(&news->lock);
+    while (!meeting->over && !news->heard[NEWS_FAILED] &&
+           uv_cond_timedwait(&news->moved, &news->lock,
+                             (uint64_t)MU__SERVICE_MS * MS_NS) == 0)
+        ;
+}
+
+/* Why a barrier that was cancelled was: a task has ended and will not come. */
+static void explain_gone(struct mu__task_news *news, int code, mu_error *error)
+{
+    uv_mutex_lock(&news->lock);
+    if (news->heard[NEWS_GONE] && (code == -MU_ECANCELLED || code == -MU_EABORTED)) {
+        (void)mu_error_set(error, -MU_EINTERNAL,
+                           "%s has ended, and does not come to the barrier of chief and "
+                           "workers", news->gone);
+        error->kind = MU_ERROR_WORKER;
+        (void)snprintf(error->task, sizeof error->task, "%s", news->gone);
+    }
+    uv_mutex_unlock(&news->lock);
 }
 
 int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret_error)
@@ -399,7 +430,8 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret
     leave_meeting(meeting);
     if (rv == 0)
         return 0;
-    (void)failure(run, &error);
+    if (!mu__tasks_failure(run, &error))
+        explain_gone(news, rv, &error);
     if (ret_error != NULL)
         *ret_error = error;
     return error.code != 0 ? error.code : rv;
@@ -442,6 +474,22 @@ static void tell_failure(struct mu__distribution *run, const mu_error *error)
                              inner.message);
 }
 
+/* Who still waits for it at a barrier hears that it does not come. The first one's name
+ * stays. */
+static void tell_gone(struct mu__distribution *run, const struct mu_context *context)
+{
+    char key[KEY_BYTES];
+    mu_error error = {0};
+    int rv;
+
+    key_of(run->news, "gone", key);
+    rv = mu_kv_put(run->node, key, context->name, strlen(context->name), 0, 0,
+                   MU__SERVICE_MS, &error, NULL);
+    if (rv != 0 && rv != -MU_EEXISTS)
+        mu__distribution_say(run, MU_LOG_WARN, "the others do not hear of its end: %s",
+                             error.message);
+}
+
 /* A value that is too large, or cannot be packed, is an error in its place. */
 static void tell_result(struct mu__distribution *run, const struct mu_context *context,
                         const mu_error *error)
@@ -477,6 +525,8 @@ void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *conte
 {
     if (error->code != 0)
         tell_failure(run, error);
+    else if (context->plan->meets)
+        tell_gone(run, context);
     if (run->plan.leads)
         return;
     tell_result(run, context, error);

@@ -71,6 +71,14 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
         FIELD(server_failures_ms), .variable = "MUSTER_SERVER_FAILURES_MS",
         .initial = 600000, .low = 1, .high = DAY_MS,
     },
+    [MU__OPTION_SERVER_LOST_MS] = {
+        FIELD(server_lost_ms), .variable = "MUSTER_SERVER_LOST_MS", .initial = 10000,
+        .high = DAY_MS,
+    },
+    [MU__OPTION_EFFECT_WAIT_MS] = {
+        FIELD(effect_wait_ms), .variable = "MUSTER_EFFECT_WAIT_MS", .initial = 60000,
+        .low = 1, .high = DAY_MS,
+    },
     [MU__OPTION_TIMEOUTS] = {
         FIELD(timeouts), .variable = "MUSTER_TIMEOUTS",
         .tensorflow = "TF_COORDINATOR_IGNORE_TRANSIENT_TIMEOUTS", .initial = UINT_MAX,

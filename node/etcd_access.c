@@ -1,5 +1,7 @@
 #include "node/etcd_access.h"
 
+#include "node/file_error.h"
+#include "node/file_read.h"
 #include "resolver/address.h"
 
 #include <errno.h>
@@ -7,46 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_BYTES_MAX = 1 << 20, PASSWORD_BYTES_MAX = 4096 };
-
-/* All of an open file as a text, NULL with errno when that cannot be. */
-static char *read_text(FILE *file)
-{
-    char *text = malloc(FILE_BYTES_MAX + 1);
-    char *fitting;
-    size_t size;
-
-    if (text == NULL)
-        return NULL;
-    size = fread(text, 1, FILE_BYTES_MAX + 1, file);
-    if (ferror(file) != 0 || size > FILE_BYTES_MAX) {
-        if (ferror(file) == 0)
-            errno = EFBIG;
-        free(text);
-        return NULL;
-    }
-    text[size] = '\0';
-    fitting = realloc(text, size + 1);
-    return fitting == NULL ? text : fitting;
-}
+enum { FILE_BYTES_MAX = 1 << 20, FILE_MS = 5000, PASSWORD_BYTES_MAX = 4096 };
 
 /* *ret_text stays as it is when the variable is not set. */
 static int read_named(const char *variable, mu_error *ret_error, const char **ret_text)
 {
     const char *path = getenv(variable);
     char *text = NULL;
-    FILE *file;
+    size_t size = 0;
+    mu_error error;
+    int rv;
 
     if (path == NULL || path[0] == '\0')
         return 0;
-    file = fopen(path, "rb");
-    if (file != NULL) {
-        text = read_text(file);
-        (void)fclose(file);
+    rv = mu__file_read(path, FILE_BYTES_MAX + 1, FILE_MS, &error, &text, &size);
+    if (rv == 0 && size > FILE_BYTES_MAX) {
+        free(text);
+        rv = mu__file_error(path, "read", EFBIG, &error);
     }
-    if (text == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID, "%s: \"%.200s\" cannot be read: %s",
-                            variable, path, strerror(errno));
+    if (rv != 0)
+        return mu_error_set(ret_error, -MU_EINVALID, "%s: %s", variable, error.message);
     *ret_text = text;
     return 0;
 }

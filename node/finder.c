@@ -49,6 +49,7 @@ struct mu__finder {
                                watched has changed; 0: not */
     uint64_t hurried_ms;    /* when it did last */
     int64_t slice_ms;       /* of the last look, while the cluster was not known */
+    unsigned rounds;        /* that have failed in the slices so far */
     uint64_t said_ms;       /* when a line of progress was written */
     mu_error last;          /* why the cluster was not known at the last look */
     char trouble[2][512];   /* the failures that were logged: of looking, of telling */
@@ -174,6 +175,8 @@ static int start(struct mu__finder *finder, enum mu__resolving_what what,
         .announcement = &finder->announcement,
         .limit_ms = limit_ms,
         .pause_most_ms = finder->tells ? LOOK_MOST_MS : 0,
+        .whole_ms = finder->is_known ? 0 : left_ms(finder),
+        .rounds_before = what == MU__RESOLVING_RESOLVE ? finder->rounds : 0,
         .done = done,
         .progress = on_progress,
         .owner = finder,
@@ -317,6 +320,7 @@ static void on_looked(void *owner, struct mu__resolved *resolved)
 
     finder->looking = NULL;
     finder->looked_ms = now_ms(finder);
+    finder->rounds += resolved->rounds;
     if (resolved->code == 0 && is_forgotten(finder, &resolved->resolution)) {
         tell_anew(finder, &resolved->resolution);
     } else if (resolved->code == 0) {

@@ -1,5 +1,6 @@
 #include "node/hosting.h"
 
+#include "actors/journal.h"
 #include "actors/messages.h"
 #include "node/devices.h"
 #include "node/stores.h"
@@ -105,10 +106,16 @@ void mu__hosting_done(struct mu__hosting *hosting)
 
 int mu__hosting_open_file(struct mu__hosting *hosting, mu_error *ret_error)
 {
+    int rv;
+
     if (!hosting->is_host || hosting->kind != &mu__store_journal)
         return 0;
-    return mu__storage_uv_open(hosting->place, hosting->sync, ret_error,
-                               &hosting->storage);
+    rv = mu__storage_uv_open(hosting->place, hosting->sync, ret_error, &hosting->storage);
+    if (rv == 0)
+        rv = mu__journal_verify(hosting->storage, ret_error);
+    if (rv != 0)
+        mu__hosting_close_file(hosting);
+    return rv;
 }
 
 void mu__hosting_close_file(struct mu__hosting *hosting)

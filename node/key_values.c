@@ -44,7 +44,7 @@ static int check_ask(const mu_kv_ask *ask, mu_error *ret_error)
         return mu_error_set(ret_error, -MU_EINVALID, "a value of %zu bytes is NULL",
                             ask->size);
     if (ask->size > MU__KEY_VALUE_MAX)
-        return mu_error_set(ret_error, -MU_EINVALID,
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "a value has %zu bytes, at most %d are kept", ask->size,
                             MU__KEY_VALUE_MAX);
     return 0;

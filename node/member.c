@@ -52,6 +52,11 @@ static const char *ender_of(const mu_cluster *cluster)
                : "chief";
 }
 
+const char *mu__member_leader_type(const struct mu__member *member)
+{
+    return ender_of(member->cluster);
+}
+
 /* The type as whom a task dials, and is dialled. */
 static const char *role_of(const mu_cluster *cluster, const char *type, uint32_t index)
 {
@@ -236,6 +241,7 @@ static int spawn_variables(struct mu__member *member,
         .addresses = addresses,
         .is_server = strcmp(config->task_type, "ps") == 0,
         .index = config->task_index,
+        .server_lost_ms = config->server_lost_ms,
     };
     int rv;
 
@@ -264,6 +270,7 @@ static int spawn_agent(struct mu__member *member, const struct mu__member_config
         .hosts = config->hosts == NULL ? "" : config->hosts,
         .address = url == NULL ? "" : url,
         .tasks = config->coordination.tasks,
+        .any = config->dials_any == NULL ? NULL : MU__LINK_UNKNOWN,
         .type = member->type,
         .index = config->task_index,
         .incarnation = member->incarnation,
@@ -298,6 +305,8 @@ static int spawn_actors(struct mu__member *member,
                         const struct mu__task_set *hosts)
 {
     bool is_chief = strcmp(config->task_type, "chief") == 0;
+    const struct mu__effects_config effects = {config->effect_wait_ms,
+                                               config->server_lost_ms};
     struct mu__supervisor_config supervisor = config->supervisor;
     const struct mu__worker_config worker = {
         .serves = strcmp(config->task_type, "worker") == 0,
@@ -334,7 +343,7 @@ static int spawn_actors(struct mu__member *member,
     if (rv == 0)
         rv = spawn_variables(member, config);
     if (rv == 0)
-        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, NULL);
+        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, &effects);
     if (rv == 0)
         rv = spawn_job(member, config);
     if (rv == 0)
@@ -360,6 +369,10 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .task_index = config->task_index,
         .address = config->address,
         .incarnation = member->incarnation,
+        .host = config->host,
+        .pid = config->pid,
+        .listens = config->listens,
+        .claim_ms = MU__CLAIM_SILENCES * config->silence_ms + MU__CLAIM_MS,
         .heartbeat_ms = config->heartbeat_ms,
         .silence_ms = config->silence_ms,
         .only = config->only,
@@ -374,6 +387,7 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .down = link_down,
         .trouble = link_trouble,
         .deliver = deliver,
+        .taken = mu__member_on_taken,
     };
 
     return mu__links_new(&links, &upcalls, wire, &member->links);
@@ -469,6 +483,8 @@ static int take_config(struct mu__member *member, const struct mu__member_config
     member->is_stranger = is_stranger(config);
     member->news = config->news;
     member->news_owner = config->news_owner;
+    member->taken = config->taken;
+    member->taken_owner = config->taken_owner;
     (void)snprintf(member->type, sizeof member->type, "%s", config->task_type);
     (void)snprintf(member->address, sizeof member->address, "%s", config->address);
     (void)snprintf(member->coordinated_jobs, sizeof member->coordinated_jobs, "%s",
@@ -527,9 +543,22 @@ void mu__member_stop(struct mu__member *member)
     member->cluster = NULL;
 }
 
+/* The coordination service hears that this task has left, and is not lost. */
+static void say_goodbye(struct mu__member *member)
+{
+    void *agent = mu__actor_state(member->kernel, (mu__pid){MU__NODE_SELF, MU__AGENT});
+    struct mu__msg *msg =
+        agent == NULL ? NULL : mu__agent_goodbye(agent, mu__kernel_pool(member->kernel));
+
+    if (msg != NULL)
+        (void)mu__links_transmit(member->links, msg);
+}
+
 void mu__member_leave(struct mu__member *member, const char *reason)
 {
     mu__member_forget_changes(member);
+    if (!member->fails)
+        say_goodbye(member);
     mu__links_leave(member->links, reason);
     mu__links_flush(member->links);
 }

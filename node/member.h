@@ -25,6 +25,15 @@
 typedef void (*mu__cluster_news_fn)(void *owner, const struct mu__changes *changes,
                                     const mu_cluster *cluster);
 
+/* Another process plays this task, and those who decide have refused this one for
+ * MU__CLAIM_SILENCES times silence_ms and MU__CLAIM_MS: it is to end. `reason` names the
+ * other process. Called once, within a turn. */
+typedef void (*mu__identity_taken_fn)(void *owner, const char *reason);
+
+/* So long a process whose task another one plays tries again: longer than it takes to
+ * find that the other one is silent. */
+enum { MU__CLAIM_SILENCES = 2, MU__CLAIM_MS = 2000 };
+
 #define MU__COORDINATED_JOBS "chief,worker,ps"    /* by default */
 
 struct mu__member_config {
@@ -33,6 +42,9 @@ struct mu__member_config {
     const char *task_type;
     uint32_t task_index;
     const char *address;        /* where peers reach this node */
+    const char *listens;        /* where it listens; NULL: there */
+    const char *host;           /* of this process, for messages; NULL: not said */
+    uint64_t pid;               /* the same */
     uint32_t threads;
     uint32_t window;
     uint32_t queue_max;
@@ -40,6 +52,8 @@ struct mu__member_config {
     struct mu__supervisor_config supervisor;    /* of the chief: what is not above */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
+    uint32_t server_lost_ms;    /* 0: parameter servers are never lost */
+    uint32_t effect_wait_ms;    /* 0: 60000 */
     const char *coordinated_jobs;   /* types of the tasks that all barriers wait for, with
                                    commas between; NULL: those of the default */
     const char *hosts;          /* a task set: who may host the coordination service; NULL
@@ -59,6 +73,8 @@ struct mu__member_config {
     mu__post_fn post;           /* for what they log; may be NULL */
     mu__cluster_news_fn news;   /* may be NULL */
     void *news_owner;
+    mu__identity_taken_fn taken;    /* may be NULL */
+    void *taken_owner;
 };
 
 /* Changes of the cluster that are being taken, some in each turn. */
@@ -93,6 +109,11 @@ struct mu__member {
     bool is_stranger;           /* a worker that the cluster did not list at start */
     mu__cluster_news_fn news;
     void *news_owner;
+    mu__identity_taken_fn taken;
+    void *taken_owner;
+    bool fails;                 /* its program has failed: when it leaves, the
+                                   coordination service counts that as a failure */
+    bool is_taken;              /* it has been called, or the log has said so */
 };
 
 /* What to open the world and the wire with; their owner is the member. */
@@ -130,7 +151,8 @@ bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
                       const char *other);
 bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
 
-/* Say goodbye to the peers; mu__links_count_up(member->links) tells when they have hung
+/* Say goodbye to the peers, and to the coordination service, for which this task has left
+ * then; mu__links_count_up(member->links) tells when they have hung
  * up. */
 void mu__member_leave(struct mu__member *member, const char *reason);
 

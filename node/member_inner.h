@@ -24,4 +24,13 @@ void mu__member_take_changes(struct mu__member *member);
 /* What was not taken of them never is. */
 void mu__member_forget_changes(struct mu__member *member);
 
+/* The type of the task, of index 0, with whose program the job ends. */
+const char *mu__member_leader_type(const struct mu__member *member);
+
+/* ---- member_identity.c ---- */
+
+/* An upcall of the links: a peer knows another process as this task. */
+void mu__member_on_taken(void *owner, const char *type, uint32_t index,
+                         const char *reason);
+
 #endif

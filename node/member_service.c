@@ -114,9 +114,33 @@ size_t mu__service_hosts_count(const char *hosts)
 
 /* ---- types ---- */
 
+/* Types, each once, in the order of the alphabet. */
+struct types {
+    char names[MU_CLUSTER_TYPES_MAX][MU__TASK_TYPE_BYTES];
+    size_t count;
+};
+
+static bool has_type(const struct types *types, const char *name)
+{
+    for (size_t i = 0; i < types->count; i++)
+        if (strcmp(types->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* One that is not there yet. */
+static void insert_type(struct types *types, const char *name)
+{
+    size_t i = types->count++;
+
+    for (; i > 0 && strcmp(types->names[i - 1], name) > 0; i--)
+        memcpy(types->names[i], types->names[i - 1], sizeof types->names[i]);
+    (void)snprintf(types->names[i], sizeof types->names[i], "%.15s", name);
+}
+
 /* One type; spaces around it do not count. */
 static int read_type(const char *option, const char *at, size_t length, mu_error *error,
-                     int *ret_type)
+                     struct types *types)
 {
     char name[32];
     mu_error inner;
@@ -129,27 +153,30 @@ static int read_type(const char *option, const char *at, size_t length, mu_error
     while (length > 0 && at[length - 1] == ' ')
         length--;
     (void)snprintf(name, sizeof name, "%.*s", (int)(length < 31 ? length : 31), at);
-    rv = mu__task_type_find(name, &inner, ret_type);
-    return rv == 0 ? 0 : mu_error_set(error, rv, "option %s: %s", option, inner.message);
+    rv = mu__task_type_check(name, &inner);
+    if (rv != 0)
+        return mu_error_set(error, rv, "option %s: %s", option, inner.message);
+    if (has_type(types, name))
+        return 0;
+    if (types->count == MU_CLUSTER_TYPES_MAX)
+        return mu_error_set(error, -MU_EEXHAUSTED, "option %s: more than %d types",
+                            option, MU_CLUSTER_TYPES_MAX);
+    insert_type(types, name);
+    return 0;
 }
 
-/* A bit for each type. */
 static int read_types(const char *option, const char *text, mu_error *error,
-                      unsigned *ret_types)
+                      struct types *ret_types)
 {
-    unsigned types = 0;
-
+    *ret_types = (struct types){.count = 0};
     while (text != NULL) {
         size_t length = strcspn(text, ",");
-        int type = 0;
-        int rv = read_type(option, text, length, error, &type);
+        int rv = read_type(option, text, length, error, ret_types);
 
         if (rv != 0)
             return rv;
-        types |= 1U << type;
         text = text[length] == ',' ? text + length + 1 : NULL;
     }
-    *ret_types = types;
     return 0;
 }
 
@@ -157,7 +184,7 @@ int mu__service_tasks(const mu_cluster *cluster, const char *jobs, mu_error *ret
                       char **ret_tasks)
 {
     struct mu__task_set set = {0};
-    unsigned types = 0;
+    struct types types;
     const char *type;
     const char *address;
     int index;
@@ -166,13 +193,9 @@ int mu__service_tasks(const mu_cluster *cluster, const char *jobs, mu_error *ret
     if (rv != 0)
         return rv;
     for (size_t i = 0;
-         rv == 0 && mu_cluster_task_at(cluster, i, &type, &index, &address) == 0; i++) {
-        int number = 0;
-
-        (void)mu__task_type_find(type, NULL, &number);
-        if ((types & 1U << number) != 0)
+         rv == 0 && mu_cluster_task_at(cluster, i, &type, &index, &address) == 0; i++)
+        if (has_type(&types, type))
             rv = mu__task_set_add(&set, type, (uint32_t)index);
-    }
     if (rv != 0) {
         mu__task_set_done(&set);
         return mu_error_set(ret_error, rv, "out of memory");
@@ -182,7 +205,7 @@ int mu__service_tasks(const mu_cluster *cluster, const char *jobs, mu_error *ret
 
 int mu__service_recoverable(const char *text, mu_error *ret_error, char *out)
 {
-    unsigned types = 0;
+    struct types types;
     size_t used = 0;
     int rv;
 
@@ -193,9 +216,8 @@ int mu__service_recoverable(const char *text, mu_error *ret_error, char *out)
     rv = read_types("recoverable", text, ret_error, &types);
     if (rv != 0)
         return rv;
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++)
-        if ((types & 1U << type) != 0)
-            used += (size_t)snprintf(out + used, MU__SERVICE_TYPES_BYTES - used, "%s%s",
-                                     used == 0 ? "" : ",", mu__task_type_name(type));
+    for (size_t i = 0; i < types.count; i++)
+        used += (size_t)snprintf(out + used, MU__SERVICE_TYPES_BYTES - used, "%s%s",
+                                 used == 0 ? "" : ",", types.names[i]);
     return 0;
 }

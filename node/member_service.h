@@ -20,7 +20,7 @@ int mu__service_hosts(const mu_cluster *cluster, const char *text, mu_error *ret
 int mu__service_tasks(const mu_cluster *cluster, const char *jobs, mu_error *ret_error,
                       char **ret_tasks);
 
-enum { MU__SERVICE_TYPES_BYTES = 64 };
+enum { MU__SERVICE_TYPES_BYTES = MU_CLUSTER_TYPES_MAX * 16 };
 
 /* Option recoverable, checked: "all", "none", or the types in the order of the alphabet,
  * each once, with a comma between. Writes MU__SERVICE_TYPES_BYTES. */

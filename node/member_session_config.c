@@ -24,11 +24,11 @@ static bool is_filter(const char *text)
     text += sizeof head - 1;
     slash = strchr(text, '/');
     if (slash == NULL)
-        return mu__task_type_is_known(text);
+        return mu__task_type_is_valid(text);
     if ((size_t)(slash - text) >= sizeof type)
         return false;
     (void)snprintf(type, sizeof type, "%.*s", (int)(slash - text), text);
-    return mu__task_type_is_known(type) &&
+    return mu__task_type_is_valid(type) &&
            strncmp(slash, middle, sizeof middle - 1) == 0 &&
            mu__index_parse(slash + sizeof middle - 1, &index) == 0;
 }

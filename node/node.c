@@ -9,11 +9,13 @@
 #include "node/node.h"
 
 #include "actors/job.h"
+#include "actors/journal.h"
 #include "actors/messages.h"
 #include "node/call_loop.h"
 #include "node/coordinator.h"
 #include "node/environment.h"
 #include "resolver/cluster.h"
+#include "runtime/base/printable.h"
 #include "runtime/thread_uv.h"
 
 #include "muster.h"
@@ -63,9 +65,12 @@ static void on_log(void *owner, enum mu__log_level level, const char *who,
                    const char *line)
 {
     mu_node *node = owner;
+    char shown[LOG_TEXT_BYTES];
 
-    if ((int)level <= node->log_level)
-        node->log(node->log_user, (int)level, node->member.task, who, line);
+    if ((int)level > node->log_level)
+        return;
+    mu__printable(line, shown, sizeof shown);
+    node->log(node->log_user, (int)level, node->member.task, who, shown);
 }
 
 /* ---- death ---- */
@@ -261,8 +266,23 @@ static void begin_closing(mu_node *node)
                      mu__world_uv_start_no_work(node->world));
     uv_update_time(node->loop);
     node->closing_ms = uv_now(node->loop);
+    node->member.fails = atomic_load(&node->fails);
     mu__member_leave(&node->member, "it is closing");
     (void)uv_timer_start(&node->closing_timer, on_leaving, 0, CLOSING_STEP_MS);
+}
+
+/* Another process plays this task: calls that wait, and later ones, fail with the reason,
+ * so that the program ends, and closes the node. */
+static void on_taken(void *owner, const char *reason)
+{
+    mu_node *node = owner;
+
+    if (atomic_load(&node->closed))
+        return;
+    (void)snprintf(node->taken, sizeof node->taken, "%s", reason);
+    mu__node_refuse_calls(node);
+    if (!end_callees(node))
+        on_log(node, MU__LOG_ERROR, "node", "out of memory: calls that wait go on");
 }
 
 static void on_stop(uv_async_t *async)
@@ -353,15 +373,52 @@ static uint32_t timeouts_of(const mu_node_options *o)
                      WORKERS_PER_TIMEOUT;
 }
 
+/* What others are told of this process. */
+struct process_names {
+    char host[UV_MAXHOSTNAMESIZE];
+    char listens[MU__OWN_ADDRESS_BYTES];
+};
+
+/* The port of the socket; where that listens everywhere, at the host that others use. */
+static void write_listens(const mu_node *node, char *out)
+{
+    const char *url = mu__wire_uv_url(node->wire);
+    const char *colon = strrchr(node->address, ':');
+    bool is_any = strstr(url, "//0.0.0.0:") != NULL || strstr(url, "//[::]:") != NULL ||
+                  strstr(url, "//*:") != NULL;
+    char host[MU__OWN_ADDRESS_BYTES];
+
+    (void)snprintf(host, sizeof host, "%.*s:0",
+                   colon == NULL ? 0 : (int)(colon - node->address), node->address);
+    if (is_any)
+        (void)mu__advertised(url, host, out);
+    else
+        (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "%s", url);
+}
+
+static void name_process(const mu_node *node, struct process_names *names)
+{
+    size_t size = sizeof names->host;
+
+    if (uv_os_gethostname(names->host, &size) != 0)
+        names->host[0] = '\0';
+    names->host[63] = '\0';
+    write_listens(node, names->listens);
+}
+
 static int start_member(mu_node *node, const mu_node_options *o,
                         const struct mu__node_extra *extra, mu_error *ret_error)
 {
+    struct process_names names;
     struct mu__member_config config = {
         .cluster = o->cluster,
         .cluster_name = o->cluster_name,
         .task_type = o->task_type,
         .task_index = (uint32_t)o->task_index,
         .address = node->address,
+        .listens = names.listens,
+        .host = names.host,
+        .pid = (uint64_t)uv_os_getpid(),
         .threads = o->threads,
         .window = o->window,
         .queue_max = o->queue_max,
@@ -383,15 +440,20 @@ static int start_member(mu_node *node, const mu_node_options *o,
         },
         .heartbeat_ms = o->heartbeat_ms,
         .silence_ms = o->silence_ms,
+        .server_lost_ms = o->server_lost_ms,
+        .effect_wait_ms = o->effect_wait_ms,
         .offer_check = mu__offer_check_own,
         .offer_owner = &node->offer_own,
         .node = node,
         .post = mu__node_post,
         .news = mu__node_cluster_news,
         .news_owner = node,
+        .taken = on_taken,
+        .taken_owner = node,
         .coordinated_jobs = o->coordinated_jobs,
     };
 
+    name_process(node, &names);
     mu__hosting_config(&node->hosting, o, &config);
     if (extra != NULL) {
         config.hosts = extra->hosts != NULL ? extra->hosts : config.hosts;
@@ -431,10 +493,13 @@ static int open_journal(mu_node *node, const mu_node_options *o, mu_error *ret_e
                                &node->storage);
 }
 
+/* A file that is damaged, or something else, is refused before anything begins. */
 static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_error)
 {
     int rv = open_journal(node, o, ret_error);
 
+    if (rv == 0 && node->storage != NULL)
+        rv = mu__journal_verify(node->storage, ret_error);
     if (rv == 0)
         rv = mu__hosting_open_file(&node->hosting, ret_error);
     if (rv != 0)

@@ -76,11 +76,17 @@ struct mu_node {
     atomic_llong close_limit_ms;
     atomic_bool closed;             /* calls are refused */
     atomic_uint posting;            /* threads that saw it open and have not posted yet */
+    char taken[768];                /* why this process ends: another one plays its task;
+                                       "": none does. Written before `closed` is set */
+    atomic_bool fails;              /* it closes because its program has failed */
     bool abandoned;                 /* a function did not end */
     char running[64];               /* its name */
     void (*closed_cb)(void *user);
     void *closed_user;
-    uv_mutex_t lock;                /* guards `pending`, `coordinator` and `orphan` */
+    uv_mutex_t lock;                /* guards `pending`, `coordinator`, `orphan` and
+                                       `server_error` */
+    mu_error server_error;          /* the last -MU_EUNAVAILABLE of a parameter server
+                                       that a call was told; code 0: none */
     struct mu__pending *pending;
     struct mu_coordinator *coordinator;
     struct mu_coordinator *orphan;  /* could not be closed: freed with the node */
@@ -179,6 +185,10 @@ int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
 void mu__node_refuse_calls(mu_node *node);
 
 unsigned mu__node_ps_count(mu_node *node);
+
+/* The last -MU_EUNAVAILABLE of a parameter server that a call on this node was told; code
+ * 0: there was none. Any thread. */
+mu_error mu__node_server_error(mu_node *node);
 
 /* The mode in which mu_node_main runs what mu_node_distribute has set, if that is so. */
 void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);

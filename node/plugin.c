@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
                     void *user)
@@ -40,6 +41,25 @@ static const struct mu__program *own_program(const mu_node *node)
     return NULL;
 }
 
+/* A program has only a code to return. When that says unavailable, and a parameter server
+ * was, the error is the server's. */
+static int program_failed(mu_node *node, int rv, mu_error *ret_error)
+{
+    mu_error server = mu__node_server_error(node);
+    int code = rv < 0 ? rv : -MU_EUNKNOWN;
+
+    if (rv != -MU_EUNAVAILABLE || server.code == 0)
+        return mu_error_set(ret_error, code, "the program of %s ended with %s (%d)",
+                            node->member.task, mu_err_name(rv), rv);
+    (void)mu_error_set(ret_error, code, "the program of %s ended with %s: %.400s",
+                       node->member.task, mu_err_name(rv), server.message);
+    if (ret_error != NULL) {
+        ret_error->kind = server.kind;
+        memcpy(ret_error->task, server.task, sizeof server.task);
+    }
+    return code;
+}
+
 int mu_node_main(mu_node *node, mu_error *ret_error)
 {
     const struct mu__program *program = own_program(node);
@@ -51,10 +71,7 @@ int mu_node_main(mu_node *node, mu_error *ret_error)
     (void)mu_node_serve(node);
     if (program != NULL) {
         rv = program->program(node, program->user);
-        return rv == 0 ? 0
-                       : mu_error_set(ret_error, rv < 0 ? rv : -MU_EUNKNOWN,
-                                      "the program of %s ended with %s (%d)",
-                                      node->member.task, mu_err_name(rv), rv);
+        return rv == 0 ? 0 : program_failed(node, rv, ret_error);
     }
     rv = mu_node_wait_job(node, -1, &job);
     if (ret_error != NULL && (rv != 0 || job.code != 0))
@@ -92,9 +109,16 @@ const char *mu_node_setting(const mu_node *node, const char *key)
 /* A plugin stays loaded: its functions may still be running when a node is closed. */
 int mu_node_load(mu_node *node, const char *path, mu_error *ret_error)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     mu_plugin_open_fn open_plugin;
+    struct stat status;
+    void *handle;
     int rv;
+
+    /* The loader would wait for somebody who writes into a pipe. */
+    if (strchr(path, '/') != NULL && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: it is "
+                            "no regular file", path);
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
     if (handle == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "plugin \"%s\" does not load: %s",

@@ -232,11 +232,30 @@ static int counts_of_list(const size_t found[MU__ACCELERATORS], mu_error *ret_er
     return 0;
 }
 
+static int counts_that_were_set(const mu_resolution *resolution, mu_error *ret_error,
+                                mu_value **ret_counts)
+{
+    mu_value *counts = mu_value_map();
+    int rv = counts == NULL ? -MU_ENOMEM : 0;
+
+    for (int i = 0; rv == 0 && i < resolution->accelerators_set_count; i++)
+        rv = mu_value_set(counts, resolution->accelerators_set[i].kind,
+                          mu_value_int(resolution->accelerators_set[i].count));
+    if (rv != 0) {
+        mu_value_free(counts);
+        return mu_error_set(ret_error, rv, "an accelerator that was set is no text");
+    }
+    *ret_counts = counts;
+    return 0;
+}
+
 static int of_source(const mu_resolution *resolution, mu_error *ret_error,
                      mu_value **ret_counts)
 {
     const char *kind = resolution->accelerators < 0 ? "" : resolution->accelerator;
 
+    if (resolution->accelerators_set_count > 0)
+        return counts_that_were_set(resolution, ret_error, ret_counts);
     return counts_of(kind, resolution->accelerators, ret_error, ret_counts);
 }
 
@@ -273,8 +292,8 @@ int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
     if (ret_counts == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected room for the counts, got NULL");
-    if (type != NULL && !mu__task_type_is_known(type))
-        return mu__task_type_find(type, ret_error, &rv);
+    if (type != NULL && !mu__task_type_is_valid(type))
+        return mu__task_type_check(type, ret_error);
     rv = mu_resolver_resolve(resolver, limit_ms, ret_error, &resolution);
     if (rv != 0)
         return rv;

@@ -111,6 +111,7 @@ static void finish(struct mu__resolving *r, int rv)
     struct mu__resolved resolved = r->resolved;
 
     resolved.code = rv;
+    resolved.rounds = mu__evaluation_rounds(r->evaluation);
     mu__hide_control(resolved.error.message);
     if (notes != NULL && r->config.resolver != NULL &&
         (r->config.what == MU__RESOLVING_RESOLVE ||
@@ -192,6 +193,8 @@ int mu__resolving_start(const struct mu__resolving_config *config,
         .owner = r,
         .limit_ms = config->limit_ms,
         .pause_most_ms = config->pause_most_ms,
+        .whole_ms = config->whole_ms,
+        .rounds_before = config->rounds_before,
     };
 
     if (r == NULL)

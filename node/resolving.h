@@ -24,6 +24,7 @@ struct mu__resolved {
                                    callback's to free */
     int task_index;             /* of ANNOUNCE: the task's, chosen where it was -1 */
     uint32_t again_ms;          /* of ANNOUNCE: when to announce again; 0: not */
+    unsigned rounds;            /* that have failed */
 };
 
 struct mu__resolving_config {
@@ -41,6 +42,8 @@ struct mu__resolving_config {
     int64_t limit_ms;           /* as of mu_resolver_resolve */
     uint32_t pause_most_ms;     /* the longest pause before what is not known yet is
                                    looked at again; 0: the usual one */
+    int64_t whole_ms;           /* as mu__evaluation_config has them */
+    unsigned rounds_before;
 
     /* Called once, from the loop, never within start; not after cancel. The resolving is
      * gone then. */

@@ -23,7 +23,7 @@ static int check(mu_run *run, mu_variable *variable, const struct mu__effect *wr
     if (variable->node != run->node)
         return mu_run_fail(run, -MU_EINVALID,
                            "variable %s was opened on another node than the run's",
-                           variable->name);
+                           variable->opened->name);
     rv = mu__variable_check(variable, operation_of(write), buffer, bytes, &error);
     return rv == 0 ? 0 : mu_run_fail(run, rv, "%s", error.message);
 }
@@ -32,13 +32,16 @@ static int check(mu_run *run, mu_variable *variable, const struct mu__effect *wr
 static int add_shard(mu_run *run, const mu_variable *variable,
                      const struct mu__effect *write, const void *buffer, uint32_t shard)
 {
-    uint64_t home = mu__name_hash(mu__view_str(variable->name)) % variable->servers_count;
+    struct mu__opened_variable *opened = variable->opened;
+    uint64_t home = mu__name_hash(mu__view_str(opened->name)) % opened->servers_count;
     struct mu__effect effect = *write;
     uint64_t offset;
 
-    effect.server = (uint32_t)((home + shard) % variable->servers_count);
-    effect.variable = variable->ids[shard];
-    mu__shape_shard(&variable->shape, shard, &offset, &effect.size);
+    effect.server = (uint32_t)((home + shard) % opened->servers_count);
+    effect.opened = opened;
+    effect.shard = shard;
+    effect.variable = atomic_load_explicit(&opened->ids[shard], memory_order_relaxed);
+    mu__shape_shard(&opened->shape, shard, &offset, &effect.size);
     return mu__effects_add(&run->effects, &effect, (const char *)buffer + offset);
 }
 
@@ -52,7 +55,7 @@ static int add_write(mu_run *run, mu_variable *variable, const struct mu__effect
 
     if (rv != 0)
         return rv;
-    for (uint32_t shard = 0; shard < variable->shape.shards && rv == 0; shard++)
+    for (uint32_t shard = 0; shard < variable->opened->shape.shards && rv == 0; shard++)
         rv = add_shard(run, variable, write, buffer, shard);
     if (rv == 0)
         return 0;
@@ -61,9 +64,9 @@ static int add_write(mu_run *run, mu_variable *variable, const struct mu__effect
         return mu_run_fail(run, rv,
                            "variable %s: %zu bytes more are too many for one run, which "
                            "may write %d",
-                           variable->name, bytes, MU__EFFECTS_BYTES_MAX);
+                           variable->opened->name, bytes, MU__EFFECTS_BYTES_MAX);
     return mu_run_fail(run, rv, "variable %s: no memory for a write of %zu bytes",
-                       variable->name, bytes);
+                       variable->opened->name, bytes);
 }
 
 int mu_run_assign(mu_run *run, mu_variable *variable, const void *buffer, size_t bytes)

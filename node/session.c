@@ -3,9 +3,12 @@
  * The key "session/NAME" is there while the parameters are ready, with the path of the
  * checkpoint that was restored. The chief takes it away before it begins, and puts it
  * with a lease: so it never speaks of a chief of before, whose parameters may be half
- * overwritten already. */
-#include "muster/session.h"
+ * overwritten already. Below it, "session/NAME/failed" says why the chief's last try came
+ * to nothing, until the next one begins. */
+#include "node/session.h"
 
+#include "actors/job.h"
+#include "actors/messages.h"
 #include "node/member_session_config.h"
 #include "node/node.h"
 
@@ -25,6 +28,8 @@ enum {
     NAME_BYTES_MAX = 200,
     KEY_BYTES = 256,
     QUESTION_MS = 250,          /* for how long the service is asked about the chief */
+    LOOK_MS = 1000,             /* between two looks for the chief's failure, */
+    FIRST_LINE_MS = 3000,       /* and before the first line in the log */
     CLOSE_MS = 1000,
     PAUSE_MS = 20,
     LINE_BYTES = 900
@@ -47,6 +52,9 @@ struct opening {
     uint64_t began_ns;
     bool has_service;
     char *restored;             /* NULL: nothing is known yet */
+    const atomic_bool *over;    /* a worker's: nobody needs it any more; NULL: no */
+    int64_t line_ms;            /* a worker's: when the log says next what it waits for */
+    char failed[LINE_BYTES];    /* a worker's: of the chief, that the log has said */
 };
 
 void mu_session_options_init(mu_session_options *options)
@@ -306,9 +314,22 @@ static int put_key(struct opening *opening, mu_error *ret_error)
                      left_ms(opening), ret_error, NULL);
 }
 
+/* Workers that wait hear of it. */
+static void tell_failure(const struct opening *opening, const mu_error *error)
+{
+    char key[KEY_BYTES + 8];
+
+    if (!opening->has_service)
+        return;
+    (void)snprintf(key, sizeof key, "%s/failed", opening->key);
+    (void)mu_kv_put(opening->node, key, error->message, strlen(error->message),
+                    MU_KV_OVERWRITE | MU_KV_LEASE, 0, CLOSE_MS, NULL, NULL);
+}
+
 int mu_session_open_chief(mu_node *node, const mu_session_options *options,
                           mu_error *ret_error, mu_session **ret_session)
 {
+    mu_error error = {0};
     struct opening opening;
     mu_session *session = NULL;
     int rv = begin(node, options, ret_error, &opening);
@@ -316,8 +337,13 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
     if (rv != 0)
         return rv;
     rv = take_key_away(&opening, ret_error);
-    if (rv == 0)
-        rv = make_ready(&opening, ret_error);
+    if (rv == 0) {
+        rv = make_ready(&opening, &error);
+        if (rv != 0)
+            tell_failure(&opening, &error);
+        if (rv != 0 && ret_error != NULL)
+            *ret_error = error;
+    }
     if (rv == 0)
         rv = put_key(&opening, ret_error);
     if (rv == 0)
@@ -414,15 +440,94 @@ static int take_word(struct opening *opening, mu_kv_item *item, mu_error *ret_er
                : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
 }
 
+/* Until the next look. */
+static int64_t look_ms(const struct opening *opening)
+{
+    int64_t step = step_ms(opening);
+
+    return step < LOOK_MS ? step : LOOK_MS;
+}
+
 /* Registered, and then the key. */
 static int ask_for_word(struct opening *opening, mu_error *ret_error,
                         mu_kv_item *ret_item)
 {
-    int rv = mu_agent_register(opening->node, 0, step_ms(opening), ret_error);
+    int rv = mu_agent_register(opening->node, 0, look_ms(opening), ret_error);
 
-    return rv == 0 ? mu_kv_get(opening->node, opening->key, step_ms(opening), ret_error,
+    return rv == 0 ? mu_kv_get(opening->node, opening->key, look_ms(opening), ret_error,
                                ret_item)
                    : rv;
+}
+
+/* The chief may try again, or be started again: it is waited for all the same. */
+static void look_for_failure(struct opening *opening)
+{
+    int64_t limit_ms = left_ms(opening);
+    char key[KEY_BYTES + 8];
+    mu_kv_item item;
+
+    if (limit_ms == 0)
+        return;
+    limit_ms = limit_ms < 0 || limit_ms > QUESTION_MS ? QUESTION_MS : limit_ms;
+    (void)snprintf(key, sizeof key, "%s/failed", opening->key);
+    if (mu_kv_try_get(opening->node, key, limit_ms, NULL, &item) != 0) {
+        opening->failed[0] = '\0';
+        return;
+    }
+    if (strncmp(opening->failed, item.value, sizeof opening->failed - 1) != 0) {
+        (void)snprintf(opening->failed, sizeof opening->failed, "%s", item.value);
+        say(opening, MU_LOG_WARN, "%s: the chief has failed, and is waited for: %.600s",
+            opening->options->name, opening->failed);
+    }
+    mu_kv_item_done(&item);
+}
+
+static int is_over(const struct opening *opening, mu_error *ret_error)
+{
+    if (opening->over == NULL || !atomic_load(opening->over))
+        return 0;
+    return mu_error_set(ret_error, -MU_EABORTED, "session %s: another task has failed, "
+                        "or the job is done", opening->options->name);
+}
+
+static bool is_job_done(mu_node *node, mu_error *ret_job)
+{
+    struct mu__job_call call = {.call.operation = MU__JOB_WAIT, .call.limit_ms = 0};
+    int rv = mu__node_call(node, MU__JOB, &call.call);
+
+    *ret_job = call.call.error;
+    return rv == 0;
+}
+
+/* No chief will say anything: the job is done, or this task's run has failed. */
+static int is_in_vain(const struct opening *opening, mu_error *ret_error)
+{
+    const char *name = opening->options->name;
+    mu_error job = {0};
+    int rv = is_over(opening, ret_error);
+
+    if (rv != 0)
+        return rv;
+    if (!is_job_done(opening->node, &job))
+        return 0;
+    if (job.code == 0)
+        return mu_error_set(ret_error, -MU_EABORTED, "session %s: the job is done, and "
+                            "the chief has not said that the parameters are ready", name);
+    return mu_error_set(ret_error, job.code, "session %s: the job has failed: %.700s",
+                        name, job.message);
+}
+
+/* In the log: soon, and then from time to time. */
+static void note_waiting(struct opening *opening, const char *what)
+{
+    int64_t step = opening->options->recovery_wait_ms;
+
+    if (opening->line_ms == 0)
+        opening->line_ms = step < FIRST_LINE_MS ? step : FIRST_LINE_MS;
+    if (spent_ms(opening) < opening->line_ms || left_ms(opening) == 0)
+        return;
+    say_waiting(opening, what);
+    opening->line_ms = spent_ms(opening) + step;
 }
 
 /* When the service was started anew without what it knew, whoever waits has lost
@@ -441,8 +546,10 @@ static int wait_for_chief(struct opening *opening, mu_error *ret_error)
             say(opening, MU_LOG_WARN, "%s: waits anew: %s", opening->options->name,
                 error.message);
             rv = mu_agent_reset(opening->node, step_ms(opening), &error);
-        } else if (rv == -MU_EDEADLINE && left_ms(opening) != 0) {
-            say_waiting(opening, no_word);
+        } else if (rv == -MU_EDEADLINE) {
+            look_for_failure(opening);
+            note_waiting(opening, no_word);
+            rv = is_in_vain(opening, &error);
         }
         if (rv != 0 && rv != -MU_EDEADLINE) {
             if (ret_error != NULL)
@@ -460,8 +567,11 @@ static int pause(const struct opening *opening, mu_error *ret_error)
     uint64_t until_ns = uv_hrtime() + (uint64_t)step_ms(opening) * 1000000;
 
     while (uv_hrtime() < until_ns) {
-        if (is_closed(opening))
-            return closed(opening, ret_error);
+        int rv = is_closed(opening) ? closed(opening, ret_error)
+                                    : is_over(opening, ret_error);
+
+        if (rv != 0)
+            return rv;
         (void)nanosleep(&moment, NULL);
     }
     return 0;
@@ -486,11 +596,19 @@ static int wait_until_ready(struct opening *opening, mu_error *ret_error)
 int mu_session_open_worker(mu_node *node, const mu_session_options *options,
                            mu_error *ret_error, mu_session **ret_session)
 {
+    return mu__session_open_worker(node, options, NULL, ret_error, ret_session);
+}
+
+int mu__session_open_worker(mu_node *node, const mu_session_options *options,
+                            const atomic_bool *over, mu_error *ret_error,
+                            mu_session **ret_session)
+{
     struct opening opening;
     int rv = begin(node, options, ret_error, &opening);
 
     if (rv != 0)
         return rv;
+    opening.over = over;
     if (!opening.has_service)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "session %s: there is no coordination service, by which the "

@@ -7,9 +7,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 /* Variables up to this many bytes have one shard, unless asked otherwise. */
 enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
+
+enum { OPENS_MAX = 4 };     /* while others create it with ever other numbers of shards */
 
 /* ---- Opening ---- */
 
@@ -92,26 +95,55 @@ static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret
 
 /* ---- Calling ---- */
 
-static struct mu__variable_call call_of(mu_variable *variable, int operation,
+enum { IDS_NEAR = 16 };     /* more are on the heap */
+
+static struct mu__variable_call call_of(const mu_variable *variable, int operation,
                                         int64_t limit_ms)
 {
     return (struct mu__variable_call){
         .call = {.operation = operation, .limit_ms = limit_ms},
-        .name = variable->name,
-        .shape = &variable->shape,
-        .servers_count = variable->servers_count,
-        .ids = variable->ids,
+        .name = variable->opened->name,
+        .shape = &variable->opened->shape,
+        .servers_count = variable->opened->servers_count,
     };
+}
+
+/* The call has a copy of the ids, since other threads use the handle too. */
+static int call_with(mu_variable *variable, struct mu__variable_call *call, uint64_t *ids)
+{
+    int rv;
+
+    mu__opened_variable_load(variable->opened, ids);
+    call->ids = ids;
+    rv = mu__node_call(variable->node, MU__VARIABLES, &call->call);
+    if (call->reopened || (rv == 0 && call->call.operation == MU__VARIABLE_OPEN))
+        mu__opened_variable_store(variable->opened, ids);
+    return rv;
+}
+
+static int call_actor(mu_variable *variable, struct mu__variable_call *call)
+{
+    uint32_t count = variable->opened->shape.shards;
+    uint64_t near[IDS_NEAR];
+    uint64_t *ids = count <= IDS_NEAR ? near : calloc(count, sizeof *ids);
+    int rv;
+
+    if (ids == NULL)
+        return -MU_ENOMEM;
+    rv = call_with(variable, call, ids);
+    if (ids != near)
+        free(ids);
+    return rv;
 }
 
 static int run(mu_variable *variable, struct mu__variable_call *call, mu_error *ret_error)
 {
-    int rv = mu__node_call(variable->node, MU__VARIABLES, &call->call);
+    int rv = call_actor(variable, call);
 
     if (rv == 0)
         return 0;
     if (call->call.error.code == 0)
-        return mu_error_set(ret_error, rv, "variable %s: %s", variable->name,
+        return mu_error_set(ret_error, rv, "variable %s: %s", variable->opened->name,
                             mu_strerror(rv));
     if (ret_error != NULL)
         *ret_error = call->call.error;
@@ -124,10 +156,11 @@ static int check_bytes(const mu_variable *variable, const void *buffer, size_t b
     if (bytes != mu_variable_bytes(variable))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "variable %s: a buffer of %zu bytes: expected %zu",
-                            variable->name, bytes, mu_variable_bytes(variable));
+                            variable->opened->name, bytes,
+                            mu_variable_bytes(variable));
     if (buffer == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "variable %s: the buffer is NULL",
-                            variable->name);
+                            variable->opened->name);
     return 0;
 }
 
@@ -137,13 +170,14 @@ static int check_dtype(const mu_variable *variable, bool fits, const char *what,
     if (fits)
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID, "variable %s is %s, which %s",
-                        variable->name, mu_dtype_name((int)variable->shape.dtype), what);
+                        variable->opened->name,
+                        mu_dtype_name((int)variable->opened->shape.dtype), what);
 }
 
 int mu__variable_check(const mu_variable *variable, int operation, const void *buffer,
                        size_t bytes, mu_error *ret_error)
 {
-    int dtype = (int)variable->shape.dtype;
+    int dtype = (int)variable->opened->shape.dtype;
     int rv = check_bytes(variable, buffer, bytes, ret_error);
 
     if (rv == 0 && operation == MU__VARIABLE_ADD)
@@ -156,35 +190,22 @@ int mu__variable_check(const mu_variable *variable, int operation, const void *b
 
 /* ---- The public calls ---- */
 
-int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_ms,
-                     mu_error *ret_error, mu_variable **ret_variable)
+static mu_variable *variable_new(mu_node *node, const char *name,
+                                 const struct mu__shape *shape)
 {
-    struct mu__variable_call call;
-    struct mu__shape shape;
-    mu_variable *variable;
-    int rv = check_spec(node, spec, ret_error, &shape);
+    mu_variable *variable = malloc(sizeof *variable);
+    struct mu__opened_variable *opened =
+        mu__opened_variable_new(name, shape, mu__node_ps_count(node));
 
-    if (rv != 0)
-        return rv;
-    variable = calloc(1, sizeof *variable + shape.shards * sizeof variable->ids[0]);
-    if (variable == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: out of memory",
-                            spec->name);
-    variable->node = node;
-    variable->servers_count = mu__node_ps_count(node);
-    variable->shape = shape;
-    memcpy(variable->name, spec->name, strlen(spec->name));
-    call = call_of(variable, MU__VARIABLE_OPEN, limit_ms);
-    call.source = spec->initial;
-    call.flags = spec->flags;
-    rv = run(variable, &call, ret_error);
-    if (rv != 0) {
+    if (variable == NULL || opened == NULL) {
         free(variable);
-        return rv;
+        mu__opened_variable_unref(opened);
+        return NULL;
     }
+    variable->node = node;
+    variable->opened = opened;
     mu__node_ref(node);
-    *ret_variable = variable;
-    return 0;
+    return variable;
 }
 
 void mu_variable_close(mu_variable *variable)
@@ -192,12 +213,71 @@ void mu_variable_close(mu_variable *variable)
     if (variable == NULL)
         return;
     mu__node_unref(variable->node);
+    mu__opened_variable_unref(variable->opened);
     free(variable);
+}
+
+static int64_t left_ms(int64_t limit_ms, uint64_t began_ns)
+{
+    int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
+
+    if (limit_ms < 0)
+        return -1;
+    return spent_ms > limit_ms ? 0 : limit_ms - spent_ms;
+}
+
+/* `*ret_found` is set when it is there with another number of shards alone. */
+static int open_as(mu_node *node, const mu_variable_spec *spec,
+                   const struct mu__shape *shape, int64_t limit_ms, mu_error *ret_error,
+                   uint32_t *ret_found, mu_variable **ret_variable)
+{
+    mu_variable *variable = variable_new(node, spec->name, shape);
+    struct mu__variable_call call;
+    int rv;
+
+    if (variable == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: out of memory",
+                            spec->name);
+    call = call_of(variable, MU__VARIABLE_OPEN, limit_ms);
+    call.source = spec->initial;
+    call.flags = spec->flags;
+    rv = run(variable, &call, ret_error);
+    *ret_found = rv == -MU_EPRECONDITION ? call.found_shards : 0;
+    if (rv != 0) {
+        mu_variable_close(variable);
+        return rv;
+    }
+    *ret_variable = variable;
+    return 0;
+}
+
+/* A number of shards that the library has chosen gives way to that which is there: it may
+ * have been restored from a checkpoint of a cluster of another size. */
+int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_ms,
+                     mu_error *ret_error, mu_variable **ret_variable)
+{
+    uint64_t began_ns = uv_hrtime();
+    struct mu__shape shape;
+    uint32_t found = 0;
+    int rv = check_spec(node, spec, ret_error, &shape);
+
+    if (rv != 0)
+        return rv;
+    for (int i = 0; i < OPENS_MAX; i++) {
+        rv = open_as(node, spec, &shape, left_ms(limit_ms, began_ns), ret_error, &found,
+                     ret_variable);
+        if (found == 0 || spec->shards != 0)
+            return rv;
+        shape.shards = found;
+        if (mu__shape_check(&shape, NULL) != 0)
+            return rv;
+    }
+    return rv;
 }
 
 size_t mu_variable_bytes(const mu_variable *variable)
 {
-    return (size_t)mu__shape_bytes(&variable->shape);
+    return (size_t)mu__shape_bytes(&variable->opened->shape);
 }
 
 int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes, int64_t limit_ms,

@@ -2,18 +2,14 @@
 #ifndef MU_NODE_VARIABLE_H
 #define MU_NODE_VARIABLE_H
 
-#include "actors/messages.h"
-#include "actors/shape.h"
+#include "actors/ps/opened_variable.h"
 
 #include "muster/variable.h"
 
-/* Unchanged once opened: any thread reads it. */
+/* Any thread. */
 struct mu_variable {
     mu_node *node;              /* held: see mu__node_ref */
-    uint32_t servers_count;
-    struct mu__shape shape;
-    char name[MU__VARIABLE_NAME_MAX + 1];
-    uint64_t ids[];             /* one for each shard */
+    struct mu__opened_variable *opened;     /* held by writes of runs, too */
 };
 
 /* Whether a buffer fits the variable, and its dtype the operation: enum

@@ -79,6 +79,8 @@ static const char *check_labels(const char *host)
         label = *host == '.' ? 0 : label + 1;
         if (label > LABEL_BYTES_MAX)
             return "the host has a part of more than 63 bytes";
+        if (*host == '-' && (label == 1 || host[1] == '.' || host[1] == '\0'))
+            return "the host has a part that begins or ends with a hyphen";
     }
     return NULL;
 }
@@ -219,6 +221,25 @@ bool mu__address_is_host(const char *host)
     int length = snprintf(address, sizeof address, "%s:1", host);
 
     return length < (int)sizeof address && tcp_url(address, url) == NULL;
+}
+
+void mu__url_canonical(const char *url, char *ret_url)
+{
+    const char *colon = strrchr(url, ':');
+
+    (void)snprintf(ret_url, MU__URL_BYTES, "%s", url);
+    if (strncmp(url, "tcp://", 6) == 0 && colon > url + 7 && colon[-1] == '.')
+        memmove(ret_url + (colon - url) - 1, colon, strlen(colon) + 1);
+}
+
+bool mu__urls_are_same(const char *a, const char *b)
+{
+    char one[MU__URL_BYTES];
+    char two[MU__URL_BYTES];
+
+    mu__url_canonical(a, one);
+    mu__url_canonical(b, two);
+    return strcmp(one, two) == 0;
 }
 
 bool mu__url_has_any_port(const char *url)

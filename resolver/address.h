@@ -12,9 +12,14 @@ enum {
 
 /* Check an address and write the url that it stands for into `ret_url`, which has
  * MU__URL_BYTES: "tcp://host:port" (host in small letters, IPv6 in its shortest form) or
- * "ipc:///path". Two addresses with the same url are the same address.
+ * "ipc:///path".
  * Returns -MU_EINVALID with the address and what was expected. */
 int mu__address_url(const char *address, mu_error *ret_error, char *ret_url);
+
+/* The form of a url by which addresses are compared: a dot behind the host's name, which
+ * only says that the name is complete, is left out. ret_url has MU__URL_BYTES. */
+void mu__url_canonical(const char *url, char *ret_url);
+bool mu__urls_are_same(const char *a, const char *b);
 
 /* Whether it is a host of an address: a name, or a number (of IPv6 in brackets). */
 bool mu__address_is_host(const char *host);

@@ -47,7 +47,7 @@ static const char *why_refused(const mu_cluster *before, const struct mu__change
 struct side {
     const mu_cluster *cluster;
     size_t at;
-    uint64_t key;           /* orders tasks of both specs; UINT64_MAX past the end */
+    bool at_end;
     const char *type;
     int index;
     const char *address;
@@ -55,19 +55,27 @@ struct side {
 
 static void look(struct side *side)
 {
-    int number;
-
-    side->key = UINT64_MAX;
-    if (mu_cluster_task_at(side->cluster, side->at, &side->type, &side->index,
-                           &side->address) == 0 &&
-        mu__task_type_find(side->type, NULL, &number) == 0)
-        side->key = (uint64_t)number << 32 | (uint32_t)side->index;
+    side->at_end = mu_cluster_task_at(side->cluster, side->at, &side->type, &side->index,
+                                      &side->address) != 0;
 }
 
 static void step(struct side *side)
 {
     side->at++;
     look(side);
+}
+
+/* Which side has the next task in the order of both: below 0 the first, above 0 the
+ * second, 0 both. */
+static int compare_sides(const struct side *one, const struct side *two)
+{
+    int order;
+
+    if (one->at_end || two->at_end)
+        return (int)one->at_end - (int)two->at_end;
+    order = strcmp(one->type, two->type);
+    return order != 0 ? order
+                      : (one->index > two->index) - (one->index < two->index);
 }
 
 static void note(struct mu__changes *changes, const mu_cluster *before,
@@ -106,18 +114,18 @@ int mu__changes_find(const mu_cluster *before, const mu_cluster *after,
         return -MU_ENOMEM;
     look(&old);
     look(&new);
-    while (old.key != UINT64_MAX || new.key != UINT64_MAX) {
-        uint64_t key = old.key < new.key ? old.key : new.key;
+    while (!old.at_end || !new.at_end) {
+        int order = compare_sides(&old, &new);
 
-        if (old.key != key)
+        if (order > 0)
             note(&found, before, MU__CHANGE_ADDED, &new);
-        else if (new.key != key)
+        else if (order < 0)
             note(&found, before, MU__CHANGE_REMOVED, &old);
         else if (is_moved(&old, &new))
             note(&found, before, MU__CHANGE_MOVED, &new);
-        if (new.key == key)
+        if (order >= 0)
             step(&new);
-        if (old.key == key)
+        if (order <= 0)
             step(&old);
     }
     *ret_changes = found;

@@ -1,5 +1,6 @@
-/* The cluster spec: one array of tasks per type, sorted by index, and a hash table of the
- * addresses in use. Tasks are added in any order, but ascending indices cost least. */
+/* The cluster spec: jobs, sorted by type; in each an array of tasks, sorted by index; and
+ * a hash table of the addresses in use. Tasks are added in any order, but ascending
+ * indices cost least. */
 #include "cluster.h"
 
 #include "address.h"
@@ -18,21 +19,23 @@ enum {
 };
 
 struct task {
-    int type;
+    const struct job *job;
     int index;
-    uint32_t hash;   /* of the url */
+    uint32_t hash;   /* of the canonical url */
     uint32_t url_at; /* where the url begins in `text` */
     char text[];     /* the address as it was given, zero, the url, zero */
 };
 
 struct job {
+    char type[MU__TASK_TYPE_BYTES];
     struct task **tasks; /* sorted by index; owned */
     size_t count;
     size_t capacity;
 };
 
 struct mu_cluster {
-    struct job jobs[MU__TASK_TYPES_COUNT];
+    struct job *jobs[MU_CLUSTER_TYPES_MAX]; /* sorted by type; owned */
+    size_t jobs_count;
     size_t tasks_count;
     struct task **slots; /* hash table by url, open addressing, at most half full */
     size_t slots_count;
@@ -51,13 +54,61 @@ void mu_cluster_free(mu_cluster *cluster)
     if (cluster == NULL)
         return;
 
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
-        for (size_t i = 0; i < cluster->jobs[type].count; i++)
-            free(cluster->jobs[type].tasks[i]);
-        free(cluster->jobs[type].tasks);
+    for (size_t i = 0; i < cluster->jobs_count; i++) {
+        for (size_t k = 0; k < cluster->jobs[i]->count; k++)
+            free(cluster->jobs[i]->tasks[k]);
+        free(cluster->jobs[i]->tasks);
+        free(cluster->jobs[i]);
     }
     free(cluster->slots);
     free(cluster);
+}
+
+/* Where the job of a type stands, or would stand. */
+static size_t find_job_position(const mu_cluster *cluster, const char *type)
+{
+    size_t i = 0;
+
+    while (i < cluster->jobs_count && strcmp(cluster->jobs[i]->type, type) < 0)
+        i++;
+    return i;
+}
+
+/* NULL when the cluster has none. */
+static const struct job *find_job(const mu_cluster *cluster, const char *type)
+{
+    size_t i = find_job_position(cluster, type);
+
+    return i < cluster->jobs_count && strcmp(cluster->jobs[i]->type, type) == 0
+               ? cluster->jobs[i]
+               : NULL;
+}
+
+/* The job of a type, made when there is none. */
+static int need_job(mu_cluster *cluster, const char *type, mu_error *ret_error,
+                    struct job **ret_job)
+{
+    size_t i = find_job_position(cluster, type);
+    struct job *job;
+
+    if (i < cluster->jobs_count && strcmp(cluster->jobs[i]->type, type) == 0) {
+        *ret_job = cluster->jobs[i];
+        return 0;
+    }
+    if (cluster->jobs_count == MU_CLUSTER_TYPES_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "the cluster has %d task types already; expected no more",
+                            MU_CLUSTER_TYPES_MAX);
+    job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    (void)snprintf(job->type, sizeof job->type, "%s", type);
+    memmove(&cluster->jobs[i + 1], &cluster->jobs[i],
+            (cluster->jobs_count - i) * sizeof(struct job *));
+    cluster->jobs[i] = job;
+    cluster->jobs_count++;
+    *ret_job = job;
+    return 0;
 }
 
 /* Where `index` stands in the job, or would stand. */
@@ -83,13 +134,12 @@ static const struct task *find_task(const mu_cluster *cluster, const char *type,
                                     int index)
 {
     const struct job *job;
-    int number;
     size_t i;
 
     assert(type != NULL);
-    if (cluster == NULL || mu__task_type_find(type, NULL, &number) != 0)
+    job = cluster == NULL ? NULL : find_job(cluster, type);
+    if (job == NULL)
         return NULL;
-    job = &cluster->jobs[number];
     i = find_position(job, index);
     return i < job->count && job->tasks[i]->index == index ? job->tasks[i] : NULL;
 }
@@ -116,7 +166,7 @@ static struct task **find_slot(struct task **slots, size_t count, uint32_t url_h
     size_t i = url_hash & (count - 1);
 
     while (slots[i] != NULL &&
-           (slots[i]->hash != url_hash || strcmp(url_of(slots[i]), url) != 0))
+           (slots[i]->hash != url_hash || !mu__urls_are_same(url_of(slots[i]), url)))
         i = (i + 1) & (count - 1);
     return &slots[i];
 }
@@ -161,8 +211,8 @@ static int reserve_task(struct job *job)
     return 0;
 }
 
-static struct task *new_task(int type, int index, const char *address, const char *url,
-                             uint32_t url_hash)
+static struct task *new_task(const struct job *job, int index, const char *address,
+                             const char *url, uint32_t url_hash)
 {
     size_t address_size = strlen(address) + 1;
     size_t url_size = strlen(url) + 1;
@@ -170,7 +220,7 @@ static struct task *new_task(int type, int index, const char *address, const cha
 
     if (task == NULL)
         return NULL;
-    task->type = type;
+    task->job = job;
     task->index = index;
     memcpy(task->text, address, address_size);
     memcpy(task->text + address_size, url, url_size);
@@ -186,17 +236,16 @@ static int address_taken(const struct task *task, const char *address,
     char name[64];
 
     mu__quote(shown, sizeof shown, address, strlen(address));
-    mu__task_name(name, sizeof name, mu__task_type_name(task->type), task->index);
+    mu__task_name(name, sizeof name, task->job->type, task->index);
     return mu_error_set(ret_error, -MU_EEXISTS,
                         "address %s is already that of %s; expected one address per task",
                         shown, name);
 }
 
 /* Whether a new task with this index may come in at all, and where. */
-static int check_index(const mu_cluster *cluster, int type, int index,
+static int check_index(const mu_cluster *cluster, const struct job *job, int index,
                        mu_error *ret_error, size_t *ret_position)
 {
-    const struct job *job = &cluster->jobs[type];
     size_t position;
 
     if (index < 0 || index > MU_CLUSTER_INDEX_MAX)
@@ -211,38 +260,38 @@ static int check_index(const mu_cluster *cluster, int type, int index,
     if (position < job->count && job->tasks[position]->index == index)
         return mu_error_set(ret_error, -MU_EEXISTS,
                             "the job \"%s\" has index %d already; expected it once",
-                            mu__task_type_name(type), index);
+                            job->type, index);
     *ret_position = position;
     return 0;
 }
 
-int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *address,
-                       mu_error *ret_error)
+static int insert_into(mu_cluster *cluster, struct job *job, int index,
+                       const char *address, mu_error *ret_error)
 {
-    struct job *job = &cluster->jobs[type];
     char url[MU__URL_BYTES];
+    char canonical[MU__URL_BYTES];
     struct task *task;
     struct task **slot;
     uint32_t url_hash;
     size_t position = 0;
     int rv;
 
-    rv = check_index(cluster, type, index, ret_error, &position);
-    if (rv != 0)
-        return rv;
-    rv = mu__address_url(address, ret_error, url);
+    rv = check_index(cluster, job, index, ret_error, &position);
+    if (rv == 0)
+        rv = mu__address_url(address, ret_error, url);
     if (rv != 0)
         return rv;
     if (reserve_slot(cluster) != 0 || reserve_task(job) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 
-    url_hash = hash(url);
+    mu__url_canonical(url, canonical);
+    url_hash = hash(canonical);
     slot = mu__url_has_any_port(url)
                ? NULL
                : find_slot(cluster->slots, cluster->slots_count, url_hash, url);
     if (slot != NULL && *slot != NULL)
         return address_taken(*slot, address, ret_error);
-    task = new_task(type, index, address, url, url_hash);
+    task = new_task(job, index, address, url, url_hash);
     if (task == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 
@@ -258,13 +307,43 @@ int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *add
     return 0;
 }
 
-/* What is in a cluster is as it should be. */
-static int copy_job(mu_cluster *copy, int type, const struct job *from)
+/* A job that was made for a task that did not come in. */
+static void drop_empty_job(mu_cluster *cluster, struct job *job)
 {
-    struct job *job = &copy->jobs[type];
+    size_t i = find_job_position(cluster, job->type);
+
+    cluster->jobs_count--;
+    memmove(&cluster->jobs[i], &cluster->jobs[i + 1],
+            (cluster->jobs_count - i) * sizeof(struct job *));
+    free(job->tasks);
+    free(job);
+}
+
+int mu__cluster_insert(mu_cluster *cluster, const char *type, int index,
+                       const char *address, mu_error *ret_error)
+{
+    struct job *job = NULL;
+    int rv = need_job(cluster, type, ret_error, &job);
+
+    if (rv != 0)
+        return rv;
+    rv = insert_into(cluster, job, index, address, ret_error);
+    if (job->count == 0)
+        drop_empty_job(cluster, job);
+    return rv;
+}
+
+/* What is in a cluster is as it should be. */
+static int copy_job(mu_cluster *copy, const struct job *from)
+{
+    struct job *job;
+    int rv;
 
     if (from->count == 0)
         return 0;
+    rv = need_job(copy, from->type, NULL, &job);
+    if (rv != 0)
+        return rv;
     job->tasks = malloc(from->count * sizeof(struct task *));
     if (job->tasks == NULL)
         return -MU_ENOMEM;
@@ -272,7 +351,7 @@ static int copy_job(mu_cluster *copy, int type, const struct job *from)
     for (; job->count < from->count; job->count++) {
         const struct task *task = from->tasks[job->count];
         const char *url = url_of(task);
-        struct task *same = new_task(type, task->index, task->text, url, task->hash);
+        struct task *same = new_task(job, task->index, task->text, url, task->hash);
 
         if (same == NULL)
             return -MU_ENOMEM;
@@ -295,8 +374,8 @@ static int copy_all(mu_cluster *copy, const mu_cluster *from)
     copy->slots_count = from->slots_count;
     copy->urls_count = from->urls_count;
     copy->tasks_count = from->tasks_count;
-    for (int type = 0; rv == 0 && type < MU__TASK_TYPES_COUNT; type++)
-        rv = copy_job(copy, type, &from->jobs[type]);
+    for (size_t i = 0; rv == 0 && i < from->jobs_count; i++)
+        rv = copy_job(copy, from->jobs[i]);
     return rv;
 }
 
@@ -317,14 +396,13 @@ int mu_cluster_add(mu_cluster *cluster, const char *type, int index, const char 
 {
     mu_error inner;
     char name[64];
-    int number;
     int rv;
 
     assert(cluster != NULL && type != NULL && address != NULL);
-    rv = mu__task_type_find(type, ret_error, &number);
+    rv = mu__task_type_check(type, ret_error);
     if (rv != 0)
         return rv;
-    rv = mu__cluster_insert(cluster, number, index, address, &inner);
+    rv = mu__cluster_insert(cluster, type, index, address, &inner);
     if (rv == 0)
         return 0;
     mu__task_name(name, sizeof name, type, index);
@@ -337,15 +415,17 @@ int mu__cluster_check(const mu_cluster *cluster, mu_error *ret_error)
 
     if (cluster == NULL)
         return 0;
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
-        const char *name = mu__task_type_name(type);
+    for (size_t i = 0; i < cluster->jobs_count; i++) {
+        const struct job *job = cluster->jobs[i];
 
-        if (cluster->jobs[type].count > 1 && mu__task_type_is_single(name))
+        if (job->count > 1 && mu__task_type_is_single(job->type))
             return mu_error_set(ret_error, -MU_EINVALID,
-                                "the job \"%s\" has %zu tasks; expected at most 1", name,
-                                cluster->jobs[type].count);
+                                "the job \"%s\" has %zu tasks; expected at most 1",
+                                job->type, job->count);
     }
-    chief = &cluster->jobs[MU__TYPE_CHIEF];
+    chief = find_job(cluster, "chief");
+    if (chief == NULL)
+        return 0;
     if (chief->count == 1 && chief->tasks[0]->index != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the job \"chief\" has index %d; expected index 0",
@@ -359,11 +439,11 @@ static void list_jobs(const mu_cluster *cluster, char *out, size_t size)
     size_t used = 0;
 
     (void)snprintf(out, size, "no task at all");
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
-        if (cluster->jobs[type].count == 0)
+    for (size_t i = 0; i < cluster->jobs_count && used + 1 < size; i++) {
+        if (cluster->jobs[i]->count == 0)
             continue;
         (void)snprintf(out + used, size - used, "%s%s (%zu)", used > 0 ? ", " : "",
-                       mu__task_type_name(type), cluster->jobs[type].count);
+                       cluster->jobs[i]->type, cluster->jobs[i]->count);
         used = strlen(out);
     }
 }
@@ -388,31 +468,32 @@ static void list_indices(const struct job *job, char *out, size_t size)
 }
 
 /* A task of a type that the cluster has no task of. */
-static int check_outsider(const mu_cluster *cluster, int type, mu_error *ret_error)
+static int check_outsider(const mu_cluster *cluster, const char *type,
+                          mu_error *ret_error)
 {
     char jobs[128];
 
-    if (type == MU__TYPE_CLIENT || type == MU__TYPE_EVALUATOR)
+    if (strcmp(type, "client") == 0 || strcmp(type, "evaluator") == 0)
         return 0;
     list_jobs(cluster, jobs, sizeof jobs);
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "the cluster has no task of type \"%s\"; expected one of what it "
                         "has: %s",
-                        mu__task_type_name(type), jobs);
+                        type, jobs);
 }
 
-int mu__cluster_check_task(const mu_cluster *cluster, int type, int index,
+int mu__cluster_check_task(const mu_cluster *cluster, const char *type, int index,
                            mu_error *ret_error)
 {
     const mu_cluster *spec = cluster != NULL ? cluster : &empty;
-    const struct job *job = &spec->jobs[type];
+    const struct job *job = find_job(spec, type);
     char indices[LISTED_INDICES_MAX * 10];
     size_t position;
 
     if (index < 0 || index > MU_CLUSTER_INDEX_MAX)
         return mu_error_set(ret_error, -MU_ERANGE, "index %d; expected 0 to %d", index,
                             MU_CLUSTER_INDEX_MAX);
-    if (job->count == 0)
+    if (job == NULL || job->count == 0)
         return check_outsider(spec, type, ret_error);
     position = find_position(job, index);
     if (position < job->count && job->tasks[position]->index == index)
@@ -422,23 +503,20 @@ int mu__cluster_check_task(const mu_cluster *cluster, int type, int index,
     return mu_error_set(ret_error, -MU_ERANGE,
                         "index %d is not in the job \"%s\" with its %zu task%s; "
                         "expected %s",
-                        index, mu__task_type_name(type), job->count,
+                        index, type, job->count,
                         job->count == 1 ? "" : "s", indices);
 }
 
 int mu_cluster_validate(const mu_cluster *cluster, const char *type, int index,
                         mu_error *ret_error)
 {
-    int number;
     int rv;
 
     rv = mu__cluster_check(cluster, ret_error);
     if (rv != 0 || type == NULL)
         return rv;
-    rv = mu__task_type_find(type, ret_error, &number);
-    if (rv != 0)
-        return rv;
-    return mu__cluster_check_task(cluster, number, index, ret_error);
+    rv = mu__task_type_check(type, ret_error);
+    return rv != 0 ? rv : mu__cluster_check_task(cluster, type, index, ret_error);
 }
 
 bool mu__cluster_may_join(const mu_cluster *cluster, const char *type, int index)
@@ -450,13 +528,14 @@ bool mu__cluster_may_join(const mu_cluster *cluster, const char *type, int index
 
 size_t mu_cluster_task_count(const mu_cluster *cluster, const char *type)
 {
-    int number;
+    const struct job *job;
 
     if (cluster == NULL)
         return 0;
     if (type == NULL)
         return cluster->tasks_count;
-    return mu__task_type_find(type, NULL, &number) == 0 ? cluster->jobs[number].count : 0;
+    job = find_job(cluster, type);
+    return job == NULL ? 0 : job->count;
 }
 
 const char *mu_cluster_address(const mu_cluster *cluster, const char *type, int index)
@@ -478,11 +557,11 @@ int mu_cluster_task_at(const mu_cluster *cluster, size_t i, const char **ret_typ
 {
     const mu_cluster *spec = cluster != NULL ? cluster : &empty;
 
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
-        const struct job *job = &spec->jobs[type];
+    for (size_t k = 0; k < spec->jobs_count; k++) {
+        const struct job *job = spec->jobs[k];
 
         if (i < job->count) {
-            *ret_type = mu__task_type_name(type);
+            *ret_type = job->type;
             *ret_index = job->tasks[i]->index;
             *ret_address = job->tasks[i]->text;
             return 0;

@@ -9,18 +9,12 @@
 
 #include <stdbool.h>
 
-/* Task types by number, in the order of the alphabet: the order of mu_cluster_task_at().
- * Only this process knows the numbers; elsewhere a type is its name. */
-enum {
-    MU__TYPE_CHIEF,
-    MU__TYPE_CLIENT,
-    MU__TYPE_EVALUATOR,
-    MU__TYPE_PS,
-    MU__TYPE_WORKER,
-    MU__TASK_TYPES_COUNT
-};
+enum { MU__TASK_TYPE_BYTES = 16 };  /* room for the name of a task type */
 
-bool mu__task_type_is_known(const char *type);
+/* Whether a name is that of a task type: chief, client, evaluator, ps and worker have a
+ * role of their own, others are a program's. One that is near to one of the five is taken
+ * for a misspelling, and is none. */
+bool mu__task_type_is_valid(const char *type);
 
 /* Whether a cluster has one task of a type at most: the chief, the evaluator. */
 bool mu__task_type_is_single(const char *type);
@@ -30,24 +24,22 @@ bool mu__task_type_is_single(const char *type);
  * static. */
 const char *mu__task_type_suggest(const char *name);
 
-/* The name of a type by its number. The string is static. */
-const char *mu__task_type_name(int type);
-
-/* The number of a type. Returns -MU_EINVALID, with a suggestion in the message. */
-int mu__task_type_find(const char *name, mu_error *ret_error, int *ret_type);
+/* 0, or -MU_EINVALID with what was expected and maybe a suggestion. */
+int mu__task_type_check(const char *name, mu_error *ret_error);
 
 /* Write "/job:worker/task:1", cut to `size`. The names that a cluster spec can hold fit
  * the 64 bytes of mu_error's task. */
 void mu__task_name(char *out, size_t size, const char *type, int index);
 
-/* Add one task, as mu_cluster_add() does; messages say nothing about the place. */
-int mu__cluster_insert(mu_cluster *cluster, int type, int index, const char *address,
-                       mu_error *ret_error);
+/* Add one task of a type that is valid, as mu_cluster_add() does; messages say nothing
+ * about the place. */
+int mu__cluster_insert(mu_cluster *cluster, const char *type, int index,
+                       const char *address, mu_error *ret_error);
 
 /* The two halves of mu_cluster_validate(): the cluster alone, and one task of it. NULL
  * stands for an empty cluster. */
 int mu__cluster_check(const mu_cluster *cluster, mu_error *ret_error);
-int mu__cluster_check_task(const mu_cluster *cluster, int type, int index,
+int mu__cluster_check_task(const mu_cluster *cluster, const char *type, int index,
                            mu_error *ret_error);
 
 /* Whether a worker that the cluster does not list may join it: one with a valid index, in

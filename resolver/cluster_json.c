@@ -18,7 +18,7 @@ struct reader {
     const char *path;  /* "" or "cluster" */
     const char *place; /* of the whole: "TF_CONFIG: cluster" */
     const cJSON *job;  /* the list or object, named by its key */
-    int type;
+    const char *type;
     mu_cluster *cluster;
     mu_error *error;
 };
@@ -144,7 +144,8 @@ static int read_job(struct reader *r, const cJSON *job)
     int rv;
 
     r->job = job;
-    rv = mu__task_type_find(job->string, &inner, &r->type);
+    r->type = job->string;
+    rv = mu__task_type_check(r->type, &inner);
     if (rv != 0)
         return mu_error_set(r->error, rv, "%s: %s", r->place, inner.message);
     if (cJSON_IsArray(job))
@@ -241,14 +242,12 @@ static bool write_job(const mu_cluster *cluster, size_t start, size_t count, cJS
 static bool write_jobs(const mu_cluster *cluster, cJSON *root)
 {
     size_t start = 0;
+    const char *name;
 
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
-        const char *name = mu__task_type_name(type);
+    for (size_t i = 0; (name = mu_cluster_job_at(cluster, i)) != NULL; i++) {
         size_t count = mu_cluster_task_count(cluster, name);
         cJSON *job;
 
-        if (count == 0)
-            continue;
         job = is_dense(cluster, start, count) ? cJSON_AddArrayToObject(root, name)
                                               : cJSON_AddObjectToObject(root, name);
         if (job == NULL || !write_job(cluster, start, count, job))

@@ -2,6 +2,8 @@
  * and the spec as a whole. They read it through the public functions alone. */
 #include "cluster.h"
 
+#include "address.h"
+
 #include <string.h>
 
 /* ---- who there is ---- */
@@ -51,14 +53,13 @@ int mu_cluster_collective_leader(const mu_cluster *cluster, const char *type,
                                  mu_error *ret_error, char *ret_task)
 {
     static const char *const types[] = {"chief", "worker", NULL};
-    int number;
     int rv;
 
     if (type != NULL) {
-        rv = mu__task_type_find(type, ret_error, &number);
+        rv = mu__task_type_check(type, ret_error);
         if (rv != 0)
             return rv;
-        if (number == MU__TYPE_EVALUATOR) {
+        if (strcmp(type, "evaluator") == 0) {
             ret_task[0] = '\0';
             return 0;
         }
@@ -89,12 +90,12 @@ static int check_type(const char *type, mu_error *ret_error)
     if (type != NULL && type[0] != '\0')
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID,
-                        "there is no task type; expected chief, client, evaluator, ps or "
-                        "worker");
+                        "there is no task type; expected chief, client, evaluator, ps, "
+                        "worker or one of the program's own");
 }
 
 /* A type that works: a chief, a worker or an evaluator. */
-static int check_working(const mu_cluster *cluster, const char *type, int *ret_type,
+static int check_working(const mu_cluster *cluster, const char *type,
                          mu_error *ret_error)
 {
     int rv = check_type(type, ret_error);
@@ -102,11 +103,11 @@ static int check_working(const mu_cluster *cluster, const char *type, int *ret_t
     if (rv == 0)
         rv = mu_cluster_validate(cluster, NULL, 0, ret_error);
     if (rv == 0)
-        rv = mu__task_type_find(type, ret_error, ret_type);
+        rv = mu__task_type_check(type, ret_error);
     if (rv != 0)
         return rv;
-    if (*ret_type == MU__TYPE_CHIEF || *ret_type == MU__TYPE_WORKER ||
-        *ret_type == MU__TYPE_EVALUATOR)
+    if (strcmp(type, "chief") == 0 || strcmp(type, "worker") == 0 ||
+        strcmp(type, "evaluator") == 0)
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID,
                         "a task of type \"%s\" has no number among those that work; "
@@ -118,12 +119,15 @@ int mu_cluster_worker_count(const mu_cluster *cluster, const char *type,
                             mu_error *ret_error, size_t *ret_count)
 {
     size_t evaluators = mu_cluster_task_count(cluster, "evaluator");
-    int number;
-    int rv = check_working(cluster, type, &number, ret_error);
+    bool is_evaluator;
+    int rv = check_working(cluster, type, ret_error);
 
     if (rv != 0)
         return rv;
-    if (number == MU__TYPE_EVALUATOR)
+    is_evaluator = strcmp(type, "evaluator") == 0;
+    if (!is_evaluator && mu_cluster_task_count(cluster, type) == 0)
+        return mu__cluster_check_task(cluster, type, 0, ret_error);
+    if (is_evaluator)
         *ret_count = evaluators > 0 ? evaluators : 1;
     else
         *ret_count = mu_cluster_task_count(cluster, "chief") +
@@ -134,14 +138,13 @@ int mu_cluster_worker_count(const mu_cluster *cluster, const char *type,
 int mu_cluster_id_in_cluster(const mu_cluster *cluster, const char *type, int index,
                              mu_error *ret_error, int *ret_id)
 {
-    int number;
-    int rv = check_working(cluster, type, &number, ret_error);
+    int rv = check_working(cluster, type, ret_error);
 
     if (rv == 0)
         rv = mu_cluster_validate(cluster, type, index, ret_error);
     if (rv != 0)
         return rv;
-    *ret_id = number == MU__TYPE_WORKER
+    *ret_id = strcmp(type, "worker") == 0
                   ? index + (int)mu_cluster_task_count(cluster, "chief")
                   : index;
     return 0;
@@ -190,8 +193,8 @@ int mu_cluster_equal(const mu_cluster *a, const mu_cluster *b)
     for (size_t i = 0; mu_cluster_task_at(a, i, &a_type, &a_index, &address) == 0; i++) {
         (void)mu_cluster_task_at(b, i, &b_type, &b_index, &address);
         if (strcmp(a_type, b_type) != 0 || a_index != b_index ||
-            strcmp(mu__cluster_url(a, a_type, a_index),
-                   mu__cluster_url(b, b_type, b_index)) != 0)
+            !mu__urls_are_same(mu__cluster_url(a, a_type, a_index),
+                               mu__cluster_url(b, b_type, b_index)))
             return 0;
     }
     return 1;
@@ -199,11 +202,15 @@ int mu_cluster_equal(const mu_cluster *a, const mu_cluster *b)
 
 const char *mu_cluster_job_at(const mu_cluster *cluster, size_t i)
 {
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
-        if (!has_job(cluster, mu__task_type_name(type)))
-            continue;
+    const char *type;
+    const char *address;
+    int index;
+
+    for (size_t at = 0;
+         mu_cluster_task_at(cluster, at, &type, &index, &address) == 0;
+         at += mu_cluster_task_count(cluster, type)) {
         if (i == 0)
-            return mu__task_type_name(type);
+            return type;
         i--;
     }
     return NULL;

@@ -157,14 +157,11 @@ static int plan_standalone(const struct mu__plan_ask *ask, struct mu__plan *plan
 static int plan_independent(const struct mu__plan_ask *ask, struct mu__plan *plan,
                             mu_error *error)
 {
-    const char *type;
-    int number = 0;
+    const char *type = ask->type;
     int rv = check_task(ask, error);
 
     if (rv != 0)
         return rv;
-    (void)mu__task_type_find(ask->type, NULL, &number);
-    type = mu__task_type_name(number);
     plan->serves = true;
     plan->leads = is_leader(ask);
     if (is_type(type, "evaluator")) {

@@ -30,7 +30,7 @@ struct tasks {
     struct task *items;
     size_t count;
     size_t room;
-    int next[MU__TASK_TYPES_COUNT];
+    int next[MU__DNS_TYPES_MAX];
 };
 
 /* ---- Asking ---- */
@@ -58,7 +58,7 @@ static const struct mu__answer *ask_row(struct mu__notes *notes,
 /* What the resolver looks at, for messages: "worker: workers.example". */
 static void words_of(const struct mu__dns_row *row, char *out, size_t size)
 {
-    (void)snprintf(out, size, "%s: %s", mu__task_type_name(row->type), row->name);
+    (void)snprintf(out, size, "%s: %s", row->type_name, row->name);
 }
 
 /* ---- From answers to tasks ---- */
@@ -302,7 +302,7 @@ static int find_addresses(struct mu__notes *notes, const struct mu__dns_plan *pl
             continue;
         answer = ask_name(notes, plan, MU__ASK_ADDRESSES, task->name);
         (void)snprintf(what, sizeof what, "%s: %.255s: target %.255s",
-                       mu__task_type_name(task->row->type), task->row->name, task->name);
+                       task->row->type_name, task->row->name, task->name);
         rv = mu__answer_check(answer, what, ret_error);
         if (rv != 0)
             return rv;
@@ -328,25 +328,25 @@ static void name_task(const struct mu__dns_plan *plan, const struct task *task, 
     bool is_v6 = strchr(host, ':') != NULL;
 
     (void)snprintf(out, size, "%s:%d (%s%.100s%s:%u)",
-                   mu__task_type_name(task->row->type), task->index, is_v6 ? "[" : "",
+                   task->row->type_name, task->index, is_v6 ? "[" : "",
                    host, is_v6 ? "]" : "", task->port);
 }
 
 static int check_counts(const struct mu__dns_plan *plan, const struct tasks *tasks,
                         mu_error *ret_error)
 {
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++)
+    for (int type = 0; type < plan->types_count; type++)
         if (plan->tasks[type] != MU__DNS_ANY &&
             plan->tasks[type] != (unsigned)tasks->next[type])
             return mu_error_set(
                 ret_error, -MU_EUNAVAILABLE, "job %s: DNS has %d of %u tasks",
-                mu__task_type_name(type), tasks->next[type], plan->tasks[type]);
+                plan->types[type], tasks->next[type], plan->tasks[type]);
     return 0;
 }
 
 /* Of some jobs there can be one task: several addresses are a doubt, not a choice. */
 static int check_single(const struct mu__dns_plan *plan, const struct tasks *tasks,
-                        int type, mu_error *ret_error)
+                        const char *type, mu_error *ret_error)
 {
     const struct task *first = NULL;
     char a[160];
@@ -355,14 +355,14 @@ static int check_single(const struct mu__dns_plan *plan, const struct tasks *tas
     for (size_t i = 0; i < tasks->count; i++) {
         const struct task *task = &tasks->items[i];
 
-        if (task->row->type != type)
+        if (strcmp(task->row->type_name, type) != 0)
             continue;
         if (first != NULL) {
             name_task(plan, first, a, sizeof a);
             name_task(plan, task, b, sizeof b);
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "%s: %.200s: expected one task, got %s and %s",
-                                mu__task_type_name(type), task->row->name, a, b);
+                                type, task->row->name, a, b);
         }
         first = task;
     }
@@ -376,15 +376,15 @@ static int make_cluster(const struct mu__dns_plan *plan, const struct tasks *tas
     int rv = check_counts(plan, tasks, ret_error);
 
     if (rv == 0)
-        rv = check_single(plan, tasks, MU__TYPE_CHIEF, ret_error);
+        rv = check_single(plan, tasks, "chief", ret_error);
     if (rv == 0)
-        rv = check_single(plan, tasks, MU__TYPE_EVALUATOR, ret_error);
+        rv = check_single(plan, tasks, "evaluator", ret_error);
     for (size_t i = 0; rv == 0 && i < tasks->count; i++) {
         const struct task *task = &tasks->items[i];
 
         words_of(task->row, what, sizeof what);
         rv = mu__resolution_add_host(resolution, what,
-                                     mu__task_type_name(task->row->type), task->index,
+                                     task->row->type_name, task->index,
                                      host_of(plan, task), task->port, ret_error);
     }
     return rv;
@@ -465,14 +465,14 @@ static int check_own(const struct mu__dns_plan *plan, const struct tasks *tasks,
         return 0;
     return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                         "this task is %s:%ld, and DNS has %d tasks of job %s",
-                        mu__task_type_name(plan->task_type), plan->task_index, count,
-                        mu__task_type_name(plan->task_type));
+                        plan->types[plan->task_type], plan->task_index, count,
+                        plan->types[plan->task_type]);
 }
 
-static void be_task(mu_resolution *resolution, int type, int index)
+static void be_task(mu_resolution *resolution, const char *type, int index)
 {
     (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s",
-                   mu__task_type_name(type));
+                   type);
     resolution->task_index = index;
 }
 
@@ -490,7 +490,7 @@ static int find_task(struct mu__notes *notes, const struct mu__dns_plan *plan,
     int rv;
 
     if (plan->task_type >= 0 && plan->task_index >= 0) {
-        be_task(resolution, plan->task_type, (int)plan->task_index);
+        be_task(resolution, plan->types[plan->task_type], (int)plan->task_index);
         return check_own(plan, tasks, ret_error);
     }
     question.name = plan->host;
@@ -508,9 +508,10 @@ static int find_task(struct mu__notes *notes, const struct mu__dns_plan *plan,
                   answer == NULL || answer->code != 0 ? "" : answer->data, ret_error,
                   &own);
     if (rv == 0 && own != NULL)
-        be_task(resolution, own->row->type, own->index);
+        be_task(resolution, own->row->type_name, own->index);
     else if (rv == 0 && plan->task_type >= 0)
-        be_task(resolution, plan->task_type, tasks->next[plan->task_type] == 1 ? 0 : -1);
+        be_task(resolution, plan->types[plan->task_type],
+                tasks->next[plan->task_type] == 1 ? 0 : -1);
     if (rv == 0 && own == NULL)
         mu__notes_say(notes, "this machine (%.100s) is none of the tasks",
                       question.name == NULL ? "without name" : question.name);

@@ -60,21 +60,35 @@ static int bad_item(const char *source, unsigned place, const char *text, size_t
                         source, place, expected, shown);
 }
 
-/* TYPE=VALUE: the type, and where the value begins. */
+/* The number of a type in the plan. There is room: each row has one, and this task. */
+static int number_type(struct mu__dns_plan *plan, const char *name)
+{
+    int i = 0;
+
+    while (i < plan->types_count && strcmp(plan->types[i], name) != 0)
+        i++;
+    if (i == plan->types_count) {
+        (void)snprintf(plan->types[i], sizeof plan->types[i], "%s", name);
+        plan->tasks[i] = MU__DNS_ANY;
+        plan->types_count++;
+    }
+    return i;
+}
+
+/* TYPE=VALUE: the type, and where the value begins. ret_type has 64 bytes. */
 static int read_type(const char *source, unsigned place, const char *text, size_t size,
-                     const char *expected, mu_error *ret_error, int *ret_type,
+                     const char *expected, mu_error *ret_error, char *ret_type,
                      size_t *ret_value)
 {
     const char *equals = memchr(text, '=', size);
     size_t before = equals == NULL ? 0 : (size_t)(equals - text);
-    char name[64];
     mu_error inner;
     int rv;
 
     if (equals == NULL)
         return bad_item(source, place, text, size, expected, ret_error);
-    (void)snprintf(name, sizeof name, "%.*s", (int)(before < 63 ? before : 63), text);
-    rv = mu__task_type_find(name, &inner, ret_type);
+    (void)snprintf(ret_type, 64, "%.*s", (int)(before < 63 ? before : 63), text);
+    rv = mu__task_type_check(ret_type, &inner);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: item %u: %s", source, place,
                             inner.message);
@@ -100,6 +114,7 @@ static int read_name(const char *source, unsigned place, const char *text, size_
     struct mu__dns_plan *plan = own;
     struct mu__dns_row *row = &plan->rows[plan->rows_count];
     const char *colon;
+    char type[64];
     size_t value;
     int port = 0;
     int rv;
@@ -107,7 +122,7 @@ static int read_name(const char *source, unsigned place, const char *text, size_
     if (plan->rows_count == MU__DNS_ROWS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d names",
                             source, (int)MU__DNS_ROWS_MAX);
-    rv = read_type(source, place, text, size, expected, ret_error, &row->type, &value);
+    rv = read_type(source, place, text, size, expected, ret_error, type, &value);
     if (rv != 0)
         return rv;
     colon = memchr(text + value, ':', size - value);
@@ -127,6 +142,8 @@ static int read_name(const char *source, unsigned place, const char *text, size_
     memcpy(row->name, text + value, size);
     row->name[size] = '\0';
     row->port = (unsigned)port;
+    row->type = number_type(plan, type);
+    (void)snprintf(row->type_name, sizeof row->type_name, "%.15s", type);
     plan->rows_count++;
     return 0;
 }
@@ -136,27 +153,28 @@ static int read_count(const char *source, unsigned place, const char *text, size
 {
     static const char expected[] = "TYPE=COUNT, as in \"worker=3\"";
     struct mu__dns_plan *plan = own;
+    char name[64];
     size_t value;
     int count;
-    int type;
-    int rv = read_type(source, place, text, size, expected, ret_error, &type, &value);
+    int type = 0;
+    int rv = read_type(source, place, text, size, expected, ret_error, name, &value);
 
     if (rv != 0)
         return rv;
     if (!mu__dns_number(text + value, size - value, &count))
         return bad_item(source, place, text, size, expected, ret_error);
+    while (type < plan->types_count && strcmp(plan->types[type], name) != 0)
+        type++;
+    if (type == plan->types_count)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: item %u: the setting names has no name for job %s",
+                            source, place, name);
     if (plan->tasks[type] != MU__DNS_ANY)
         return mu_error_set(ret_error, -MU_EEXISTS,
                             "%s: item %u: \"%s\" stands there "
                             "twice",
-                            source, place, mu__task_type_name(type));
-    for (unsigned i = 0; i < plan->rows_count; i++)
-        if (plan->rows[i].type == type)
-            plan->tasks[type] = (unsigned)count;
-    if (plan->tasks[type] == MU__DNS_ANY)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: item %u: the setting names has no name for job %s",
-                            source, place, mu__task_type_name(type));
+                            source, place, name);
+    plan->tasks[type] = (unsigned)count;
     return 0;
 }
 
@@ -220,8 +238,11 @@ static int read_own_type(struct mu__notes *notes, const struct mu__settings *set
     if (text == NULL)
         return 0;
     mu__setting_origin(notes, settings, TASK_TYPE, source);
-    rv = mu__task_type_find(text, &inner, &plan->task_type);
-    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+    rv = mu__task_type_check(text, &inner);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+    plan->task_type = number_type(plan, text);
+    return 0;
 }
 
 int mu__dns_plan_read(struct mu__notes *notes, const struct mu__settings *settings,
@@ -234,8 +255,6 @@ int mu__dns_plan_read(struct mu__notes *notes, const struct mu__settings *settin
     int rv;
 
     plan->task_index = -1;
-    for (int i = 0; i < MU__TASK_TYPES_COUNT; i++)
-        plan->tasks[i] = MU__DNS_ANY;
     if (mu__setting(notes, settings, NAMES) == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected names in the setting names or MUSTER_DNS_NAMES, as "

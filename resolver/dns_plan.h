@@ -8,11 +8,15 @@
 
 #include <limits.h>
 
-enum { MU__DNS_ROWS_MAX = 64 };
+enum {
+    MU__DNS_ROWS_MAX = 64,
+    MU__DNS_TYPES_MAX = MU__DNS_ROWS_MAX + 1    /* those of the rows, and this task's */
+};
 
 /* A job and a name. A job may have several names. */
 struct mu__dns_row {
-    int type;
+    int type;                   /* its number among the plan's types */
+    char type_name[MU__TASK_TYPE_BYTES];
     char name[MU__DNS_NAME_BYTES];
     unsigned port;              /* 0: the SRV records tell */
 };
@@ -31,7 +35,9 @@ enum mu__dns_family {
 struct mu__dns_plan {
     struct mu__dns_row rows[MU__DNS_ROWS_MAX];
     unsigned rows_count;
-    unsigned tasks[MU__TASK_TYPES_COUNT];
+    char types[MU__DNS_TYPES_MAX][MU__TASK_TYPE_BYTES];
+    int types_count;
+    unsigned tasks[MU__DNS_TYPES_MAX];  /* by type: how many there are to be */
     enum mu__dns_family family;
     bool as_name;
     bool as_address;            /* neither: as is usual for the kind of record */

@@ -117,18 +117,18 @@ int mu__entry_task(const char *name, size_t size, char between, const char *sour
     const char *gap = memchr(name, between, size);
     size_t before = gap == NULL ? size : (size_t)(gap - name);
     char shown[MU__QUOTE_BYTES];
+    char type[64];
     char text[64];
     mu_error inner;
     int index;
-    int type;
 
     mu__quote(shown, sizeof shown, name, size);
-    (void)snprintf(text, sizeof text, "%.*s", (int)(before < 63 ? before : 63), name);
-    if (strlen(text) != before)
+    (void)snprintf(type, sizeof type, "%.*s", (int)(before < 63 ? before : 63), name);
+    if (strlen(type) != before)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: %s: expected TYPE%cINDEX, as in \"worker%c0\"", source,
                             shown, between, between);
-    if (mu__task_type_find(text, &inner, &type) != 0)
+    if (mu__task_type_check(type, &inner) != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: %s: expected TYPE%cINDEX, as in \"worker%c0\": %s",
                             source, shown, between, between, inner.message);
@@ -139,9 +139,9 @@ int mu__entry_task(const char *name, size_t size, char between, const char *sour
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: %s: expected %s%c and an index of 0 to %d, as in "
                             "\"%s%c0\"",
-                            source, shown, mu__task_type_name(type), between,
-                            MU_CLUSTER_INDEX_MAX, mu__task_type_name(type), between);
-    (void)snprintf(ret_type, 16, "%s", mu__task_type_name(type));
+                            source, shown, type, between, MU_CLUSTER_INDEX_MAX, type,
+                            between);
+    (void)snprintf(ret_type, 16, "%.15s", type);
     *ret_index = index;
     return 0;
 }

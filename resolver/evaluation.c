@@ -79,14 +79,29 @@ int64_t mu__evaluation_left_ms(const struct mu__evaluation *e)
     return now_ms < e->end_ms ? (int64_t)(e->end_ms - now_ms) : 0;
 }
 
+unsigned mu__evaluation_rounds(const struct mu__evaluation *e)
+{
+    return e->rounds;
+}
+
+static uint64_t whole_end_ms(const struct mu__evaluation *e)
+{
+    if (e->config.whole_ms == 0)
+        return e->end_ms;
+    return e->config.whole_ms < 0 ? MU__RETRY_NO_END
+                                  : e->began_ms + (uint64_t)e->config.whole_ms;
+}
+
 static void say(const struct mu__evaluation *e, const struct mu__retry *retry,
                 const char *what, const char *reason, unsigned tries, uint64_t due_ms)
 {
+    struct mu__retry whole = *retry;
     char line[LINE_BYTES];
 
     if (e->config.progress == NULL)
         return;
-    mu__retry_words(retry, what, reason, tries, now(e), due_ms, line, sizeof line);
+    whole.end_ms = whole_end_ms(e);
+    mu__retry_words(&whole, what, reason, tries, now(e), due_ms, line, sizeof line);
     mu__hide_control(line);
     e->config.progress(e->config.owner, line);
 }
@@ -348,7 +363,8 @@ static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
     e->between = true;
     e->rest_ms = rest_until(e);
     *ret_due_ms = e->hurried ? now(e) : e->again_ms;
-    say(e, &retry, e->last.message, NULL, e->rounds, e->again_ms);
+    say(e, &retry, e->last.message, NULL, e->config.rounds_before + e->rounds,
+        e->again_ms);
     return MU__LATER;
 }
 

@@ -44,6 +44,11 @@ struct mu__evaluation_config {
      * question itself may take; negative: no limit. */
     int64_t limit_ms;
     uint32_t pause_most_ms;     /* the longest pause between rounds; 0: the usual one */
+
+    /* Of one that is a part of something longer: what lines for people tell. */
+    int64_t whole_ms;           /* until the end of the whole; 0: that of limit_ms;
+                                   negative: it has none */
+    unsigned rounds_before;     /* that have failed in the parts before */
 };
 
 struct mu__evaluation;
@@ -69,6 +74,9 @@ void mu__evaluation_hurry(struct mu__evaluation *evaluation);
 /* The notes of the last round, for mu__note_words and mu__notes_said; NULL before the
  * first turn. Owned by the evaluation. */
 struct mu__notes *mu__evaluation_notes(struct mu__evaluation *evaluation);
+
+/* So many rounds have failed. */
+unsigned mu__evaluation_rounds(const struct mu__evaluation *evaluation);
 
 /* How much time is left: negative: no limit. */
 int64_t mu__evaluation_left_ms(const struct mu__evaluation *evaluation);

@@ -124,18 +124,17 @@ int mu__task_setting(struct mu__notes *notes, const struct mu__settings *setting
     long index = ret_resolution->task_index;
     char origin[128];
     mu_error inner;
-    int type;
     int rv = mu__setting_number(notes, settings, type_number + 1, ret_error, &index);
 
     if (rv != 0 || name == NULL)
         return rv;
-    rv = mu__task_type_find(name, &inner, &type);
+    rv = mu__task_type_check(name, &inner);
     if (rv != 0) {
         mu__setting_origin(notes, settings, type_number, origin);
         return mu_error_set(ret_error, rv, "%s: %s", origin, inner.message);
     }
     (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
-                   mu__task_type_name(type));
+                   name);
     ret_resolution->task_index = (int)index;
     return 0;
 }

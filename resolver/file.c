@@ -2,6 +2,7 @@
 #include "resolver/cluster.h"
 #include "resolver/json.h"
 #include "resolver/expected.h"
+#include "resolver/resolver.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,36 +68,47 @@ static int read_tf_config(const char *text, size_t size, const char *source,
     return 0;
 }
 
-static int read_cluster(const cJSON *root, const char *source, mu_error *ret_error,
-                        mu_resolution *ret_resolution)
+bool mu__spec_is_tf_config(const char *text, size_t size)
 {
-    mu_error inner;
-    int rv = mu__cluster_from_json(root, source, "", ret_error, &ret_resolution->cluster);
+    cJSON *root = NULL;
+    bool is_tf_config = mu__json_parse(text, size, "", NULL, &root) == 0 &&
+                        has_tf_config_keys(root);
+
+    cJSON_Delete(root);
+    return is_tf_config;
+}
+
+int mu__spec_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
+                  mu_resolution *ret_resolution)
+{
+    cJSON *root = NULL;
+    int rv = mu__json_parse(text, size, source, ret_error, &root);
 
     if (rv != 0)
         return rv;
-    rv = mu__cluster_check(ret_resolution->cluster, &inner);
-    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+    rv = has_tf_config_keys(root)
+             ? read_tf_config(text, size, source, ret_error, ret_resolution)
+             : mu__cluster_from_json(root, source, "", ret_error,
+                                     &ret_resolution->cluster);
+    cJSON_Delete(root);
+    return rv;
 }
 
 static int read_text(const char *text, size_t size, const char *source,
                      mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    cJSON *root = NULL;
+    mu_error inner;
     int rv;
 
     /* As it is for a moment while something writes it. */
     if (strspn(text, " \t\r\n") == size)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: the file is empty, expected a cluster as JSON", source);
-    rv = mu__json_parse(text, size, source, ret_error, &root);
+    rv = mu__spec_parse(text, size, source, ret_error, ret_resolution);
     if (rv != 0)
         return rv;
-    rv = has_tf_config_keys(root)
-             ? read_tf_config(text, size, source, ret_error, ret_resolution)
-             : read_cluster(root, source, ret_error, ret_resolution);
-    cJSON_Delete(root);
-    return rv;
+    rv = mu__cluster_check(ret_resolution->cluster, &inner);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
 }
 
 static int resolve(struct mu__notes *notes, const struct mu__settings *settings,

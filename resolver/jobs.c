@@ -29,11 +29,10 @@ static int read_type(const char *source, size_t place, const char *text, size_t 
 {
     char name[64];
     mu_error inner;
-    int type;
     int rv;
 
     (void)snprintf(name, sizeof name, "%.*s", (int)(size < 63 ? size : 63), text);
-    rv = mu__task_type_find(name, &inner, &type);
+    rv = mu__task_type_check(name, &inner);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: job %zu: %s", source, place,
                             inner.message);
@@ -42,7 +41,7 @@ static int read_type(const char *source, size_t place, const char *text, size_t 
             return mu_error_set(ret_error, -MU_EEXISTS,
                                 "%s: job %zu: \"%s\" stands there twice", source, place,
                                 name);
-    (void)snprintf(ret_type, sizeof jobs->rows[0].type, "%s", mu__task_type_name(type));
+    (void)snprintf(ret_type, sizeof jobs->rows[0].type, "%.15s", name);
     return 0;
 }
 

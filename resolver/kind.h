@@ -47,6 +47,9 @@ struct mu__resolver_kind {
     /* The task's type is a setting, and cannot be set otherwise. */
     bool type_is_setting;
 
+    /* The master of an answer is its first task: a task that was set has its own. */
+    bool master_is_first_task;
+
     /* What of an evaluation may change while a job runs, and how often to look: ms of the
      * default; 0: nothing changes, it need not be watched. */
     uint32_t watch_ms;

@@ -103,15 +103,14 @@ static int read_type(const char *origin, size_t place, const char *text, size_t 
 {
     char name[32];
     mu_error inner;
-    int type;
     int rv;
 
     (void)snprintf(name, sizeof name, "%.*s", (int)(size < 31 ? size : 31), text);
-    rv = mu__task_type_find(name, &inner, &type);
+    rv = mu__task_type_check(name, &inner);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: at %zu: %s", origin, place,
                             inner.message);
-    (void)snprintf(ret_type, 16, "%s", mu__task_type_name(type));
+    (void)snprintf(ret_type, 16, "%.15s", name);
     return 0;
 }
 

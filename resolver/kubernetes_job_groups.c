@@ -46,7 +46,6 @@ static int read_group(struct mu__notes *notes, const struct mu__settings *settin
     size_t behind = type + name + 2;
     char word[32];
     mu_error inner;
-    int number;
 
     if (plan->groups_count == MU__KUBE_JOB_GROUPS_MAX || type + 1 >= size ||
         behind >= size || !mu__kube_job_is_label(text + type + 1, name) ||
@@ -58,9 +57,9 @@ static int read_group(struct mu__notes *notes, const struct mu__settings *settin
             "JobSet also NAME:JOBSxCOUNT)",
             ret_error);
     (void)snprintf(word, sizeof word, "%.*s", (int)(type < 31 ? type : 31), text);
-    if (mu__task_type_find(word, &inner, &number) != 0)
+    if (mu__task_type_check(word, &inner) != 0)
         return mu_error_set(ret_error, -MU_EINVALID, "groups: %s", inner.message);
-    (void)snprintf(group->type, sizeof group->type, "%s", mu__task_type_name(number));
+    (void)snprintf(group->type, sizeof group->type, "%.15s", word);
     (void)snprintf(group->name, sizeof group->name, "%.*s", (int)name, text + type + 1);
     plan->groups_count++;
     return 0;

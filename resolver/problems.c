@@ -129,22 +129,21 @@ static void read_job(struct reading *r, const cJSON *job)
 {
     char got[MU__QUOTE_BYTES];
     mu_error error;
-    int type;
 
-    if (mu__task_type_find(job->string, &error, &type) != 0) {
+    if (mu__task_type_check(job->string, &error) != 0) {
         mu__problems_add(r->problems, MU__PROBLEM_ERROR, "%s: %.*s%s%s", r->source,
                          (int)strcspn(r->path, "."), r->path,
                          r->path[0] == '\0' ? "" : ": ", error.message);
     } else if (cJSON_IsArray(job)) {
-        read_list(r, mu__task_type_name(type), job);
+        read_list(r, job->string, job);
     } else if (cJSON_IsObject(job)) {
-        read_map(r, mu__task_type_name(type), job);
+        read_map(r, job->string, job);
     } else {
         mu__json_describe(job, got, sizeof got);
         mu__problems_add(r->problems, MU__PROBLEM_ERROR,
                          "%s: %s%s: expected a list of addresses, or an object of index "
                          "and address, got %s",
-                         r->source, r->path, mu__task_type_name(type), got);
+                         r->source, r->path, job->string, got);
     }
 }
 

@@ -199,9 +199,7 @@ static int bad_index(int index, mu_error *ret_error)
 
 static int check_type(const char *type, mu_error *ret_error)
 {
-    int number;
-
-    return type == NULL ? 0 : mu__task_type_find(type, ret_error, &number);
+    return type == NULL ? 0 : mu__task_type_check(type, ret_error);
 }
 
 /* What stands in a static one: `rv` is that of its type. */
@@ -433,23 +431,47 @@ int mu_resolver_set_environment(mu_resolver *resolver, const char *environment,
                           &resolver->has_environment, resolver->environment);
 }
 
+/* The place of a kind: the one that it has, or the next free one; NULL: all are taken. */
+static mu_accelerator *accelerator_of(mu_resolver *resolver, const char *kind)
+{
+    for (int i = 0; i < resolver->accelerators_count; i++)
+        if (strcmp(resolver->accelerators[i].kind, kind) == 0)
+            return &resolver->accelerators[i];
+    return resolver->accelerators_count == MU_ACCELERATOR_KINDS_MAX
+               ? NULL
+               : &resolver->accelerators[resolver->accelerators_count++];
+}
+
 int mu_resolver_set_accelerators(mu_resolver *resolver, const char *kind, int count,
                                  mu_error *ret_error)
 {
+    mu_accelerator *accelerator;
+    char word[16];
+    bool has;
     int rv;
 
     if (resolver == NULL)
         return no_resolver(ret_error);
-    if (kind != NULL && (count < 0 || kind[0] == '\0'))
+    if (kind == NULL) {
+        resolver->accelerators_count = 0;
+        return 0;
+    }
+    if (count < 0 || kind[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "accelerators: expected a kind, and a number of 0 or more, "
                             "got %d",
                             count);
-    rv = set_word("accelerator", kind, ret_error, &resolver->has_accelerators,
-                  resolver->accelerator);
-    if (rv == 0)
-        resolver->accelerators = count;
-    return rv;
+    rv = set_word("accelerator", kind, ret_error, &has, word);
+    if (rv != 0)
+        return rv;
+    accelerator = accelerator_of(resolver, word);
+    if (accelerator == NULL)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "accelerators: expected at most %d kinds, \"%s\" is one more",
+                            (int)MU_ACCELERATOR_KINDS_MAX, word);
+    memcpy(accelerator->kind, word, sizeof word);
+    accelerator->count = count;
+    return 0;
 }
 
 void mu_resolver_on_progress(mu_resolver *resolver, mu_resolver_progress_fn progress,

@@ -89,6 +89,14 @@ int mu__resolver_new_own(struct mu__own_kind *own, mu_error *ret_error,
                          mu_resolver **ret_resolver);
 int mu__resolver_new_auto(mu_error *ret_error, mu_resolver **ret_resolver);
 
+/* ---- Texts ---- */
+
+/* Read a cluster as JSON, alone or as TF_CONFIG has it: then with its task and what else
+ * stands there. Into an initialised *ret_resolution, whose cluster the caller frees. */
+int mu__spec_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
+                  mu_resolution *ret_resolution);
+bool mu__spec_is_tf_config(const char *text, size_t size);
+
 /* ---- Rules ---- */
 
 /* What a session connects to, by what an evaluation has found out: mu_resolver_master. */

@@ -52,13 +52,12 @@ struct mu_resolver {
     bool has_index;
     bool has_rpc_layer;
     bool has_environment;
-    bool has_accelerators;
     char task_type[16];
     int task_index;
     char rpc_layer[16];
     char environment[16];
-    char accelerator[16];
-    int accelerators;
+    int accelerators_count;     /* kinds that were set */
+    mu_accelerator accelerators[MU_ACCELERATOR_KINDS_MAX];
 
     mu_resolver_progress_fn progress;
     void *progress_user;

@@ -29,8 +29,7 @@ static int of_task(const mu_resolution *resolution, const char *type, int index,
 {
     const char *address;
     mu_error inner;
-    int number;
-    int rv = mu__task_type_find(type, &inner, &number);
+    int rv = mu__task_type_check(type, &inner);
 
     if (rv != 0)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "master: %s", inner.message);

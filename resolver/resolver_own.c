@@ -68,7 +68,6 @@ static int check(const struct mu__own_kind *own, mu_resolution *resolution,
                  mu_error *ret_error)
 {
     mu_error inner;
-    int number;
 
     text_end(resolution->task_type, sizeof resolution->task_type);
     text_end(resolution->rpc_layer, sizeof resolution->rpc_layer);
@@ -78,7 +77,7 @@ static int check(const struct mu__own_kind *own, mu_resolution *resolution,
     text_end(resolution->visible_devices, sizeof resolution->visible_devices);
     text_end(resolution->accelerator, sizeof resolution->accelerator);
     if (resolution->task_type[0] == '\0' ||
-        mu__task_type_find(resolution->task_type, &inner, &number) == 0)
+        mu__task_type_check(resolution->task_type, &inner) == 0)
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID, "resolver %s: %s", own->name,
                         inner.message);

@@ -289,16 +289,23 @@ static void override(const mu_resolver *resolver, mu_resolution *resolution)
                        resolver->task_type);
     if (resolver->has_index)
         resolution->task_index = resolver->task_index;
+    if ((resolver->has_type || resolver->has_index) && resolution->master_fixed == 0 &&
+        resolver->taken != NULL && resolver->taken->kind != NULL &&
+        resolver->taken->kind->master_is_first_task)
+        resolution->master[0] = '\0';
     if (resolver->has_rpc_layer)
         (void)snprintf(resolution->rpc_layer, sizeof resolution->rpc_layer, "%s",
                        resolver->rpc_layer);
     if (resolver->has_environment)
         (void)snprintf(resolution->environment, sizeof resolution->environment, "%s",
                        resolver->environment);
-    if (resolver->has_accelerators) {
-        (void)snprintf(resolution->accelerator, sizeof resolution->accelerator, "%s",
-                       resolver->accelerator);
-        resolution->accelerators = resolver->accelerators;
+    if (resolver->accelerators_count > 0) {
+        resolution->accelerators_set_count = resolver->accelerators_count;
+        memcpy(resolution->accelerators_set, resolver->accelerators,
+               sizeof resolution->accelerators_set);
+        memcpy(resolution->accelerator, resolver->accelerators[0].kind,
+               sizeof resolution->accelerator);
+        resolution->accelerators = resolver->accelerators[0].count;
     }
 }
 

@@ -62,10 +62,14 @@ static int merge_job(const mu_cluster *const *clusters, size_t count, const char
 static int merge(const mu_cluster *const *clusters, size_t count, mu_cluster *whole,
                  mu_error *ret_error)
 {
+    const char *type;
     int rv = 0;
 
-    for (int type = 0; rv == 0 && type < MU__TASK_TYPES_COUNT; type++)
-        rv = merge_job(clusters, count, mu__task_type_name(type), whole, ret_error);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0;
+             rv == 0 && (type = mu_cluster_job_at(clusters[i], k)) != NULL; k++)
+            if (mu_cluster_task_count(whole, type) == 0)
+                rv = merge_job(clusters, count, type, whole, ret_error);
     return rv;
 }
 

@@ -118,6 +118,18 @@ static int read_config(const char *text, size_t size, const char *source,
     return rv;
 }
 
+/* Nobody is there to be the current host of. */
+static bool is_empty_list(const char *text)
+{
+    static const char blanks[] = " \t\r\n";
+
+    text += strspn(text, blanks);
+    if (*text != '[')
+        return false;
+    text += 1 + strspn(text + 1, blanks);
+    return *text == ']' && text[1 + strspn(text + 1, blanks)] == '\0';
+}
+
 static int find(struct mu__notes *notes, mu_error *ret_error, struct found *found)
 {
     const char *hosts = mu__ask_variable(notes, "SM_HOSTS");
@@ -126,8 +138,9 @@ static int find(struct mu__notes *notes, mu_error *ret_error, struct found *foun
     const struct mu__answer *answer;
 
     found->source = "SM_HOSTS";
-    if (hosts != NULL && current != NULL) {
-        (void)snprintf(found->current, sizeof found->current, "%s", current);
+    if (hosts != NULL && (current != NULL || is_empty_list(hosts))) {
+        (void)snprintf(found->current, sizeof found->current, "%s",
+                       current == NULL ? "" : current);
         return read_list(hosts, found->source, ret_error, &found->hosts);
     }
     found->source = "SM_RESOURCE_CONFIG";

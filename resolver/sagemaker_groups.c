@@ -1,6 +1,7 @@
 /* Groups of instances of a SageMaker training job, and what each of them is. */
 #include "resolver/sagemaker.h"
 
+#include "resolver/address.h"
 #include "resolver/cluster.h"
 #include "resolver/json.h"
 #include "resolver/text.h"
@@ -26,6 +27,10 @@ int mu__sagemaker_hosts(const cJSON *list, const char *source, mu_error *ret_err
                                 "%s[%zu]: expected a host's name of at most %d bytes, "
                                 "got %s",
                                 source, i, (int)MU__HOST_BYTES_MAX, got);
+        if (!mu__address_is_host(item->valuestring))
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s[%zu]: expected the name of a host, got %s", source, i,
+                                got);
         rv = mu__host_list_add(hosts, item->valuestring);
         if (rv != 0)
             return mu_error_set(ret_error, rv, "%s[%zu]: more hosts than memory or the "
@@ -302,19 +307,18 @@ static int read_part(const struct reading *reading, mu_error *ret_error,
     char type[32];
     mu_error inner;
     size_t count;
-    int number;
     int rv;
 
     if (size == 0 || !split_count(equals + 1, &size, &count) || size == 0)
         return bad(reading, ret_error);
     (void)snprintf(type, sizeof type, "%.*s", (int)(before < 31 ? before : 31),
                    reading->text);
-    rv = mu__task_type_find(type, &inner, &number);
+    rv = mu__task_type_check(type, &inner);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: job %zu: %s", reading->origin,
                             reading->place, inner.message);
-    (void)snprintf(ret_part->type, sizeof ret_part->type, "%s",
-                   mu__task_type_name(number));
+    (void)snprintf(ret_part->type, sizeof ret_part->type, "%.15s",
+                   type);
     group = find_group(reading->groups, equals + 1, size);
     if (group == NULL)
         return no_group(reading, equals + 1, size, ret_error);

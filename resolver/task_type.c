@@ -2,7 +2,6 @@
 #include "cluster.h"
 #include "text.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,11 +9,10 @@ enum {
     NAME_BYTES_MAX = 32 /* longer names are near to no type */
 };
 
-static const char *const names[MU__TASK_TYPES_COUNT] = {
-    [MU__TYPE_CHIEF] = "chief",         [MU__TYPE_CLIENT] = "client",
-    [MU__TYPE_EVALUATOR] = "evaluator", [MU__TYPE_PS] = "ps",
-    [MU__TYPE_WORKER] = "worker",
-};
+/* The types that have a role of their own; all others are a program's. */
+static const char *const names[] = {"chief", "client", "evaluator", "ps", "worker"};
+
+enum { NAMES_COUNT = sizeof names / sizeof names[0] };
 
 /* Names from elsewhere that edit distance does not lead home. */
 static const struct {
@@ -22,7 +20,6 @@ static const struct {
     const char *type;
 } synonyms[] = {
     {"master", "chief"},
-    {"coordinator", "chief"},
     {"eval", "evaluator"},
     {"parameter_server", "ps"},
 };
@@ -32,30 +29,33 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-const char *mu__task_type_name(int type)
+static bool has_role(const char *name)
 {
-    assert(type >= 0 && type < MU__TASK_TYPES_COUNT);
-    return names[type];
-}
-
-static int find_name(const char *name)
-{
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+    for (int type = 0; type < NAMES_COUNT; type++) {
         if (strcmp(name, names[type]) == 0)
-            return type;
+            return true;
     }
-    return -1;
+    return false;
 }
 
-bool mu__task_type_is_known(const char *type)
+/* Small letters, digits and _, and a letter first: what host names, files and urls can
+ * have in them. */
+static bool is_name(const char *name)
 {
-    return find_name(type) >= 0;
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    return name[length] == '\0' && length > 0 && length < MU__TASK_TYPE_BYTES &&
+           name[0] >= 'a' && name[0] <= 'z';
+}
+
+bool mu__task_type_is_valid(const char *type)
+{
+    return has_role(type) || (is_name(type) && mu__task_type_suggest(type) == NULL);
 }
 
 bool mu__task_type_is_single(const char *type)
 {
-    return strcmp(type, names[MU__TYPE_CHIEF]) == 0 ||
-           strcmp(type, names[MU__TYPE_EVALUATOR]) == 0;
+    return strcmp(type, "chief") == 0 || strcmp(type, "evaluator") == 0;
 }
 
 /* "ps_hosts", "worker-0", "worker0": a type and something that is no letter. */
@@ -72,7 +72,7 @@ static const char *nearest(const char *name)
     const char *best = NULL;
     unsigned best_distance = NAME_BYTES_MAX;
 
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+    for (int type = 0; type < NAMES_COUNT; type++) {
         unsigned limit = ((unsigned)strlen(names[type]) + 2) / 3;
         unsigned distance = mu__text_distance(name, names[type]);
 
@@ -98,25 +98,23 @@ const char *mu__task_type_suggest(const char *name)
         if (strcmp(small, synonyms[i].name) == 0)
             return synonyms[i].type;
     }
-    for (int type = 0; type < MU__TASK_TYPES_COUNT; type++) {
+    for (int type = 0; type < NAMES_COUNT; type++) {
         if (begins_with_type(small, names[type]))
             return names[type];
     }
     return nearest(small);
 }
 
-int mu__task_type_find(const char *name, mu_error *ret_error, int *ret_type)
+int mu__task_type_check(const char *name, mu_error *ret_error)
 {
-    static const char expected[] = "expected chief, client, evaluator, ps or worker";
-    int type = find_name(name);
+    static const char expected[] = "expected chief, client, evaluator, ps, worker, or a "
+                                   "type of your own: at most 15 small letters, digits "
+                                   "and _";
     const char *suggestion;
     char shown[MU__QUOTE_BYTES];
 
-    if (type >= 0) {
-        *ret_type = type;
+    if (mu__task_type_is_valid(name))
         return 0;
-    }
-
     mu__quote(shown, sizeof shown, name, strlen(name));
     suggestion = mu__task_type_suggest(name);
     if (strcmp(name, "master") == 0)

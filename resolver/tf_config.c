@@ -97,13 +97,12 @@ static int read_cluster(const cJSON *item, mu_tf_config *config, mu_error *error
 }
 
 /* The index of a task whose text gives none: the only one that it can be. */
-static int only_index(const mu_tf_config *config, int type, mu_error *error,
+static int only_index(const mu_tf_config *config, const char *name, mu_error *error,
                       int *ret_index)
 {
-    const char *name = mu__task_type_name(type);
     size_t count = mu_cluster_task_count(config->cluster, name);
 
-    if (count == 0 && type == MU__TYPE_EVALUATOR) {
+    if (count == 0 && strcmp(name, "evaluator") == 0) {
         *ret_index = 0;
         return 0;
     }
@@ -126,7 +125,7 @@ static int only_index(const mu_tf_config *config, int type, mu_error *error,
     }
 }
 
-static int read_index(const cJSON *item, const mu_tf_config *config, int type,
+static int read_index(const cJSON *item, const mu_tf_config *config, const char *type,
                       mu_error *error, int *ret_index)
 {
     char got[MU__QUOTE_BYTES];
@@ -153,16 +152,17 @@ static int read_index(const cJSON *item, const mu_tf_config *config, int type,
     return 0;
 }
 
-static int read_type(const cJSON *item, mu_error *error, int *ret_type)
+static int read_type(const cJSON *item, mu_error *error, const char **ret_type)
 {
     mu_error inner;
     int rv;
 
     if (!cJSON_IsString(item))
         return wrong_type(item, "task.type", "a text", error);
-    rv = mu__task_type_find(item->valuestring, &inner, ret_type);
+    rv = mu__task_type_check(item->valuestring, &inner);
     if (rv != 0)
         return mu_error_set(error, rv, "%s: task.type: %s", source, inner.message);
+    *ret_type = item->valuestring;
     return 0;
 }
 
@@ -170,7 +170,7 @@ static int read_task(const cJSON *item, mu_tf_config *config, mu_error *error)
 {
     const cJSON *type_item = cJSON_GetObjectItemCaseSensitive(item, "type");
     const cJSON *index_item = cJSON_GetObjectItemCaseSensitive(item, "index");
-    int type;
+    const char *type;
     int rv;
 
     if (!cJSON_IsObject(item))
@@ -189,8 +189,7 @@ static int read_task(const cJSON *item, mu_tf_config *config, mu_error *error)
     rv = read_index(index_item, config, type, error, &config->task_index);
     if (rv != 0)
         return rv;
-    (void)snprintf(config->task_type, sizeof config->task_type, "%s",
-                   mu__task_type_name(type));
+    (void)snprintf(config->task_type, sizeof config->task_type, "%s", type);
     return 0;
 }
 

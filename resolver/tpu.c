@@ -121,6 +121,15 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+/* A TPU's name has neither dots nor colons; a full one has slashes. */
+static bool looks_like_address(const char *text, size_t size)
+{
+    if (size >= 7 && memcmp(text, "grpc://", 7) == 0)
+        return true;
+    return memchr(text, '/', size) == NULL &&
+           (memchr(text, ':', size) != NULL || memchr(text, '.', size) != NULL);
+}
+
 bool mu__tpu_next(const char **at, struct mu__tpu_entry *entry)
 {
     const char *from = *at;
@@ -139,7 +148,7 @@ bool mu__tpu_next(const char **at, struct mu__tpu_entry *entry)
     entry->number += entry->text != NULL;
     entry->text = from;
     entry->size = size;
-    entry->is_address |= size >= 7 && memcmp(from, "grpc://", 7) == 0;
+    entry->is_address |= looks_like_address(from, size);
     return true;
 }
 

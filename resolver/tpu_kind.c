@@ -474,5 +474,6 @@ const struct mu__resolver_kind mu__resolver_tpu = {
     .settings = mu__tpu_settings,
     .detect = detect,
     .resolve = resolve,
+    .master_is_first_task = true,
     .watch_ms = 300000,     /* of one that is made anew under the same name */
 };

@@ -3,6 +3,8 @@
  * and a stale number finds somebody else's, or nothing. */
 #include "runtime/kernel.h"
 
+#include "runtime/base/printable.h"
+
 #include "runtime/timers.h"
 
 #include <assert.h>
@@ -897,6 +899,13 @@ uint64_t mu__random(struct mu__ctx *ctx)
     return ctx->kernel->world->ops->random(ctx->kernel->world);
 }
 
+uint64_t mu__secret(struct mu__ctx *ctx)
+{
+    struct mu__world *world = ctx->kernel->world;
+
+    return world->ops->secret == NULL ? 0 : world->ops->secret(world);
+}
+
 void mu__submit(struct mu__ctx *ctx, struct mu__work *work)
 {
     work->owner = ctx->self;
@@ -913,11 +922,13 @@ void mu__log(struct mu__ctx *ctx, enum mu__log_level level, const char *format, 
     struct mu__kernel *kernel = ctx->kernel;
     struct actor *actor = find(kernel, ctx->self.actor);
     char line[LINE_BYTES_MAX];
+    char shown[LINE_BYTES_MAX];
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    mu__printable(line, shown, sizeof shown);
     kernel->world->ops->log(kernel->world, level,
-                            actor == NULL ? "?" : actor->dispatch->behavior->name, line);
+                            actor == NULL ? "?" : actor->dispatch->behavior->name, shown);
 }

@@ -160,6 +160,7 @@ int mu__watch_nodes(struct mu__ctx *ctx);
 
 uint64_t mu__now_ms(struct mu__ctx *ctx);
 uint64_t mu__random(struct mu__ctx *ctx);
+uint64_t mu__secret(struct mu__ctx *ctx);
 void mu__submit(struct mu__ctx *ctx, struct mu__work *work);
 
 /* Take back work that has not begun: true, and no WORK_DONE comes for it. */

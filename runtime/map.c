@@ -10,13 +10,24 @@ enum { CAPACITY_FIRST = 16 };
 
 static size_t home(const struct mu__map *map, uint64_t key)
 {
+    if (map->seed != 0) {
+        key = (key ^ map->seed) * UINT64_C(0xff51afd7ed558ccd);
+        key = (key ^ key >> 32 ^ map->seed >> 17) * UINT64_C(0xc4ceb9fe1a85ec53);
+        return (size_t)(key ^ key >> 32) & (map->capacity - 1);
+    }
     return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (map->capacity - 1);
+}
+
+void mu__map_seed(struct mu__map *map, uint64_t seed)
+{
+    assert(map->capacity == 0);
+    map->seed = seed;
 }
 
 void mu__map_done(struct mu__map *map)
 {
     free(map->entries);
-    *map = (struct mu__map){0};
+    *map = (struct mu__map){.seed = map->seed};
 }
 
 /* The key's entry, or the empty one where it would go. */
@@ -39,6 +50,7 @@ static int grow(struct mu__map *map)
     struct mu__map bigger = {
         .count = map->count,
         .capacity = map->capacity == 0 ? CAPACITY_FIRST : map->capacity * 2,
+        .seed = map->seed,
     };
 
     bigger.entries = calloc(bigger.capacity, sizeof *bigger.entries);

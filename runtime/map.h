@@ -1,5 +1,8 @@
-/* A map from non-zero 64-bit numbers to pointers. Open addressing, linear probing; the
- * numbers are ours (never chosen by a peer), so a simple hash is enough. */
+/* A map from non-zero 64-bit numbers to pointers. Open addressing, linear probing.
+ *
+ * For numbers of our own a simple hash is enough. Where peers choose the numbers the map
+ * has a seed that they do not know (mu__secret): else they could choose many that all
+ * want the same place. The order of the entries depends on the seed. */
 #ifndef MU_RUNTIME_MAP_H
 #define MU_RUNTIME_MAP_H
 
@@ -16,9 +19,13 @@ struct mu__map {
     struct mu__map_entry *entries;
     size_t count;
     size_t capacity;    /* a power of two, or 0 */
+    uint64_t seed;      /* 0: the numbers are ours */
 };
 
-/* Frees the map's own memory, not what it points to. */
+/* While the map is empty. */
+void mu__map_seed(struct mu__map *map, uint64_t seed);
+
+/* Frees the map's own memory, not what it points to. The seed stays. */
 void mu__map_done(struct mu__map *map);
 
 /* NULL when there is none. */

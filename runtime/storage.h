@@ -32,6 +32,11 @@ struct mu__storage_ops {
      * there is the old or the new one. A failure leaves everything as it was. */
     int (*replace)(struct mu__storage *storage, const void *data, size_t size,
                    mu_error *ret_error);
+
+    /* See to it that so many bytes more can be appended and flushed, now or later: they
+     * are kept free where the system can do that, else 0 promises nothing.
+     * -MU_EEXHAUSTED when there is no room. May be NULL. */
+    int (*reserve)(struct mu__storage *storage, uint64_t bytes, mu_error *ret_error);
 };
 
 #endif

@@ -9,7 +9,11 @@
  * `length` counts only what was written whole, and synced if that was asked for. Bytes
  * are written at that place and stay in the buffer until then: after a failure the file
  * is cut back to `length`, and the next flush writes all of them again. That also holds
- * for a failed sync, after which pages count as clean though they are not on the disk. */
+ * for a failed sync, after which pages count as clean though they are not on the disk.
+ *
+ * What is reserved stays on the disk behind `length`, also over lives, and is not part of
+ * the file's size. */
+#define _GNU_SOURCE     /* fallocate */
 #include "runtime/storage_uv.h"
 
 #include <uv.h>
@@ -21,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +35,7 @@ enum {
 #else
     PENDING_BYTES_MAX = 1 << 20,
 #endif
+    RESERVE_BYTES = 1 << 18,    /* so much more at once, where there is room */
     OPEN_TRIES_MAX = 16     /* each is lost to somebody who replaces the file just then */
 };
 
@@ -42,6 +48,7 @@ struct storage {
     bool torn;              /* there may be bytes behind `length` */
     bool folder_unsynced;   /* after a power cut the old file could be back */
     uint64_t length;
+    uint64_t reserved;      /* the disk has room for the file up to here */
     size_t pending_size;
     uint8_t pending[PENDING_BYTES_MAX];
 };
@@ -281,6 +288,7 @@ static int write_behind(struct storage *s, const void *data, size_t size,
         return 0;
     }
     s->torn = cut_at(s->file, s->length) != 0;
+    s->reserved = 0;        /* cut off, too */
     (void)snprintf(doing, sizeof doing, "write %zu bytes at byte %" PRIu64, size,
                    s->length);
     return refuse(error, s->path, number, doing,
@@ -349,6 +357,19 @@ static int put_in_place(struct storage *s, int file, const void *data, size_t si
     return number;
 }
 
+/* What was reserved for the old content makes room for the new one. */
+static int put_in_room(struct storage *s, int file, const void *data, size_t size)
+{
+    int number = put_in_place(s, file, data, size);
+
+    if (number != ENOSPC || s->reserved <= s->length)
+        return number;
+    s->reserved = 0;
+    if (cut_at(file, 0) != 0 || cut_at(s->file, s->length) != 0)
+        return number;
+    return put_in_place(s, file, data, size);
+}
+
 /* From the rename on the new content is what is there: if the folder cannot be synced,
  * that is the next flush's to try again, and to tell. */
 static int file_replace(struct mu__storage *base, const void *data, size_t size,
@@ -362,7 +383,7 @@ static int file_replace(struct mu__storage *base, const void *data, size_t size,
     if (file < 0)
         return refuse(ret_error, s->path_new, errno, "open it",
                       "; the old content stays");
-    number = put_in_place(s, file, data, size);
+    number = put_in_room(s, file, data, size);
     if (number != 0) {
         (void)unlink(s->path_new);
         (void)close(file);
@@ -372,10 +393,47 @@ static int file_replace(struct mu__storage *base, const void *data, size_t size,
     (void)close(s->file);
     s->file = file;
     s->length = size;
+    s->reserved = 0;
     s->torn = false;
     s->pending_size = 0;
     s->folder_unsynced = sync_folder(s->path) != 0 && s->sync;
     return 0;
+}
+
+/* Returns 0 or an errno. File systems that cannot, say nothing about room. */
+static int reserve_up_to(struct storage *s, uint64_t end)
+{
+    int number;
+
+    do
+        number = fallocate(s->file, FALLOC_FL_KEEP_SIZE, (off_t)s->length,
+                           (off_t)(end - s->length)) == 0 ? 0 : errno;
+    while (number == EINTR);
+    if (number == EOPNOTSUPP || number == ENOSYS)
+        number = 0;
+    if (number == 0)
+        s->reserved = end;
+    return number;
+}
+
+/* The limit of the process counts for what is written, and not for what is reserved. */
+static int file_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+    uint64_t end = s->length + s->pending_size + bytes;
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    int number = 0;
+    char doing[64];
+
+    (void)getrlimit(RLIMIT_FSIZE, &limit);
+    if (limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur)
+        number = EFBIG;
+    else if (end > s->reserved && reserve_up_to(s, end + RESERVE_BYTES) != 0)
+        number = reserve_up_to(s, end);
+    if (number == 0)
+        return 0;
+    (void)snprintf(doing, sizeof doing, "keep %" PRIu64 " bytes free for it", bytes);
+    return refuse(ret_error, s->path, number, doing, "");
 }
 
 static const struct mu__storage_ops file_ops = {
@@ -383,6 +441,7 @@ static const struct mu__storage_ops file_ops = {
     .append = file_append,
     .flush = file_flush,
     .replace = file_replace,
+    .reserve = file_reserve,
 };
 
 /* ---- Its life ---- */

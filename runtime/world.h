@@ -75,6 +75,10 @@ struct mu__world_ops {
 
     void (*log)(struct mu__world *world, enum mu__log_level level, const char *who,
                 const char *line);
+
+    /* 64 bits that no peer knows, the same for the life of the process: seeds of hash
+     * tables whose keys peers choose. NULL: there is no peer. */
+    uint64_t (*secret)(struct mu__world *world);
 };
 
 #endif

@@ -54,6 +54,7 @@ struct mu__world_uv {
     bool stepping;              /* inside hooks: do not move the handles */
 
     uint64_t random[4];
+    uint64_t secret;
 
     bool starts_no_work;        /* the executor has been stopped */
     bool closing;
@@ -87,6 +88,11 @@ static uint64_t op_random(struct mu__world *door)
     s[2] ^= shifted;
     s[3] = rotate_left(s[3], 45);
     return result;
+}
+
+static uint64_t op_secret(struct mu__world *door)
+{
+    return from_door(door)->secret;
 }
 
 /* ---- Time and turns ---- */
@@ -290,6 +296,7 @@ static void op_log(struct mu__world *door, enum mu__log_level level, const char 
 static const struct mu__world_ops ops = {
     .now_ms = op_now_ms,
     .random = op_random,
+    .secret = op_secret,
     .wake_at = op_wake_at,
     .transmit = op_transmit,
     .submit = op_submit,
@@ -303,7 +310,8 @@ static int seed(struct mu__world_uv *world)
 {
     static const uint64_t zeros[4];
 
-    if (uv_random(NULL, NULL, world->random, sizeof world->random, 0, NULL) != 0)
+    if (uv_random(NULL, NULL, world->random, sizeof world->random, 0, NULL) != 0 ||
+        uv_random(NULL, NULL, &world->secret, sizeof world->secret, 0, NULL) != 0)
         return -MU_EUNAVAILABLE;
     if (memcmp(world->random, zeros, sizeof zeros) == 0)
         world->random[0] = 1; /* the one state that the generator never leaves */

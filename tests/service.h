@@ -608,6 +608,12 @@ static inline uint64_t service_reset(struct service_agent *agent)
     return agent->token;
 }
 
+static inline uint64_t service_leave_now(struct service_agent *agent)
+{
+    TELL(agent, TASK_LEAVE, task_leave, .token = ++agent->token, .now = true);
+    return agent->token;
+}
+
 static inline uint64_t service_leave(struct service_agent *agent, uint64_t limit_ms)
 {
     TELL(agent, TASK_LEAVE, task_leave, .token = ++agent->token, .limit_ms = limit_ms);

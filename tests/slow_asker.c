@@ -136,6 +136,8 @@ static void on_progress(void *owner, const char *line)
 
 uint64_t slow_reading_ms;
 uint32_t slow_pause_most_ms;
+int64_t slow_whole_ms;
+unsigned slow_rounds_before;
 uint64_t slow_hurry_ms;
 
 static uint64_t on_now(void *owner)
@@ -225,6 +227,8 @@ int slow_evaluate(struct slow_asker *asker, const struct slow_row *rows,
         .random = on_random,
         .owner = asker,
         .limit_ms = limit_ms,
+        .whole_ms = slow_whole_ms,
+        .rounds_before = slow_rounds_before,
         .pause_most_ms = slow_pause_most_ms,
     };
     int rv;

@@ -38,6 +38,10 @@ extern uint64_t slow_reading_ms;
 /* The evaluation's pause_most_ms. */
 extern uint32_t slow_pause_most_ms;
 
+/* Its whole_ms and rounds_before: 0 unless a test sets them. */
+extern int64_t slow_whole_ms;
+extern unsigned slow_rounds_before;
+
 /* When mu__evaluation_hurry is called, once, after so long; 0: never. */
 extern uint64_t slow_hurry_ms;
 

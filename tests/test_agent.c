@@ -82,6 +82,24 @@ static int state_of(const struct cluster_task *task)
     return atomic_load(&task->member.agent.state);
 }
 
+/* What a task is told about another one. */
+static void expect_shown(struct cluster_task *task, const char *tasks, const char *shown)
+{
+    struct cluster_call *call =
+        cluster_agent(task, CALL(.call = {.operation = MU__AGENT_TASKS, .limit_ms = 1000},
+                                 .tasks = tasks, .what = MU__TASKS_STATES));
+
+    assert_int_equal(cluster_wait(call), 0);
+    expect_text(mu_value_at(call->of.agent.content, 0), "state", shown);
+    mu_value_free(call->of.agent.content);
+}
+
+static struct cluster_call *register_with_all(struct cluster_task *task)
+{
+    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_REGISTER,
+                                             .limit_ms = -1}, .barrier = true));
+}
+
 /* ---- Registering ---- */
 
 static void test_everybody_registers(void **state)
@@ -335,7 +353,6 @@ static void test_set_error(void **state)
     call = ask(worker, MU__AGENT_STATE, -1);
     expect_done(call, 0, 0);
     assert_string_equal(call->of.call.error.task, "/job:worker/task:0");
-    expect_failed(ask(worker, MU__AGENT_LEAVE, -1), -MU_EDATALOSS, "bad disk");
 
     /* Nobody else heard of it, and it lives. */
     run_for(cluster, 3000);
@@ -430,6 +447,160 @@ static void test_leave(void **state)
                   "this task is not registered with the coordination service: "
                   "mu_agent_register registers it");
     expect_done(ask(worker, MU__AGENT_REGISTER, -1), 0, 20);
+    end(cluster);
+}
+
+/* A task in error leaves, hears that it does so in error, and may come again. */
+static void test_leave_in_error(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2);
+    struct cluster_task *worker = cluster->workers[0];
+
+    (void)state;
+    expect_done(fail_with(worker, MU__AGENT_REPORT, -MU_EDATALOSS, "bad disk"), 0, 20);
+    assert_int_equal(state_of(worker), MU_AGENT_ERROR);
+    expect_failed(ask(worker, MU__AGENT_LEAVE, -1), -MU_EPRECONDITION,
+                  "this task leaves in error: EDATALOSS: bad disk");
+    assert_int_equal(state_of(worker), MU_AGENT_DISCONNECTED);
+    run_for(cluster, 3000);
+    assert_int_equal(state_of(worker), MU_AGENT_DISCONNECTED);
+    expect_shown(cluster->chief, "worker:0", "disconnected");
+    expect_done(ask(worker, MU__AGENT_REGISTER, -1), 0, 20);
+    end(cluster);
+}
+
+/* That the others did not come keeps nobody: it has left all the same, here and there. */
+static void test_leave_without_others(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2, .coordination = {
+        .recoverable = "none", .leave_ms = 1000});
+    struct cluster_task *worker = cluster->workers[0];
+
+    (void)state;
+    assert_int_equal(cluster_wait(ask(worker, MU__AGENT_LEAVE, 300)), -MU_EDEADLINE);
+    assert_int_equal(state_of(worker), MU_AGENT_DISCONNECTED);
+    run_for(cluster, 3000);
+    assert_int_equal(state_of(worker), MU_AGENT_DISCONNECTED);
+    assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_CONNECTED);
+    expect_shown(cluster->chief, "worker:0", "disconnected");
+
+    assert_int_equal(cluster_wait(ask(cluster->workers[1], MU__AGENT_LEAVE, -1)),
+                     -MU_EINTERNAL);
+    run_for(cluster, 3000);
+    assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_DISCONNECTED);
+    end(cluster);
+}
+
+static struct cluster_call *barrier_of_two(struct cluster_task *task, int64_t limit_ms)
+{
+    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_BARRIER,
+                                             .limit_ms = limit_ms},
+                                    .name = "b", .tasks = "worker:0-1"));
+}
+
+/* The host stands still for longer than the barrier's limit: nobody gives up alone, and
+ * the pause counts for nobody. */
+static void test_barrier_of_a_paused_host(void **state)
+{
+    static const uint64_t comes_ms[] = {3500, 9000};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct cluster *cluster = SERVICE(.workers = 2, .silence_ms = 8000, .coordination = {
+            .suspect_ms = 5000, .dead_ms = 10000, .reconnect_ms = 5000});
+        struct cluster_call *first = barrier_of_two(cluster->workers[0], 3000);
+        struct cluster_call *second;
+
+        run_for(cluster, 100);
+        sim_pause(cluster->chief->node, 4500);
+        run_for(cluster, comes_ms[i]);
+        second = barrier_of_two(cluster->workers[1], 3000);
+        assert_int_equal(cluster_wait(first), i == 0 ? 0 : -MU_EDEADLINE);
+        assert_int_equal(cluster_wait(second), i == 0 ? 0 : -MU_EDEADLINE);
+        end(cluster);
+    }
+}
+
+/* A process that ends well has left, in every setting: nobody is in error for it, and a
+ * round of preemption does not ask it. */
+static void test_clean_end(void **state)
+{
+    static const char *const recoverable[] = {"all", "none", "ps"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct cluster *cluster = SERVICE(.workers = 3, .coordination = {
+            .recoverable = recoverable[i]});
+        struct cluster_call *call;
+
+        mu__member_leave(&cluster->workers[0]->member, "it is closing");
+        run_for(cluster, 100);
+        sim_exit(cluster->workers[0]->node);
+        call = cluster_agent(cluster->workers[1],
+                             CALL(.call = {.operation = MU__AGENT_NOTICE,
+                                           .limit_ms = 1000}, .name = ""));
+        assert_int_equal(cluster_wait(call), 0);
+        run_for(cluster, 10000);
+        assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_CONNECTED);
+        assert_int_equal(state_of(cluster->chief), MU_AGENT_CONNECTED);
+        expect_shown(cluster->chief, "worker:0", "disconnected");
+        assert_null(strstr(sim_trace(cluster->sim), "waiting for /job:worker/task:0"));
+        end(cluster);
+    }
+}
+
+/* Without a word it is lost. */
+static void test_end_without_word(void **state)
+{
+    struct cluster *cluster = SERVICE(.workers = 2, .coordination = {
+        .recoverable = "none"});
+
+    (void)state;
+    cluster->workers[0]->member.fails = true;
+    mu__member_leave(&cluster->workers[0]->member, "it is closing");
+    run_for(cluster, 100);
+    sim_exit(cluster->workers[0]->node);
+    run_for(cluster, 3000);
+    assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_ERROR);
+    end(cluster);
+}
+
+/* Restarted while others wait until all have registered, and before all have: its link
+ * breaks, it is away for longer than a link may be down, and comes again. */
+static void test_restart_while_others_register(void **state)
+{
+    struct cluster *cluster = MAKE(.workers = 3, .hosts = "chief:0",
+                                   .coordination = {.recoverable = "none"});
+    struct cluster_call *calls[4];
+
+    (void)state;
+    cluster_start(cluster->chief);
+    cluster_start(cluster->workers[0]);
+    cluster_start(cluster->workers[1]);
+    run_until(cluster, 500);
+    calls[0] = register_with_all(cluster->chief);
+    calls[1] = register_with_all(cluster->workers[0]);
+    run_for(cluster, 300);
+    /* One that waits, for a short time; one that has just registered, for a long one. */
+    assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
+    sim_crash(cluster->workers[1]->node);
+    run_for(cluster, 3000);
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_CONNECTED);
+    assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_CONNECTED);
+    assert_false(calls[0]->done);
+    cluster_start(cluster->workers[1]);
+    cluster_start(cluster->workers[2]);
+    run_for(cluster, 300);
+    calls[1] = register_with_all(cluster->workers[0]);
+    calls[2] = register_with_all(cluster->workers[1]);
+    calls[3] = register_with_all(cluster->workers[2]);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(cluster_wait(calls[i]), 0);
+
+    /* From now on a restart is a failure, of all. */
+    assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
+    run_for(cluster, 3000);
+    assert_int_equal(state_of(cluster->chief), MU_AGENT_ERROR);
     end(cluster);
 }
 
@@ -1206,6 +1377,12 @@ int main(void)
         cmocka_unit_test(test_client_dies),
         cmocka_unit_test(test_must_be_reset),
         cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_leave_in_error),
+        cmocka_unit_test(test_leave_without_others),
+        cmocka_unit_test(test_barrier_of_a_paused_host),
+        cmocka_unit_test(test_clean_end),
+        cmocka_unit_test(test_end_without_word),
+        cmocka_unit_test(test_restart_while_others_register),
         cmocka_unit_test(test_nobody_hosts),
         cmocka_unit_test(test_service),
         cmocka_unit_test(test_barrier),

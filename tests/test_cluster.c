@@ -51,6 +51,7 @@ static const struct {
     {"Host.Example.COM:80", "tcp://host.example.com:80"},
     {"host.:80", "tcp://host.:80"},
     {"my_job-0.svc:1", "tcp://my_job-0.svc:1"},
+    {"a--b:1", "tcp://a--b:1"},
     {"10.0.0.7:65535", "tcp://10.0.0.7:65535"},
     {"localhost:0", "tcp://localhost:0"},
     {"[::1]:80", "tcp://[::1]:80"},
@@ -109,6 +110,10 @@ static const struct {
     {"1.2.3:80", "the host is not an IPv4 address"},
     {"1.2.3.256:80", "the host is not an IPv4 address"},
     {"a..b:80", "an empty part between dots"},
+    {"-a:80", "a part that begins or ends with a hyphen"},
+    {"a.b-:80", "a part that begins or ends with a hyphen"},
+    {"a-.b:80", "a part that begins or ends with a hyphen"},
+    {"-:80", "a part that begins or ends with a hyphen"},
     {".a:80", "an empty part between dots"},
     {"ho st:80", "a character that no host name has"},
     {"h\xC3\xA9:80", "a letter beyond ASCII: write it as DNS has it, xn--..."},
@@ -394,9 +399,15 @@ static const struct {
      -MU_EINVALID,
      {"spec: \"master\" is not a task type", "called \"chief\""}},
     {"nothing near",
-     "{\"banana\":[\"a:1\"]}",
+     "{\"Banana\":[\"a:1\"]}",
      -MU_EINVALID,
-     {"\"banana\" is not a task type; expected chief, client"}},
+     {"\"Banana\" is not a task type; expected chief, client"}},
+    {"too long for a type",
+     "{\"a234567890123456\":[\"a:1\"]}",
+     -MU_EINVALID,
+     {"at most 15 small letters, digits and _"}},
+    {"a digit first", "{\"1a\":[\"a:1\"]}", -MU_EINVALID, {"\"1a\" is not a task type"}},
+    {"a hyphen", "{\"a-b\":[\"a:1\"]}", -MU_EINVALID, {"\"a-b\" is not a task type"}},
 
     /* Addresses. */
     {"number",
@@ -417,6 +428,11 @@ static const struct {
      "{\"ps\":[\"a:1\"],\"worker\":[\"b:1\",\"A:1\"]}",
      -MU_EEXISTS,
      {"spec: worker[1]: address \"A:1\"", "/job:ps/task:0"}},
+
+    {"address twice, once with a dot",
+     "{\"worker\":[\"host.:80\",\"host:80\"]}",
+     -MU_EEXISTS,
+     {"spec: worker[1]: address \"host:80\"", "/job:worker/task:0"}},
 
     /* Sparse keys. */
     {"key twice",
@@ -682,12 +698,61 @@ static const struct {
     {"eval", "evaluator"},
     {"evaluater", "evaluator"},
     {"clients", "client"},
-    {"coordinator", "chief"},
+    {"coordinator", NULL},
     {"banana", NULL},
     {"", NULL},
     {"tpu_worker", NULL},
     {LABEL_64, NULL},
 };
+
+/* Types of a program's own: in the order of the alphabet among the others, in every form
+ * that a spec has. */
+static void test_types_of_ones_own(void **state)
+{
+    static const char json[] = "{\"coordinator\":[\"a:1\"],\"custom\":{\"3\":\"b:1\"},"
+                               "\"ps\":[\"c:1\"],\"tpu_worker\":[\"d:1\",\"e:1\"]}";
+    mu_cluster *cluster = parse(json);
+    mu_cluster *copy = mu_cluster_copy(cluster);
+    char *text = mu_cluster_json(copy);
+    mu_error error;
+
+    (void)state;
+    assert_string_equal(text, json);
+    free(text);
+    assert_true(mu_cluster_equal(cluster, copy));
+    assert_string_equal(mu_cluster_job_at(cluster, 1), "custom");
+    assert_null(mu_cluster_job_at(cluster, 4));
+    assert_int_equal(mu_cluster_task_count(cluster, "tpu_worker"), 2);
+    assert_int_equal(mu_cluster_validate(cluster, "tpu_worker", 1, &error), 0);
+    assert_int_equal(mu_cluster_validate(cluster, "other", 0, &error), -MU_ENOTFOUND);
+    assert_string_equal(mu_cluster_address(cluster, "custom", 3), "b:1");
+    mu_cluster_free(copy);
+    mu_cluster_free(cluster);
+}
+
+/* A type that no task came in with does not count. */
+static void test_bound_of_types(void **state)
+{
+    mu_cluster *cluster = mu_cluster_new();
+    char type[16];
+    char address[16];
+    mu_error error;
+
+    (void)state;
+    for (int i = 0; i < 2 * MU_CLUSTER_TYPES_MAX; i++) {
+        (void)snprintf(type, sizeof type, "bad%d", i);
+        assert_int_equal(mu_cluster_add(cluster, type, 0, "x", &error), -MU_EINVALID);
+    }
+    for (int i = 0; i < MU_CLUSTER_TYPES_MAX; i++) {
+        (void)snprintf(type, sizeof type, "type%d", i);
+        (void)snprintf(address, sizeof address, "a:%d", i + 1);
+        assert_int_equal(mu_cluster_add(cluster, type, 0, address, &error), 0);
+    }
+    assert_int_equal(mu_cluster_add(cluster, "another", 0, "b:1", &error),
+                     -MU_EEXHAUSTED);
+    assert_non_null(strstr(error.message, "32 task types already"));
+    mu_cluster_free(cluster);
+}
 
 static void test_suggestions(void **state)
 {
@@ -695,7 +760,8 @@ static void test_suggestions(void **state)
     for (size_t i = 0; i < COUNT(suggestions); i++) {
         const char *type = mu__task_type_suggest(suggestions[i].name);
 
-        assert_false(mu__task_type_is_known(suggestions[i].name));
+        if (type != NULL)
+            assert_false(mu__task_type_is_valid(suggestions[i].name));
         if (suggestions[i].type == NULL && type != NULL)
             fail_msg("%s -> %s", suggestions[i].name, type);
         if (suggestions[i].type != NULL && type == NULL)
@@ -703,7 +769,7 @@ static void test_suggestions(void **state)
         if (type != NULL)
             assert_string_equal(type, suggestions[i].type);
     }
-    assert_true(mu__task_type_is_known("evaluator"));
+    assert_true(mu__task_type_is_valid("evaluator"));
 }
 
 /* Readers take NULL for an empty spec. */
@@ -832,6 +898,8 @@ int main(void)
         cmocka_unit_test(test_checks),
         cmocka_unit_test(test_long_list_of_indices),
         cmocka_unit_test(test_who_is_chief),
+        cmocka_unit_test(test_types_of_ones_own),
+        cmocka_unit_test(test_bound_of_types),
         cmocka_unit_test(test_suggestions),
         cmocka_unit_test(test_null_is_empty),
         cmocka_unit_test(test_who_may_join),

@@ -62,7 +62,8 @@ static const struct {
     {"{" E "}", "evaluator", 0, "", NULL, NULL},
     {"{" CC "}", NULL, -MU_EINVALID, NULL, NULL, NULL},
     {"{" W3 "," EE "}", NULL, -MU_EINVALID, NULL, NULL, NULL},
-    {"{" W3 "}", "boss", -MU_EINVALID, NULL, "/job:worker/task:0", "/job:worker/task:0"},
+    {"{" W3 "}", "wroker", -MU_EINVALID, NULL,
+     "/job:worker/task:0", "/job:worker/task:0"},
 };
 
 /* Expected NULL: refused with words, and nothing was written. */
@@ -135,11 +136,14 @@ static const struct {
     {"{" W3 "}", "evaluator", 3, 0, 1, 0, 3, 0, 1},
     {"{" W3 "," P "}", "ps", 0, -MU_EINVALID, 0, -MU_EINVALID, 0, 0, 0},
     {"{" W3 "," P "}", "client", 0, -MU_EINVALID, 0, -MU_EINVALID, 0, 0, 0},
-    {"{" W3 "," P "}", "chief", 0, 0, 3, -MU_ENOTFOUND, 0, -MU_ENOTFOUND, 0},
+    {"{" W3 "," P "}", "chief", 0, -MU_ENOTFOUND, 0, -MU_ENOTFOUND, 0, -MU_ENOTFOUND, 0},
+    {"{" C "," P "}", "worker", 0, -MU_ENOTFOUND, 0, -MU_ENOTFOUND, 0, -MU_ENOTFOUND, 0},
+    {"{}", "worker", 0, -MU_ENOTFOUND, 0, -MU_ENOTFOUND, 0, -MU_ENOTFOUND, 0},
     {"{" W3 "," P "}", "worker", 3, 0, 3, -MU_ERANGE, 0, -MU_ERANGE, 0},
     {"{" W3 "," P "}", "worker", -1, 0, 3, -MU_ERANGE, 0, -MU_ERANGE, 0},
     {"{" CC "," W3 "}", "worker", 0, -MU_EINVALID, 0, -MU_EINVALID, 0, -MU_EINVALID, 0},
-    {"{" W3 "}", "boss", 0, -MU_EINVALID, 0, -MU_EINVALID, 0, -MU_EINVALID, 0},
+    {"{" W3 "}", "wroker", 0, -MU_EINVALID, 0, -MU_EINVALID, 0, -MU_EINVALID, 0},
+    {"{" W3 "}", "boss", 0, -MU_EINVALID, 0, -MU_EINVALID, 0, -MU_ENOTFOUND, 0},
     {"{" W3 "}", "", 0, -MU_EINVALID, 0, -MU_EINVALID, 0, -MU_EINVALID, 0},
     {"{" W3 "}", NULL, 0, -MU_EINVALID, 0, -MU_EINVALID, 0, -MU_EINVALID, 0},
 };

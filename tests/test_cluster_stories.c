@@ -140,17 +140,35 @@ static void test_other_cluster(void **state)
     cluster_free(cluster);
 }
 
+/* A trace without the incarnations of processes, which are drawn. The caller's. */
+static char *without_incarnations(const char *trace)
+{
+    char *copy = strdup(trace);
+    char *at = copy;
+
+    assert_non_null(copy);
+    while ((at = strstr(at, " (incarnation ")) != NULL) {
+        const char *past = strchr(at, ')');
+
+        assert_non_null(past);
+        memmove(at, past + 1, strlen(past + 1) + 1);
+    }
+    return copy;
+}
+
 /* At worker/0's address answers somebody who takes himself for the chief, and hears of it
  * when he dials what he takes for worker/0. */
 static void test_same_task(void **state)
 {
     struct cluster *cluster = MAKE(.workers = 1);
+    char *trace;
 
     (void)state;
     cluster->workers[0]->type = "chief";
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 100);
-    expect_trace(cluster,
+    trace = without_incarnations(sim_trace(cluster->sim));
+    assert_string_equal(trace,
         "[   30] worker/0 links: refused /job:chief/task:0 at tcp://chief-0:1: "
           "task /job:chief/task:0 is already played by tcp://worker-0:1\n"
         "[   30] worker/0 links: refused /job:chief/task:0 at tcp://worker-0:1: "
@@ -159,6 +177,7 @@ static void test_same_task(void **state)
           "/job:chief/task:0 is already played by tcp://worker-0:1\n"
         "[   60] worker/0 links: /job:worker/task:0: it refused us: task "
           "/job:chief/task:0 is already played by tcp://worker-0:1\n");
+    free(trace);
     cluster_free(cluster);
 }
 
@@ -168,31 +187,138 @@ static void test_two_workers(void **state)
     struct cluster *cluster =
         MAKE(.workers = 1, .servers = 1);
     struct cluster_task *twin = cluster_add(cluster, "worker", 0, "twin");
+    char *trace;
 
     (void)state;
     cluster_start(cluster->servers[0]);
     cluster_start(cluster->workers[0]);
     sim_run_until(cluster->sim, 1000);
     cluster_start(twin);
-    sim_run_until(cluster->sim, 3000);
-    expect_trace(cluster,
+    sim_run_until(cluster->sim, 2500);
+    trace = without_incarnations(sim_trace(cluster->sim));
+    assert_string_equal(trace,
         "[   50] ps/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
         "[   60] worker/0 links: /job:ps/task:0 is up at tcp://ps-0:1\n"
         "[ 1030] ps/0 links: refused /job:worker/task:0 at tcp://twin:1: task "
           "/job:worker/task:0 is already played by tcp://worker-0:1\n"
         "[ 1060] twin links: /job:ps/task:0: it refused us: task "
           "/job:worker/task:0 is already played by tcp://worker-0:1\n");
+    free(trace);
     sim_crash(cluster->workers[0]->node);
-    sim_run_until(cluster->sim, 10000);
-    expect_trace(cluster,
-        "[ 3010] ps/0 links: /job:worker/task:0 is lost: connection to it broke: "
-          "connection reset by the peer\n"
-        "[ 4100] twin links: waiting for /job:ps/task:0 at tcp://ps-0:1 for 3 s "
-          "(resting; it refused us: task /job:worker/task:0 is already played by "
-          "tcp://worker-0:1)\n"
-        "[ 5330] ps/0 links: /job:worker/task:0 is up at tcp://twin:1\n"
-        "[ 5340] twin links: /job:ps/task:0 is up at tcp://ps-0:1\n");
+    sim_run_until(cluster->sim, 4000);
+    trace = without_incarnations(sim_trace(cluster->sim));
+    assert_non_null(strstr(trace, "ps/0 links: /job:worker/task:0 is up at "
+                                  "tcp://twin:1"));
+    assert_non_null(strstr(trace, "twin links: /job:ps/task:0 is up at tcp://ps-0:1"));
+    free(trace);
+    assert_int_equal(twin->taken, 0);
     cluster_free(cluster);
+}
+
+static void begin_all_but_twins(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        if (strncmp(cluster->tasks[i].name, "twin", 4) != 0)
+            cluster_start(&cluster->tasks[i]);
+    run_until(cluster, 500);
+}
+
+/* The same at one address: with another bind address it says that of the spec, too. The
+ * second process is told where it listens, and is to end after a while; the first one
+ * loses nothing. */
+static void test_two_workers_at_one_address(void **state)
+{
+    struct cluster *cluster = MAKE(.workers = 1, .servers = 1, .hosts = "chief:0");
+    struct cluster_task *twin = cluster_add(cluster, "worker", 0, "twin");
+    struct cluster_closure *closures[40];
+    char *trace;
+
+    (void)state;
+    begin_all_but_twins(cluster);
+    set_work_ms(cluster, 100);
+    twin->advertises = "tcp://worker-0:1";
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 40, closures);
+    sim_trace_level(cluster->sim, MU__LOG_WARN);
+    cluster_start(twin);
+    run_until(cluster, 5000);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(closures, 40);
+    assert_int_equal(retried(cluster->chief), 0);
+    assert_int_equal(cluster->workers[0]->taken, 0);
+    assert_int_equal(twin->taken, 1);
+    trace = without_incarnations(sim_trace(cluster->sim));
+    assert_non_null(strstr(trace,
+        "chief/0 links: refused /job:worker/task:0 at tcp://worker-0:1: task "
+          "/job:worker/task:0 is already played by tcp://worker-0:1\n"));
+    assert_non_null(strstr(trace,
+        "twin links: another process is /job:worker/task:0: this one ends (/job:"));
+    assert_non_null(strstr(trace, "/task:0: it refused us: task /job:worker/task:0 is "
+                                  "already played by tcp://worker-0:1)\n"));
+    assert_null(strstr(trace, "is lost"));
+    free(trace);
+    sim_crash(twin->node);
+    end(cluster);
+}
+
+/* The first process stands still, and holds its port: the second one is reached where it
+ * listens. The first one hears that it was replaced when it goes on. */
+static void test_twin_takes_over(void **state)
+{
+    struct cluster *cluster = MAKE(.workers = 1, .hosts = "chief:0");
+    struct cluster_task *twin = cluster_add(cluster, "worker", 0, "twin");
+    struct cluster_closure *closures[20];
+
+    (void)state;
+    begin_all_but_twins(cluster);
+    set_work_ms(cluster, 100);
+    twin->advertises = "tcp://worker-0:1";
+    open_at(cluster->chief);
+    cluster_start(twin);
+    run_until(cluster, 1000);
+    schedule(cluster->chief, "square", 20, closures);
+    sim_pause(cluster->workers[0]->node, 4000);
+    run_until(cluster, 4500);
+    assert_int_equal(join(cluster->chief), 0);
+    assert_true(sim_now_ms(cluster->sim) < 5000);
+    expect_squares(closures, 20);
+    assert_int_equal(twin->taken, 0);
+    run_until(cluster, 10000);
+    assert_int_equal(twin->taken, 0);
+    assert_int_equal(cluster->workers[0]->taken, 1);
+    sim_crash(cluster->workers[0]->node);
+    end(cluster);
+}
+
+/* Of two chiefs the one that came first stays, and so it is with two servers, whom the
+ * chief dials. */
+static void test_two_of_each(void **state)
+{
+    struct cluster *cluster = MAKE(.workers = 2, .servers = 1, .hosts = "chief:0");
+    struct cluster_task *chief = cluster_add(cluster, "chief", 0, "twin-chief");
+    struct cluster_task *server = cluster_add(cluster, "ps", 0, "twin-ps");
+    struct cluster_closure *closures[20];
+
+    (void)state;
+    begin_all_but_twins(cluster);
+    set_work_ms(cluster, 200);
+    chief->advertises = "tcp://chief-0:1";
+    server->advertises = "tcp://ps-0:1";
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 20, closures);
+    cluster_start(chief);
+    cluster_start(server);
+    run_until(cluster, 6000);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(closures, 20);
+    assert_int_equal(retried(cluster->chief), 0);
+    assert_int_equal(chief->taken, 1);
+    assert_int_equal(server->taken, 1);
+    assert_int_equal(cluster->chief->taken, 0);
+    assert_int_equal(cluster->servers[0]->taken, 0);
+    sim_crash(chief->node);
+    sim_crash(server->node);
+    end(cluster);
 }
 
 /* ---- The end of the job ---- */
@@ -272,6 +398,9 @@ int main(void)
         cmocka_unit_test(test_other_cluster),
         cmocka_unit_test(test_same_task),
         cmocka_unit_test(test_two_workers),
+        cmocka_unit_test(test_two_workers_at_one_address),
+        cmocka_unit_test(test_twin_takes_over),
+        cmocka_unit_test(test_two_of_each),
         cmocka_unit_test(test_job_done),
         cmocka_unit_test(test_job_limits),
         cmocka_unit_test(test_job_of_others),

@@ -69,8 +69,12 @@ static int file_replace(struct mu__storage *storage, const void *data, size_t si
     return file_append(storage, data, size, ret_error);
 }
 
-static const struct mu__storage_ops file_ops = {file_load, file_append, file_flush,
-                                                file_replace};
+static const struct mu__storage_ops file_ops = {
+    .load = file_load,
+    .append = file_append,
+    .flush = file_flush,
+    .replace = file_replace,
+};
 
 /* ---- The world: nothing leaves it, time is the test's ---- */
 
@@ -107,8 +111,14 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 }
 
 static const struct mu__world_ops world_ops = {
-    world_now_ms, bare_random, bare_wake_at, world_transmit, bare_submit, bare_withdraw,
-    bare_log};
+    .now_ms = world_now_ms,
+    .random = bare_random,
+    .wake_at = bare_wake_at,
+    .transmit = world_transmit,
+    .submit = bare_submit,
+    .withdraw = bare_withdraw,
+    .log = bare_log,
+};
 
 /* The messages of the test itself are made before the fault is armed again. */
 static void tell(struct world *w, uint16_t kind, const void *body, size_t size)

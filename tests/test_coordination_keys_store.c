@@ -45,6 +45,78 @@ static void test_a_full_disk(void **state)
     service_end(p.s);
 }
 
+/* A disk that fills up: changes are refused at once and in words, reads go on, deletions
+ * make room by having the file written anew, and then changes go on. Nothing that was
+ * answered is lost when the host dies in between. */
+static void test_a_full_disk_stops_changes_alone(void **state)
+{
+    struct pair p = begin(&mu__store_journal);
+    struct sim_storage *storage = p.s->hosts[0].storage;
+    static char value[4096];
+    char name[16];
+    unsigned keys = 0;
+
+    (void)state;
+    memset(value, 'x', sizeof value);
+    sim_storage_limit(storage, 1 << 20);
+    for (const char *said = ""; strstr(said, "code=") == NULL; keys++) {
+        (void)snprintf(name, sizeof name, "k%u", keys);
+        (void)service_text(p.w0);
+        (void)put_sized(p.w0, name, value, sizeof value, 0, 0);
+        said = service_text(p.w0);
+        assert_true(keys < 1000);
+        if (strstr(said, "code=") != NULL)
+            assert_non_null(strstr(said, "the store is full: "));
+    }
+    assert_true(keys > 60);
+    for (unsigned i = 0; i < 100; i++)
+        (void)increment(p.w1, "n", 1);
+    assert_int_equal(strncmp(value_of(p.w1, "k0"), value, 64), 0);
+    (void)increment(p.w1, "n", 1);
+    assert_non_null(strstr(service_text(p.w1), "the store is full: "));
+    for (unsigned i = 0; i < 40; i++) {
+        (void)snprintf(name, sizeof name, "k%u", i);
+        (void)delete(p.w0, name);
+        assert_null(strstr(service_text(p.w0), "code="));
+    }
+    service_run(p.s, 2000);
+    assert_true(storage->size < 400 << 10);
+    (void)put(p.w0, "after", "y", 0);
+    assert_null(strstr(service_text(p.w0), "code="));
+    assert_int_equal(service_state(p.s, 0)->epoch, 1);
+    service_crash(p.s, 0);
+    service_start(p.s, 0);
+    service_link_up(p.w0, 0);
+    (void)service_register(p.w0, false, 0);
+    (void)service_text(p.w0);
+    expect_key(p.w0, "after", "y");
+    assert_int_equal(strncmp(value_of(p.w0, "k50"), value, 64), 0);
+    service_end(p.s);
+}
+
+/* A file that cannot be read takes the service away, and agents hear why. */
+static void test_agents_hear_of_a_foreign_file(void **state)
+{
+    static const char notes[] = "somebody's notes";
+    struct pair p = begin(&mu__store_journal);
+    const char *said;
+
+    (void)state;
+    service_crash(p.s, 0);
+    sim_storage_set(p.s->hosts[0].storage, notes, sizeof notes);
+    (void)service_text(p.w0);
+    p.w0->notes_hosts = true;
+    service_start(p.s, 0);
+    service_run(p.s, 1500);
+    service_link_up(p.w0, 0);
+    said = service_text(p.w0);
+    if (strstr(said, "its store is not held yet: ") == NULL ||
+        strstr(said, "expected a journal of muster") == NULL)
+        fail_msg("%s", said);
+    assert_int_equal(p.s->hosts[0].storage->size, sizeof notes);
+    service_end(p.s);
+}
+
 static void again_at(struct pair *p)
 {
     service_crash(p->s, 0);
@@ -310,6 +382,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_wait_for_the_store),
         cmocka_unit_test(test_a_full_disk),
+        cmocka_unit_test(test_a_full_disk_stops_changes_alone),
+        cmocka_unit_test(test_agents_hear_of_a_foreign_file),
         cmocka_unit_test(test_rewrite),
         cmocka_unit_test(test_revisions_ascend),
         cmocka_unit_test(test_reads_wait),

@@ -44,8 +44,14 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 }
 
 static const struct mu__world_ops world_ops = {
-    world_now_ms, bare_random, bare_wake_at, world_transmit, bare_submit, bare_withdraw,
-    bare_log};
+    .now_ms = world_now_ms,
+    .random = bare_random,
+    .wake_at = bare_wake_at,
+    .transmit = world_transmit,
+    .submit = bare_submit,
+    .withdraw = bare_withdraw,
+    .log = bare_log,
+};
 
 static void turns(struct world *w)
 {

@@ -278,6 +278,31 @@ static void test_broken_link(void **state)
 
 /* ---- limits ---- */
 
+/* Who gave notice waits for so long only, and hears who is missing; the round goes on. A
+ * task that has left is not asked. */
+static void test_limit_of_the_notice(void **state)
+{
+    struct crew crew = CREW(.seed = 1);
+    uint64_t token;
+
+    (void)state;
+    service_run_until(crew.s, 1000);
+    (void)service_leave_now(crew.ps);
+    token = ++crew.w0->token;
+    TELL(crew.w0, PREEMPT_NOTICE, preempt_notice, .token = token, .limit_ms = 400);
+    step(crew.w0, 1, 4);
+    service_run_until(crew.s, 1399);
+    expect_waits(crew.w0, token);
+    service_run_until(crew.s, 1400);
+    expect_error(crew.w0, token, -MU_EDEADLINE,
+                 "round 1 of preemption: after 400 ms these tasks have not said what "
+                 "step they have reached: /job:worker/task:1 (last heard 100 ms ago)");
+    step(crew.w1, 1, 7);
+    (void)service_next(crew.w1, MU__PREEMPT_ASK);
+    expect_said(crew.w1, "[ 1400] preempt_stop round=1 step=8\n");
+    service_end(crew.s);
+}
+
 static void test_limit(void **state)
 {
     struct crew crew = CREW(.seed = 1);
@@ -290,8 +315,8 @@ static void test_limit(void **state)
     service_run_until(crew.s, 1000 + 3 * MINUTE_MS - 1);
     expect_waits(crew.w0, token);
     service_run_until(crew.s, 1000 + 3 * MINUTE_MS);
-#define WORDS "round 1 of preemption: after 180 s these tasks have not said what step " \
-              "they have reached: /job:ps/task:0 (last heard 100 ms ago), " \
+#define WORDS "round 1 of preemption: after 180000 ms these tasks have not said what " \
+              "step they have reached: /job:ps/task:0 (last heard 100 ms ago), " \
               "/job:worker/task:1 (last heard 100 ms ago)"
     expect_error(crew.w0, token, -MU_EDEADLINE, WORDS);
     (void)service_next(crew.w1, MU__PREEMPT_ASK);
@@ -425,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_comes_in_the_middle),
         cmocka_unit_test(test_broken_link),
         cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_limit_of_the_notice),
         cmocka_unit_test(test_host_lost_in_the_middle),
         cmocka_unit_test(test_outcome_outlives_host),
         cmocka_unit_test(test_early_outlives_host),

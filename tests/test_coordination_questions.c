@@ -127,7 +127,7 @@ static void test_which_tasks(void **state)
     expect_error(evaluator, get(evaluator, MU__TASKS_WATCH, "ps:0"), -MU_ENOTFOUND,
                  "/job:ps/task:0 is not known: it is not one of the coordinated jobs, "
                  "and has not registered");
-    assert_int_equal(service_tasks_answer(w0, get(w0, MU__TASKS_STATES, "boss:0"))->code,
+    assert_int_equal(service_tasks_answer(w0, get(w0, MU__TASKS_STATES, "Boss:0"))->code,
                      MU_EINVALID);
     assert_int_equal(service_tasks_answer(w0, get(w0, MU__TASKS_WAIT, "worker:"))->code,
                      MU_EINVALID);
@@ -270,9 +270,9 @@ static void test_wait_late(void **state)
     expect_waits(w0, token);
     service_run_until(s, 5700);
     expect_error(w0, token, -MU_EDEADLINE,
-                 "1 of 4 tasks are connected after 4200 ms; missing: /job:chief/task:0 "
-                 "(never registered), /job:ps/task:0 (has left, last heard 4,700 ms "
-                 "ago), /job:worker/task:1 (in error, last heard 4,700 ms ago)");
+                 "1 of 4 tasks are connected after 4200 ms; missing: /job:worker/task:1 "
+                 "(in error, last heard 4,700 ms ago), /job:ps/task:0 (has left, last "
+                 "heard 4,700 ms ago), /job:chief/task:0 (never registered)");
     expect_error(w0, narrow, -MU_EDEADLINE,
                  "1 of 2 tasks are connected after 3700 ms; missing: /job:worker/task:1 "
                  "(in error, last heard 4,700 ms ago)");

@@ -655,6 +655,36 @@ static void test_leave_in_error(void **state)
     service_end(s);
 }
 
+/* A process that ends well says that its task leaves, and waits for nobody: no setting
+ * makes that a failure, and who leaves together does not miss it. */
+static void test_leave_now(void **state)
+{
+    static const char *const recoverable[] = {"all", "none"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct service *s = SERVICE(.recoverable = recoverable[i],
+                                    .leave_ms = (uint32_t)i * 10000);
+        struct service_agent *chief = service_task(s, "chief", 0);
+        struct service_agent *w0 = service_task(s, "worker", 0);
+        struct service_agent *w1 = service_task(s, "worker", 1);
+        uint64_t token;
+
+        service_run_until(s, 100);
+        token = service_leave(chief, 0);
+        (void)service_leave_now(w0);
+        service_agent_crash(w0);
+        service_run_until(s, 3000);
+        expect_state(w1, "worker:0", "disconnected");
+        assert_int_equal(w1->counts[MU__TASK_ERROR], 0);
+        if (i == 1)
+            expect_waits(chief, token);
+        (void)service_leave_now(w1);
+        expect_ok(chief, token);
+        service_end(s);
+    }
+}
+
 static void test_leave_together(void **state)
 {
     struct service *s = SERVICE(.tasks = "chief:0,ps:0,worker:0-1", .recoverable = "ps",
@@ -704,8 +734,8 @@ static void test_leave_late(void **state)
     chief->beats = false;
     service_run_until(s, 1100);
     expect_error(w0, token, -MU_EINTERNAL,
-                 LEAVE_LATE "/job:chief/task:0 (last heard 100 ms ago), "
-                            "/job:worker/task:1 (never registered)");
+                 LEAVE_LATE "/job:worker/task:1 (never registered), "
+                            "/job:chief/task:0 (last heard 100 ms ago)");
     expect_said(chief, "[ 1100] task_error code=13 message=\"/job:chief/task:0 did not "
                        "leave with the others\" task=\"/job:chief/task:0\" own=yes\n");
     expect_error(chief, service_leave(chief, 0), -MU_EPRECONDITION,
@@ -725,8 +755,8 @@ static void test_leave_own_limit(void **state)
     service_run_until(s, 250);
     expect_error(w0, token, -MU_EDEADLINE,
                  "the others have not left after 250 ms; 2 are missing: "
-                 "/job:chief/task:0 (last heard 50 ms ago), /job:worker/task:1 (never "
-                 "registered)");
+                 "/job:worker/task:1 (never registered), /job:chief/task:0 (last heard "
+                 "50 ms ago)");
     /* It is there still, and not leaving any more. */
     expect_state(chief, "worker:0", "connected");
     service_run_until(s, 2000);
@@ -748,15 +778,15 @@ static void test_leave_spoilt(void **state)
     service_run_until(s, 1000);
     expect_error(w0, token, -MU_EINTERNAL,
                  "tasks could not leave together: /job:worker/task:1 has failed; 1 of 3 "
-                 "were leaving, missing: /job:chief/task:0 (last heard 100 ms ago), "
-                 "/job:worker/task:1 (in error, last heard 900 ms ago)");
+                 "were leaving, missing: /job:worker/task:1 (in error, last heard 900 "
+                 "ms ago), /job:chief/task:0 (last heard 100 ms ago)");
     assert_int_equal(service_answered_ms(w0, token), 1000);
 
     /* With one in error it cannot begin. */
     expect_error(chief, service_leave(chief, 0), -MU_EINTERNAL,
                  "tasks could not leave together: /job:worker/task:1 is in error; 1 of 3 "
-                 "were leaving, missing: /job:worker/task:0 (has left, last heard 100 "
-                 "ms ago), /job:worker/task:1 (in error, last heard 900 ms ago)");
+                 "were leaving, missing: /job:worker/task:1 (in error, last heard 900 "
+                 "ms ago)");
     service_end(s);
 }
 
@@ -828,6 +858,7 @@ int main(void)
         cmocka_unit_test(test_reset_of_another),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_leave_in_error),
+        cmocka_unit_test(test_leave_now),
         cmocka_unit_test(test_leave_together),
         cmocka_unit_test(test_leave_late),
         cmocka_unit_test(test_leave_own_limit),

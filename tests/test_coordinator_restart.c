@@ -311,6 +311,87 @@ static void test_full_storage(void **state)
     end_with(cluster, storage);
 }
 
+/* A disk that is full for a while, with closures before, during and after: each finishes,
+ * nothing is cancelled, the program hears of it once, and when there is room again the
+ * journal has everything. */
+static void test_full_disk_stops_no_closure(void **state)
+{
+    enum { CLOSURES = 300 };
+    static char names[CLOSURES][16];
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 2, .clients = 1);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closures[CLOSURES];
+    uint32_t runs = 0;
+
+    (void)state;
+    open_at(client);
+    sim_storage_limit(storage, storage->size + 2000);
+    for (int i = 0; i < CLOSURES; i++) {
+        (void)snprintf(names[i], sizeof names[i], "c%d", i);
+        closures[i] = named(client, names[i], i % 4);
+        if (i % 50 == 49)
+            run_for(cluster, 20);
+    }
+    assert_int_equal(join(client), -MU_EDATALOSS);
+    expect_squares(closures, CLOSURES);
+    (void)sim_trace(cluster->sim);
+    assert_int_equal(join(client), 0);
+    sim_storage_limit(storage, 0);
+    run_for(cluster, 1000);
+    (void)named(client, "last", 1);
+    assert_int_equal(join(client), 0);
+    assert_non_null(strstr(sim_trace(cluster->sim), "the journal is complete again"));
+    for (int i = 0; i < 4; i++)
+        runs += cluster->runs[i];
+    assert_int_equal(runs, CLOSURES + 1);
+    restart_chief(cluster);
+    run_for(cluster, 1000);
+    (void)join(client);
+    for (int i = 0; i < CLOSURES; i++)
+        (void)named(client, names[i], i % 4);
+    assert_int_equal(join(client), 0);
+    for (int i = 0; i < 4; i++)
+        runs -= cluster->runs[i];
+    assert_int_equal(runs, 0);
+    end_with(cluster, storage);
+}
+
+/* Damage in the middle: the chief does not start, and nothing of the file changes. */
+static void test_damaged_journal(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
+    struct cluster_task *client = cluster->clients[0];
+    static uint8_t whole[1 << 14];
+    static uint8_t damaged[1 << 14];
+    size_t size;
+
+    (void)state;
+    open_at(client);
+    (void)named(client, "a", 0);
+    (void)named(client, "b", 1);
+    assert_int_equal(join(client), 0);
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 100);
+    size = storage->size;
+    assert_true(size > 12 && size < sizeof whole);
+    memcpy(whole, storage->content, size);
+    (void)sim_storage_damage(storage, 12);
+    memcpy(damaged, storage->content, size);
+    (void)sim_trace(cluster->sim);
+    assert_int_equal(sim_restart(cluster->chief->node), -MU_EDATALOSS);
+    assert_non_null(strstr(sim_trace(cluster->sim), " is damaged: "));
+    assert_int_equal(storage->size, size);
+    assert_memory_equal(storage->content, damaged, size);
+    sim_storage_set(storage, whole, size);
+    restart_chief(cluster);
+    run_for(cluster, 1000);
+    assert_int_equal(cluster->runs[0] + cluster->runs[1], 2);
+    cluster_free(cluster);      /* that a chief did not start stands among what broke */
+    sim_storage_free(storage);
+}
+
 /* A result that would stay on its worker is in the journal instead. */
 static void test_kept(void **state)
 {
@@ -420,6 +501,8 @@ int main(void)
         cmocka_unit_test(test_forget),
         cmocka_unit_test(test_torn_end),
         cmocka_unit_test(test_full_storage),
+        cmocka_unit_test(test_full_disk_stops_no_closure),
+        cmocka_unit_test(test_damaged_journal),
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_effect),

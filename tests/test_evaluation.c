@@ -274,6 +274,26 @@ static void test_not_now_begins_anew(void **state)
     slow_done(&asker);
 }
 
+/* A slice of something longer: lines count on, and tell what is left of the whole. */
+static void test_lines_of_a_slice_tell_of_the_whole(void **state)
+{
+    static const struct slow_row rows[] = {{"http://h/x", "200", 10}, {NULL, NULL, 0}};
+    int rv;
+
+    (void)state;
+    slow_whole_ms = 300000;
+    slow_rounds_before = 7;
+    rv = evaluate(rows, run_pod, 3000);
+    slow_whole_ms = 0;
+    slow_rounds_before = 0;
+    assert_int_equal(rv, 0);
+    assert_string_equal(
+        asker.lines,
+        "[10] pod a-0 does not run yet, try 8, again in 0.0 s, 4 min 59 s left\n"
+        "[70] pod a-0 does not run yet, try 9, again in 0.1 s, 4 min 59 s left\n");
+    slow_done(&asker);
+}
+
 /* Time goes on between two readings of the clock. */
 static void test_time_goes_on(void **state)
 {
@@ -642,6 +662,7 @@ int main(void)
         cmocka_unit_test_setup(test_limit_zero, setup),
         cmocka_unit_test_setup(test_tries_are_bounded, setup),
         cmocka_unit_test_setup(test_not_now_begins_anew, setup),
+        cmocka_unit_test_setup(test_lines_of_a_slice_tell_of_the_whole, setup),
         cmocka_unit_test_setup(test_time_goes_on, setup),
         cmocka_unit_test_setup(test_not_now_for_good, setup),
         cmocka_unit_test_setup(test_longest_pause, setup),

@@ -182,7 +182,7 @@ static void test_refuse_travels(void **state)
     assert_non_null(buf);
     mu__pool_init(&pool);
     *(struct mu__refuse *)(void *)msg->body =
-        (struct mu__refuse){mu__view_str("worker"), 7, text_of(511)};
+        (struct mu__refuse){mu__view_str("worker"), 7, text_of(511), true};
     assert_int_equal(mu__encode(&mu__frame_messages, msg, buf), 0);
     assert_int_equal(mu__decode(&mu__frame_messages, &pool, buf, &offset, NULL, 0, &got),
                      0);

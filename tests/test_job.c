@@ -280,6 +280,32 @@ static void test_limits(void **state)
     cluster_free(cluster);
 }
 
+/* Without a limit a task that dies after it was asked is not waited for for ever; one
+ * that is restarted is asked again. */
+static void test_dies_when_asked(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .clients = 1);
+    struct cluster_closure *closures[2];
+    struct cluster_call *calls[2];
+
+    (void)state;
+    set_work_ms(cluster, 100000);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 2, closures);
+    run_for(cluster, 100);
+    for (uint32_t i = 0; i < 2; i++)
+        calls[i] = stop(cluster->clients[0], "worker", i);
+    run_for(cluster, 100);
+    sim_crash(cluster->workers[0]->node);
+    assert_int_equal(sim_restart(cluster->workers[1]->node), 0);
+    set_work_ms(cluster, 10);
+    expect_error(calls[0], -MU_EUNAVAILABLE,
+        "/job:worker/task:0 was asked to stop, has not answered, and is not connected to "
+        "the chief any more");
+    assert_int_equal(cluster_wait(calls[1]), 0);
+    cluster_free(cluster);
+}
+
 /* A stop that was given up by who asked for it does not come true later. */
 static void test_given_up(void **state)
 {
@@ -410,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_reason_is_one_line),
         cmocka_unit_test(test_comes_later),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_dies_when_asked),
         cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_wait_limits),

@@ -66,8 +66,12 @@ static int fixed_replace(struct mu__storage *base, const void *data, size_t size
     return fixed_append(base, data, size, ret_error);
 }
 
-static const struct mu__storage_ops fixed_ops = {fixed_load, fixed_append, fixed_flush,
-                                                 fixed_replace};
+static const struct mu__storage_ops fixed_ops = {
+    .load = fixed_load,
+    .append = fixed_append,
+    .flush = fixed_flush,
+    .replace = fixed_replace,
+};
 
 /* ---- One session ---- */
 

@@ -42,8 +42,14 @@ static void quiet_log(struct mu__world *world, enum mu__log_level level, const c
 }
 
 static const struct mu__world_ops quiet_ops = {
-    quiet_now_ms, bare_random, bare_wake_at, quiet_transmit, bare_submit, bare_withdraw,
-    quiet_log};
+    .now_ms = quiet_now_ms,
+    .random = bare_random,
+    .wake_at = bare_wake_at,
+    .transmit = quiet_transmit,
+    .submit = bare_submit,
+    .withdraw = bare_withdraw,
+    .log = quiet_log,
+};
 
 static struct mu__world quiet = {&quiet_ops};
 

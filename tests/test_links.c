@@ -72,6 +72,14 @@ static void note_trouble(void *owner, const char *type, uint32_t index,
              index, reason);
 }
 
+static void note_taken(void *owner, const char *type, uint32_t index, const char *reason)
+{
+    struct us *us = owner;
+
+    sim_note(sim_node_sim(us->node), MU__LOG_INFO, "taken: %s %" PRIu32 ": %s", type,
+             index, reason);
+}
+
 static void note_message(void *owner, struct mu__msg *msg)
 {
     struct us *us = owner;
@@ -133,7 +141,7 @@ static int us_start(void *arg, struct sim_node *node, struct mu__world *world,
     struct us *us = arg;
     const struct mu__world_hooks hooks = {.owner = us, .turn = us_turn};
     const struct mu__links_upcalls upcalls = {us, note_up, note_down, note_trouble,
-                                              note_message};
+                                              note_message, note_taken};
     const struct mu__links_config config = {
         .cluster_name = "test",
         .task_type = "worker",
@@ -142,6 +150,7 @@ static int us_start(void *arg, struct sim_node *node, struct mu__world *world,
         .incarnation = US,
         .heartbeat_ms = 100,
         .silence_ms = 500,
+        .claim_ms = 3000,
         .schema = &mu__messages,
         .pool = &us->pool,
         .world = world,
@@ -405,17 +414,20 @@ static void test_refused(void **state)
     static const struct {
         struct hello_words words;
         const char *reason;
+        const char *who;
     } rows[] = {
         {{2, "test", "chief", 0, "tcp://peer:1", PEER, NULL, 0},
-         "protocol version 2, but /job:worker/task:0 speaks version 1"},
+         "protocol version 2, but /job:worker/task:0 speaks version 1", ""},
         {{1, "other", "chief", 0, "tcp://peer:1", PEER, NULL, 0},
-         "cluster name \"other\", but /job:worker/task:0 belongs to cluster \"test\""},
+         "cluster name \"other\", but /job:worker/task:0 belongs to cluster \"test\"",
+         ""},
         {{1, "test", "worker", 0, "tcp://peer:1", PEER, NULL, 0},
-         "task /job:worker/task:0 is already played by tcp://us:1"},
+         "task /job:worker/task:0 is already played by tcp://us:1 (incarnation "
+         "000000000000000a)", " (incarnation 000000000000000b)"},
         {{1, "test", "chief", 0, "tcp://peer:1", PEER, "worker", 7},
-         "task /job:worker/task:7 is not here, but /job:worker/task:0"},
+         "task /job:worker/task:7 is not here, but /job:worker/task:0", ""},
         {{1, "test", "chief", 0, "tcp://peer:1", PEER, "ps", 0},
-         "task /job:ps/task:0 is not here, but /job:worker/task:0"},
+         "task /job:ps/task:0 is not here, but /job:worker/task:0", ""},
     };
     struct fixture *f = *state;
     char expected[1024];
@@ -427,11 +439,12 @@ static void test_refused(void **state)
         say_hello_words(f, &rows[i].words);
         run_for(f, 2000);
         (void)snprintf(expected, sizeof expected,
-                       "[%5" PRIu64 "] us links: refused /job:%s/task:0 at tcp://peer:1: "
-                       "%s\n[%5" PRIu64 "] sim note: hears REFUSE: %s\n[%5" PRIu64
+                       "[%5" PRIu64 "] us links: refused /job:%s/task:0 at "
+                       "tcp://peer:1%s: %s\n[%5" PRIu64 "] sim note: hears "
+                       "REFUSE: %s\n[%5" PRIu64
                        "] sim note: hears the end: closed by the peer\n",
-                       begin_ms + 30, rows[i].words.type, rows[i].reason, begin_ms + 60,
-                       rows[i].reason, begin_ms + 1040);
+                       begin_ms + 30, rows[i].words.type, rows[i].who, rows[i].reason,
+                       begin_ms + 60, rows[i].reason, begin_ms + 1040);
         expect_trace(f, expected);
         assert_int_equal(mu__links_count_up(f->us.links), 0);
         f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
@@ -444,7 +457,8 @@ static void test_another_version(void **state)
 {
     const struct mu__refuse refuse = {
         mu__view_str("chief"), 0,
-        mu__view_str("protocol version 1, but /job:chief/task:0 speaks version 2")};
+        mu__view_str("protocol version 1, but /job:chief/task:0 speaks version 2"),
+        false};
     const struct hello_words words = {2, "test", "chief", 0, "tcp://peer:1", PEER,
                                       NULL, 0};
     struct mu__buf *frame = frame_of(2, MU__FRAME_REFUSE, PEER, 0, 1);
@@ -541,31 +555,35 @@ static void test_said_twice(void **state)
     assert_int_equal(mu__links_count_up(f->us.links), 1);
 }
 
-/* Another incarnation at the same address: the old life is over. */
+/* A new incarnation is let in when the end of the former one's connection was seen. */
 static void test_restarted(void **state)
 {
     struct fixture *f = *state;
     struct hello_words again = good;
 
     again.from = PEER + 1;
+    f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
     dial_us(f);
     say_hello_words(f, &again);
     run_for(f, 100);
     expect_trace(f,
-        "[   90] us links: /job:chief/task:0 is lost: it was restarted\n"
-        "[   90] sim note: node 1 down: it was restarted\n"
-        "[  100] sim note: hears the end: closed by the peer\n"
+        "[   70] us links: /job:chief/task:0 is lost: its connection broke: closed by "
+          "the peer\n"
+        "[   70] sim note: node 1 down: its connection broke: closed by the peer\n"
+        "[   80] sim note: hears the end: closed by the peer\n"
         "[  110] us links: /job:chief/task:0 is up at tcp://peer:1\n"
         "[  110] sim note: node 2 up: chief 0 c tcp://peer:1\n"
         "[  120] sim note: hears HELLO to c of 0 at tcp://us:1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 1);
 }
 
-/* At another address, while the first one is there: two processes play one task. */
+/* Two processes play one task, be it at one address or at two: the second one is refused
+ * while the first is there, and the first one does not notice. */
 static void test_twin(void **state)
 {
     struct fixture *f = *state;
     struct hello_words twin = good;
+    uint32_t first = f->peer.out;
 
     twin.from = PEER + 1;
     twin.address = "tcp://twin:1";
@@ -573,9 +591,108 @@ static void test_twin(void **state)
     say_hello_words(f, &twin);
     run_for(f, 100);
     expect_trace(f,
-        "[   90] us links: refused /job:chief/task:0 at tcp://twin:1: task "
-          "/job:chief/task:0 is already played by tcp://peer:1\n");
+        "[   90] us links: refused /job:chief/task:0 at tcp://twin:1 (incarnation "
+          "000000000000000c): task /job:chief/task:0 is already played by tcp://peer:1 "
+          "(incarnation 000000000000000b)\n");
+    twin.address = good.address;
+    twin.from = PEER + 2;
+    dial_us(f);
+    say_hello_words(f, &twin);
+    run_for(f, 100);
+    expect_trace(f,
+        "[  210] us links: refused /job:chief/task:0 at tcp://peer:1 (incarnation "
+          "000000000000000d): task /job:chief/task:0 is already played by tcp://peer:1 "
+          "(incarnation 000000000000000b)\n"
+        "[  240] sim note: hears REFUSE: task /job:chief/task:0 is already played by "
+          "tcp://peer:1 (incarnation 000000000000000b)\n");
+    f->peer.out = first;
+    say_data(f, PEER, US);
+    run_for(f, 100);
+    expect_trace(f, "[  310] sim note: cancel from node 1\n");
+}
+
+/* Once the first process was silent for its limit, the second one has its task. */
+static void test_twin_of_a_silent_one(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words twin = good;
+
+    twin.from = PEER + 1;
+    dial_us(f);
+    run_for(f, 600);
+    (void)sim_trace(f->sim);
+    say_hello_words(f, &twin);
+    run_for(f, 100);
+    expect_trace(f,
+        "[  710] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+        "[  710] sim note: node 2 up: chief 0 c tcp://peer:1\n"
+        "[  720] sim note: hears HELLO to c of 0 at tcp://us:1\n");
+}
+
+/* Two say that they are at one address: who answers what we say there is the one. */
+static void test_twin_at_our_dial(void **state)
+{
+    struct fixture *f = *state;
+    const struct mu__hello hello = {
+        .cluster = mu__view_str("test"),
+        .type = mu__view_str("chief"),
+        .address = mu__view_str("tcp://peer:1"),
+    };
+    struct mu__frame_header header = {1, MU__FRAME_HELLO, PEER + 1, US, 1,
+                                      f->peer.life};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_HELLO, PEER + 1, US, 1);
+
+    assert_true(f->peer.life != 0);
+    mu__frame_write(frame, &header);
+    put_record(frame, &mu__frame_messages, MU__FRAME_HELLO, &hello, sizeof hello);
+    dial_us(f);
+    say(f, frame);
+    run_for(f, 100);
+    expect_trace(f,
+        "[   90] us links: /job:chief/task:0: the process at tcp://peer:1 is another one "
+          "than incarnation 000000000000000b, which said that it was there\n"
+        "[   90] sim note: node 1 down: another process is at its address\n"
+        "[   90] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+        "[   90] sim note: node 2 up: chief 0 c tcp://peer:1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 1);
+}
+
+static void say_taken(struct fixture *f, uint64_t to, const char *reason)
+{
+    const struct mu__refuse refuse = {mu__view_str("chief"), 0, mu__view_str(reason),
+                                      true};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER, to, 1);
+
+    put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
+    say(f, frame);
+}
+
+/* We are the second one: we try again every second, and the owner hears of it after
+ * claim_ms. What is said to another process at our address is not for us. */
+static void test_we_are_the_twin(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    dial_us(f);
+    run_for(f, 100);
+    (void)sim_trace(f->sim);
+    say_taken(f, US + 1, "somebody else");
+    run_for(f, 100);
+    expect_trace(f, "");
+    say_taken(f, US, "it is played by X");
+    run_for(f, 1000);
+    expect_trace(f,
+        "[  230] us links: /job:chief/task:0: it refused us: it is played by X\n"
+        "[  230] sim note: trouble: chief 0: it refused us: it is played by X\n"
+        "[  240] sim note: hears the end: closed by the peer\n"
+        "[ 1027] sim note: hears HELLO to 0 of 0 at tcp://us:1\n");
+    for (int i = 0; i < 3; i++) {
+        say_taken(f, US, "it is played by X");
+        run_for(f, 1100);
+    }
+    assert_non_null(strstr(sim_trace(f->sim),
+                           "taken: chief 0: it refused us: it is played by X\n"));
 }
 
 /* Clients have no place in the spec: two of one index are two. */
@@ -636,7 +753,7 @@ static void test_no_answer(void **state)
 static void test_we_are_refused(void **state)
 {
     const struct mu__refuse refuse = {mu__view_str("chief"), 0,
-                                      mu__view_str("we are full")};
+                                      mu__view_str("we are full"), false};
     struct fixture *f = *state;
 
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
@@ -662,7 +779,8 @@ static void test_we_are_refused(void **state)
 
 static void say_refuse_for(struct fixture *f, uint32_t life, const char *reason)
 {
-    const struct mu__refuse refuse = {mu__view_str("chief"), 0, mu__view_str(reason)};
+    const struct mu__refuse refuse = {mu__view_str("chief"), 0, mu__view_str(reason),
+                                      false};
     const struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER, US, 1, life};
     struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER, US, 1);
 
@@ -701,7 +819,8 @@ static void test_refused_late(void **state)
 /* The peer has found us, but at its address somebody else is, who refuses our HELLO. */
 static void test_refused_while_up(void **state)
 {
-    const struct mu__refuse refuse = {mu__view_str("ps"), 0, mu__view_str("not here")};
+    const struct mu__refuse refuse = {mu__view_str("ps"), 0, mu__view_str("not here"),
+                                      false};
     struct fixture *f = *state;
     struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER + 1, US, 1, 0};
     struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER + 1, US, 1);
@@ -1267,6 +1386,9 @@ int main(void)
         TEST_UP(test_said_twice),
         TEST_UP(test_restarted),
         TEST_UP(test_twin),
+        TEST_UP(test_twin_of_a_silent_one),
+        TEST_UP(test_twin_at_our_dial),
+        TEST(test_we_are_the_twin),
         TEST_UP(test_clients),
         TEST(test_cannot_be_dialled),
         TEST(test_no_answer),

@@ -147,7 +147,7 @@ static const struct {
      -MU_EINVALID,
      "setting family of resolver dns: expected 4, 6, all or auto, got \"5\""},
     {{"names=worker=a:1", "address=both"}, -MU_EINVALID, "expected ip or name"},
-    {{"names=worker=a:1", "task_type=boss"}, -MU_EINVALID, "setting task_type"},
+    {{"names=worker=a:1", "task_type=Boss"}, -MU_EINVALID, "setting task_type"},
     {{"names=worker=nowhere.example:1"},
      -MU_ENOTFOUND,
      "worker: nowhere.example: \"nowhere.example\" is not there"},

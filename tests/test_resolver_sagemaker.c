@@ -59,10 +59,12 @@ static void test_no_cluster(void **state)
         V("SM_HOSTS", "[\"algo-1\"]"), V("SM_CURRENT_HOST", "algo-2"), SCRIPT_END};
     static const struct script_row empty[] = {
         V("SM_HOSTS", "[]"), V("SM_CURRENT_HOST", "algo-1"), SCRIPT_END};
+    static const struct script_row nobody[] = {V("SM_HOSTS", " [ ]"), SCRIPT_END};
 
     (void)state;
     script_expect(kind, other, NULL, "", "");
     script_expect(kind, empty, NULL, "", "");
+    script_expect(kind, nobody, NULL, "", "");
 }
 
 static void test_newer_configuration(void **state)
@@ -107,7 +109,9 @@ static void test_refused(void **state)
         {"[\"a\"],\"b\":1", "SM_HOSTS: expected a JSON list"},
         {"[\"a\", 7]", "SM_HOSTS[1]: expected a host's name of at most 255 bytes, got "
                        "number 7"},
-        {"[\"a\", \"b c\"]", "SM_HOSTS: "},
+        {"[\"a\", \"b c\"]",
+         "SM_HOSTS[1]: expected the name of a host, got text \"b c\""},
+        {"[\"b c\", \"d\"]", "SM_HOSTS[0]: expected the name of a host"},
         {"[\"a\", \"a\"]", "SM_HOSTS: \"a\" stands there twice"},
     };
 

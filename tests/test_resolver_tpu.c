@@ -448,6 +448,29 @@ static void test_hosts_of_version_6(void **state)
     assert_string_equal(resolved(rows, NULL).master, "grpc://[fd00::1]:8482");
 }
 
+/* Names have neither dots nor colons. */
+static void test_addresses_without_a_scheme(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *cluster;
+    } cases[] = {
+        {"1.2.3.4:1234", "{\"worker\":[\"1.2.3.4:1234\"]}"},
+        {"1.2.3.4:1234,5.6.7.8", "{\"worker\":[\"1.2.3.4:1234\",\"5.6.7.8:8470\"]}"},
+        {"host.svc:99", "{\"worker\":[\"host.svc:99\"]}"},
+        {"[fd00::1]:99", "{\"worker\":[\"[fd00::1]:99\"]}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct script_row rows[] = {
+            SCRIPT_VARIABLE("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", cases[i].text),
+            SCRIPT_END};
+
+        script_expect(kind, rows, NULL, cases[i].cluster, "");
+    }
+}
+
 /* ---- Not in the cloud ---- */
 
 static void test_noncloud_names(void **state)
@@ -497,7 +520,7 @@ static void test_coordinator(void **state)
                                             "coordinator_name=chief", NULL};
     static const char *const same[] = {"tpu=grpc://10.0.0.1", "coordinator_name=worker",
                                        NULL};
-    static const char *const wrong[] = {"tpu=grpc://10.0.0.1", "coordinator_name=boss",
+    static const char *const wrong[] = {"tpu=grpc://10.0.0.1", "coordinator_name=Boss",
                                         "coordinator_address=a:1", NULL};
     static const struct script_row here[] = {
         ROW_GCE, ROW_META("instance/network-interfaces/0/ip", .text = "10.4.4.4"),
@@ -1024,6 +1047,7 @@ int main(void)
         cmocka_unit_test(test_host_of_several_slices),
         cmocka_unit_test(test_bad_hosts),
         cmocka_unit_test(test_hosts_of_version_6),
+        cmocka_unit_test(test_addresses_without_a_scheme),
         cmocka_unit_test(test_noncloud_names),
         cmocka_unit_test(test_empty_name_on_gce),
         cmocka_unit_test(test_coordinator),

@@ -184,6 +184,66 @@ static const struct script_row tf_config[] = {
     SCRIPT_END,
 };
 
+static void test_accelerators_of_several_kinds(void **state)
+{
+    mu_resolver *resolver = of_kind("tf_config");
+    char kind[16];
+
+    (void)state;
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "GPU", 2, &error), 0);
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "TPU", 1, &error), 0);
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "GPU", 4, &error), 0);
+    assert_int_equal(resolve(resolver, tf_config), 0);
+    mu_cluster_free(found.cluster);
+    assert_int_equal(found.accelerators_set_count, 2);
+    assert_string_equal(found.accelerators_set[0].kind, "GPU");
+    assert_int_equal(found.accelerators_set[0].count, 4);
+    assert_string_equal(found.accelerators_set[1].kind, "TPU");
+    assert_int_equal(found.accelerators_set[1].count, 1);
+    for (int i = 2; i < MU_ACCELERATOR_KINDS_MAX; i++) {
+        (void)snprintf(kind, sizeof kind, "K%d", i);
+        assert_int_equal(mu_resolver_set_accelerators(resolver, kind, 1, &error), 0);
+    }
+    assert_int_equal(mu_resolver_set_accelerators(resolver, "more", 1, &error),
+                     -MU_EEXHAUSTED);
+    expect_words("expected at most 8 kinds, \"more\" is one more");
+    assert_int_equal(mu_resolver_set_accelerators(resolver, NULL, 0, &error), 0);
+    assert_int_equal(resolve(resolver, tf_config), 0);
+    mu_cluster_free(found.cluster);
+    assert_int_equal(found.accelerators_set_count, 0);
+    mu_resolver_free(resolver);
+}
+
+/* The master of a tpu is its first host, unless the task was set. */
+static void test_master_of_a_task_that_was_set(void **state)
+{
+    static const struct script_row hosts[] = {
+        SCRIPT_VARIABLE("TPU_WORKER_HOSTNAMES", "10.0.0.1,10.0.0.2,10.0.0.3"),
+        SCRIPT_VARIABLE("TPU_WORKER_ID", "1"), SCRIPT_END};
+    mu_resolver *resolver = of_kind("tpu");
+    char master[MU_MASTER_BYTES];
+
+    (void)state;
+    assert_int_equal(resolve(resolver, hosts), 0);
+    assert_string_equal(found.master, "grpc://10.0.0.1:8482");
+    mu_cluster_free(found.cluster);
+
+    assert_int_equal(mu_resolver_set_task_type(resolver, "worker", &error), 0);
+    assert_int_equal(mu_resolver_set_task_index(resolver, 2, &error), 0);
+    assert_int_equal(resolve(resolver, hosts), 0);
+    assert_int_equal(mu__resolution_master(&found, NULL, -1, NULL, &error, master), 0);
+    assert_string_equal(master, "grpc://10.0.0.3:8482");
+    mu_cluster_free(found.cluster);
+
+    assert_int_equal(mu_resolver_set_task_index(resolver, 3, &error), 0);
+    assert_int_equal(resolve(resolver, hosts), 0);
+    assert_int_equal(mu__resolution_master(&found, NULL, -1, NULL, &error, master),
+                     -MU_ENOTFOUND);
+    expect_words("task worker:3 is not in the cluster");
+    mu_cluster_free(found.cluster);
+    mu_resolver_free(resolver);
+}
+
 static void test_what_is_set_stands(void **state)
 {
     mu_resolver *resolver = of_kind("tf_config");
@@ -879,6 +939,8 @@ int main(void)
         cmocka_unit_test(test_static_of_nothing),
         cmocka_unit_test(test_static_misuse),
         cmocka_unit_test(test_what_is_set_stands),
+        cmocka_unit_test(test_master_of_a_task_that_was_set),
+        cmocka_unit_test(test_accelerators_of_several_kinds),
         cmocka_unit_test(test_setting_misuse),
         cmocka_unit_test(test_type_that_is_a_setting),
         cmocka_unit_test(test_unions),

@@ -53,7 +53,7 @@ static void test_bad(void **state)
         const char *words;
     } rows[] = {
         {"worker", -MU_EINVALID, "\"worker\" is no task"},
-        {"wroker:1", -MU_EINVALID, "\"wroker:1\" is no task"},
+        {"Wroker:1", -MU_EINVALID, "\"Wroker:1\" is no task"},
         {"worker:", -MU_EINVALID, "expected TYPE:INDEX"},
         {"worker:1-", -MU_EINVALID, "expected TYPE:INDEX"},
         {"worker:-1", -MU_EINVALID, "expected TYPE:INDEX"},
@@ -87,7 +87,7 @@ static void test_has(void **state)
     assert_int_equal(mu__task_set_add(&set, "worker", 2), 0);
     assert_int_equal(mu__task_set_add(&set, "worker", 3), 0);
     assert_int_equal(mu__task_set_add(&set, "chief", 0), 0);
-    assert_int_equal(mu__task_set_add(&set, "wroker", 0), -MU_EINVALID);
+    assert_int_equal(mu__task_set_add(&set, "wr-oker", 0), -MU_EINVALID);
     assert_int_equal(mu__task_set_add(&set, "worker", 1000000), -MU_ERANGE);
     assert_int_equal(set.count, 2);
     for (uint32_t i = 0; i < 7; i++)

@@ -335,10 +335,7 @@ static void test_lost_shards(void **state)
         var_ask_ok(f->bob, &r, MU__VARIABLE_VERSION);
         assert_int_equal(r.call.version, 1);
         old.call.target = data;
-        assert_int_equal(var_ask(f->alice, &old, MU__VARIABLE_READ, VAR_NEVER),
-                         -MU_ENOTFOUND);
-        assert_int_equal(var_ask(f->alice, &old, MU__VARIABLE_ADD, VAR_NEVER),
-                         -MU_ENOTFOUND);
+        var_assert_reads(f->alice, &old, other);
         var_assert_reads(f->bob, &r, other);
         assert_int_equal(var_tear_down(&fixture), 0);
     }

@@ -46,7 +46,8 @@ struct mu__frame_header {
 enum { MU__LINK_PIECE_BYTES = 1 << 20 };
 
 /* `wanted` is the task that was dialled; none: whoever answers. Its address may have
- * become another one's. */
+ * become another one's. `host` and `pid` are the process's, for messages; `listens` is
+ * where it listens when that is not `address`: two processes may say the same address. */
 #define MU__HELLO_FIELDS(F, S)                                              \
     F(S, REQUIRED, str, cluster, 63)                                        \
     F(S, REQUIRED, str, type, 15)                                           \
@@ -56,12 +57,17 @@ enum { MU__LINK_PIECE_BYTES = 1 << 20 };
     F(S, OPTIONAL, u64, capabilities, 0)                                    \
     F(S, OPTIONAL, u32, life, 0)                                            \
     F(S, OPTIONAL, str, wanted_type, 15)                                    \
-    F(S, OPTIONAL, u32, wanted_index, 1 << 20)
+    F(S, OPTIONAL, u32, wanted_index, 1 << 20)                              \
+    F(S, OPTIONAL, str, host, 63)                                           \
+    F(S, OPTIONAL, u64, pid, 0)                                             \
+    F(S, OPTIONAL, str, listens, 255)
 
+/* `taken`: another process plays the task of the one that is refused. */
 #define MU__REFUSE_FIELDS(F, S)                                             \
     F(S, REQUIRED, str, type, 15)                                           \
     F(S, REQUIRED, u32, index, 1 << 20)                                     \
-    F(S, REQUIRED, str, reason, 511)
+    F(S, REQUIRED, str, reason, 511)                                        \
+    F(S, OPTIONAL, flag, taken, 0)
 
 #define MU__BYE_FIELDS(F, S) F(S, REQUIRED, str, reason, 255)
 

@@ -4,7 +4,9 @@
  * of a large one, what is still missing is read straight into its own memory. */
 #include "transport/inner_uv.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +101,26 @@ void mu__in_drop(struct mu__wire *door, uint32_t number)
 
     if (in != NULL)
         in_close(in);
+}
+
+void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size)
+{
+    struct mu__in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+    struct sockaddr_storage name;
+    int name_size = sizeof name;
+    char host[INET6_ADDRSTRLEN] = "";
+    bool is_v6;
+
+    (void)snprintf(ret_address, size, "%s", in == NULL ? "" : "unix");
+    if (in == NULL || in->stream.handle.type != UV_TCP ||
+        uv_tcp_getpeername((uv_tcp_t *)&in->stream.handle, (struct sockaddr *)&name,
+                           &name_size) != 0 ||
+        uv_ip_name((struct sockaddr *)&name, host, sizeof host) != 0)
+        return;
+    is_v6 = name.ss_family == AF_INET6;
+    (void)snprintf(ret_address, size, is_v6 ? "[%s]:%u" : "%s:%u", host,
+                   (unsigned)ntohs(is_v6 ? ((struct sockaddr_in6 *)&name)->sin6_port
+                                         : ((struct sockaddr_in *)&name)->sin_port));
 }
 
 void mu__in_drop_all(struct mu__wire_uv *wire)

@@ -78,6 +78,7 @@ void mu__wire_uv_resume_later(struct mu__wire_uv *wire);
 /* Take the connection that the listener has; `wire` is not closing. */
 void mu__in_accept(struct mu__wire_uv *wire);
 void mu__in_drop(struct mu__wire *door, uint32_t number);
+void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size);
 void mu__in_drop_all(struct mu__wire_uv *wire);
 void mu__in_resume_paused(struct mu__wire_uv *wire);
 

@@ -207,6 +207,12 @@ int mu__links_new(const struct mu__links_config *config,
     links->config.cluster_name = links->cluster_name;
     links->config.task_type = links->task_type;
     links->config.address = links->address;
+    (void)snprintf(links->host, sizeof links->host, "%s",
+                   config->host == NULL ? "" : config->host);
+    if (config->listens != NULL && strcmp(config->listens, config->address) != 0)
+        (void)snprintf(links->listens, sizeof links->listens, "%s", config->listens);
+    links->config.host = links->host;
+    links->config.listens = links->listens;
     links->upcalls = *upcalls;
     links->wire = wire;
     *ret_links = links;

@@ -3,8 +3,11 @@
  * A link has two one-way connections, ours to the peer and the peer's to us, and is up
  * when both have carried a HELLO. It goes down as a whole: when either breaks, when the
  * peer is silent, says goodbye, sends bytes that make no sense, does not read what it is
- * sent, or when a new incarnation of its task says HELLO. Each time it comes up it gets a
- * new node number.
+ * sent. Each time it comes up it gets a new node number.
+ *
+ * A task is one process: while a link to it is up, another incarnation of the task is
+ * refused, wherever it says that it is. A restarted task is let in as soon as the end of
+ * the former connection was seen, or the former process was silent for silence_ms.
  *
  * Links to the tasks asked for with mu__links_dial are tried for ever; a link that a peer
  * began (it dials us, we dial back the address in its HELLO) ends with its going down.
@@ -27,6 +30,12 @@ struct mu__links_config {
     uint32_t task_index;
     const char *address;        /* where peers reach this node */
     uint64_t incarnation;       /* not 0 */
+    const char *host;           /* of this process, for messages; NULL: not said */
+    uint64_t pid;               /* the same; 0: not said */
+    const char *listens;        /* where this node listens, if that is not `address`;
+                                   NULL: it is. Copied, as `host` */
+    uint32_t claim_ms;          /* how long another process may play this task before
+                                   `taken` is called; 0: it never is */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
     const char *only;           /* task type that may link; NULL: any. Not copied, as */
@@ -45,6 +54,10 @@ struct mu__links_upcalls {
     void (*down)(void *owner, uint32_t node, const char *reason);
     void (*trouble)(void *owner, const char *type, uint32_t index, const char *reason);
     void (*deliver)(void *owner, struct mu__msg *msg);  /* takes msg */
+
+    /* A peer has refused this node for `claim_ms` because another process plays its
+     * task; may be NULL, and is called at each further refusal of that peer. */
+    void (*taken)(void *owner, const char *type, uint32_t index, const char *reason);
 };
 
 struct mu__links_counters {
@@ -138,6 +151,7 @@ struct mu__link_view {
     const char *url;        /* that is dialled */
     const char *state;      /* "up", "dialling", "greeting", "resting" */
     const char *why;        /* it is not up; "" when that is not known, or it is */
+    bool is_taken;          /* that peer knows another process as this task */
     uint64_t for_ms;        /* since it came up, or is missing */
     uint32_t node;          /* while it is up; else 0 */
     bool is_kept;           /* asked for with mu__links_dial: this side began it */

@@ -16,6 +16,13 @@
  * then. After a refusal or no answer the link goes on with the next address of the name,
  * and it rests when all of them were tried.
  *
+ * A task is one process. While a link to it is up, a HELLO of another incarnation is
+ * refused, and both are named; the one that is refused tries again, and gets in once the
+ * former one has hung up or fallen silent. Two processes may say the same address; then
+ * only one is there: the one that answers our own HELLO. The other one is told by the
+ * address where it listens, and that is dialled, too, when the one at the address fell
+ * silent, and holds its port: a process that is stopped, say.
+ *
  * Going down always starts over with a fresh outgoing connection, because nobody can tell
  * whether the old one leads to the peer's old life or its new one. */
 #include "transport/links_inner.h"
@@ -37,6 +44,10 @@ static void come_up(struct mu__links *links, struct mu__link *link)
     links->node_next = node;
     link->node = node;
     link->backoff_ms = 0;
+    link->taken_since_ms = 0;
+    link->left = false;
+    if (link->detour == NULL)
+        mu__links_not_silent(links, link->url);
     mu__link_keep_words(&link->why, "");
     mu__link_keep_words(&link->told, "");
     if (link->tried != NULL)
@@ -44,7 +55,7 @@ static void come_up(struct mu__links *links, struct mu__link *link)
     links->counters.links_up++;
     mu__link_set_state(links, link, MU__LINK_UP);
     mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
-                  link->index, link->url);
+                  link->index, link->detour == NULL ? link->url : link->detour);
     links->upcalls.up(links->upcalls.owner, node, link->type, link->index, link->peer,
                       link->url);
 }
@@ -102,6 +113,52 @@ static struct mu__link *link_of(struct mu__links *links, const struct mu__hello 
     return NULL;
 }
 
+/* ---- processes ---- */
+
+/* Where a process is, and which one it is. */
+static const char *describe(const char *url, const char *host, uint64_t pid,
+                            uint64_t incarnation, char *out, size_t size)
+{
+    int used = snprintf(out, size, "%s (", url);
+
+    if (used > 0 && (size_t)used < size && host[0] != '\0')
+        used += snprintf(out + used, size - (size_t)used, "host %s, ", host);
+    if (used > 0 && (size_t)used < size && pid != 0)
+        used += snprintf(out + used, size - (size_t)used, "pid %" PRIu64 ", ", pid);
+    if (used > 0 && (size_t)used < size)
+        (void)snprintf(out + used, size - (size_t)used, "incarnation %016" PRIx64 ")",
+                       incarnation);
+    return out;
+}
+
+/* Who says HELLO; `full`: and from which process. */
+static const char *who_says(const struct mu__frame_header *header,
+                            const struct mu__hello *hello, bool full, char *out,
+                            size_t size)
+{
+    char url[MU__LINK_URL_BYTES];
+    char host[64];
+
+    mu__view_copy(hello->address, url, sizeof url);
+    mu__view_copy(hello->host, host, sizeof host);
+    if (full)
+        return describe(url, host, hello->pid, header->from, out, size);
+    (void)snprintf(out, size, "%s", url);
+    return out;
+}
+
+static const char *who_is_up(const struct mu__link *link, char *out, size_t size)
+{
+    return describe(mu__link_address(link), mu__link_words(link->host), link->pid,
+                    link->peer, out, size);
+}
+
+static const char *who_are_we(const struct mu__links *links, char *out, size_t size)
+{
+    return describe(links->address, links->host, links->config.pid,
+                    links->config.incarnation, out, size);
+}
+
 /* ---- refusing ---- */
 
 /* The link by which somebody is told already why he is refused; NULL: none. */
@@ -115,45 +172,70 @@ static struct mu__link *refusing_link(const struct mu__links *links, const char 
     return link;
 }
 
-/* He has come to us by another address of this node, or looks for another task. */
-static void refuse_again(struct mu__links *links, struct mu__link *link, uint32_t life,
-                         const char *reason)
-{
-    bool is_connected = link->said_ms != 0;
+/* Why somebody is refused. */
+struct refusal {
+    const char *reason;
+    const char *url;        /* where he is told */
+    bool taken;             /* another process plays his task */
+};
 
-    mu__link_keep_words(&link->why, reason);
-    link->peer_life = life;
-    if (!is_connected)
-        return;
+static void note_refusal(const struct mu__links *links, struct mu__link *link,
+                         const struct mu__frame_header *header,
+                         const struct mu__hello *hello, const struct refusal *refusal)
+{
+    mu__link_keep_words(&link->why, refusal->reason);
+    link->peer = header->from;
+    link->peer_life = hello->life;
+    link->taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
+}
+
+/* He has come to us by another address of this node, or looks for another task. */
+static void refuse_again(struct mu__links *links, struct mu__link *link)
+{
+    if (link->said_ms == 0)
+        return;     /* it is not connected yet */
     link->since_ms = mu__links_now(links);
     mu__link_say_refuse(links, link);
 }
 
+/* A process that tries again every second is named once. */
+static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarnation,
+                                        bool taken)
+{
+    bool is_named = taken && links->refused_twin == incarnation;
+
+    if (taken)
+        links->refused_twin = incarnation;
+    return links->config.only != NULL || is_named ? MU__LOG_DEBUG : MU__LOG_WARN;
+}
+
 /* Dial back once, to say why. Bounded by the number of links. */
-static void refuse(struct mu__links *links, const struct mu__hello *hello, uint32_t in,
-                   const char *reason)
+static void refuse(struct mu__links *links, const struct mu__frame_header *header,
+                   const struct mu__hello *hello, uint32_t in,
+                   const struct refusal *refusal)
 {
     static const char by_client[] = " (`muster check` or another client, no task)";
+    char who[MU__LINK_WHO_BYTES];
     char type[16];
-    char url[MU__LINK_URL_BYTES];
     struct mu__link *link;
 
     mu__view_copy(hello->type, type, sizeof type);
-    mu__view_copy(hello->address, url, sizeof url);
-    mu__links_log(links, links->config.only == NULL ? MU__LOG_WARN : MU__LOG_DEBUG,
+    mu__links_log(links, refusal_level(links, header->from, refusal->taken),
                   "refused /job:%s/task:%" PRIu32 "%s at %s: %s", type, hello->index,
-                  is_client(hello->type) ? by_client : "", url, reason);
+                  is_client(hello->type) ? by_client : "",
+                  who_says(header, hello, refusal->taken, who, sizeof who),
+                  refusal->reason);
     links->wire->ops->drop(links->wire, in);
-    link = refusing_link(links, url);
-    if (link != NULL) {
-        refuse_again(links, link, hello->life, reason);
+    link = refusing_link(links, refusal->url);
+    if (link != NULL && (link->peer == header->from || !refusal->taken)) {
+        note_refusal(links, link, header, hello, refusal);
+        refuse_again(links, link);
         return;
     }
-    link = mu__link_new(links, type, hello->index, url, MU__LINK_REFUSING);
+    link = mu__link_new(links, type, hello->index, refusal->url, MU__LINK_REFUSING);
     if (link == NULL)
         return;
-    mu__link_keep_words(&link->why, reason);
-    link->peer_life = hello->life;
+    note_refusal(links, link, header, hello, refusal);
     if (link->why == NULL || mu__link_dial(links, link) != 0)
         mu__link_free(links, link);
 }
@@ -217,29 +299,78 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
         (void)snprintf(why, size, "%s", links->config.only_why);
         return true;
     }
-    if (mu__view_is(hello->type, links->task_type) && !is_client(hello->type) &&
-        hello->index == links->config.task_index) {
-        (void)snprintf(why, size,
-                       "task /job:%s/task:%" PRIu32 " is already played by %s",
-                       links->task_type, links->config.task_index, links->address);
-        return true;
-    }
-    return is_misled(links, hello, why, size);
+    return false;
 }
 
-/* Whether another process plays the peer's task: one that is up, at another address. A
- * restarted task is at its old one, or its old life is found to be lost. */
+/* Whether another process plays the peer's task: this one, or one whose link is up. What
+ * answers our very dial comes from who is at the peer's address: then the other one is
+ * not there. */
 static bool is_twin(struct mu__links *links, const struct mu__frame_header *header,
                     const struct mu__hello *hello, char *why, size_t size)
 {
-    const struct mu__link *link = link_of(links, hello, header);
+    char who[MU__LINK_WHO_BYTES];
+    const struct mu__link *link;
 
+    if (is_client(hello->type))
+        return false;
+    if (mu__view_is(hello->type, links->task_type) &&
+        hello->index == links->config.task_index) {
+        (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
+                       links->task_type, links->config.task_index,
+                       who_are_we(links, who, sizeof who));
+        return true;
+    }
+    link = link_of(links, hello, header);
     if (link == NULL || link->state != MU__LINK_UP || link->peer == header->from ||
-        mu__view_is(hello->address, mu__link_address(link)))
+        (header->life != 0 && header->life == link->life))
         return false;
     (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
-                   link->type, link->index, mu__link_address(link));
+                   link->type, link->index, who_is_up(link, who, sizeof who));
     return true;
+}
+
+/* Where a process that is refused as a second one is told: at the address that it says,
+ * unless the first one is there. */
+static const char *twin_url(struct mu__links *links,
+                            const struct mu__frame_header *header,
+                            const struct mu__hello *hello, char *out, size_t size)
+{
+    const struct mu__link *link = link_of(links, hello, header);
+    bool is_shared = link == NULL ? mu__view_is(hello->address, links->address)
+                                  : mu__view_is(hello->address, link->url) ||
+                                        mu__view_is(hello->address,
+                                                    mu__link_address(link));
+
+    mu__view_copy(is_shared && hello->listens.size > 0 ? hello->listens : hello->address,
+                  out, size);
+    return out;
+}
+
+/* True: it was refused. */
+static bool refuse_hello(struct mu__links *links, const struct mu__frame_header *header,
+                         const struct mu__hello *hello, uint32_t in)
+{
+    char why[MU__LINK_REASON_BYTES];
+    char url[MU__LINK_URL_BYTES];
+    struct refusal refusal = {.reason = why, .url = url};
+
+    mu__view_copy(hello->address, url, sizeof url);
+    if (is_unfit(links, header, hello, why, sizeof why) ||
+        is_barred(links, header, hello, why, sizeof why)) {
+        refuse(links, header, hello, in, &refusal);
+        return true;
+    }
+    if (is_twin(links, header, hello, why, sizeof why)) {
+        refusal.taken = true;
+        refusal.url = twin_url(links, header, hello, url, sizeof url);
+        refuse(links, header, hello, in, &refusal);
+        return true;
+    }
+    if (is_misled(links, hello, why, sizeof why)) {
+        refuse(links, header, hello, in, &refusal);
+        return true;
+    }
+    return false;
 }
 
 /* ---- HELLO ---- */
@@ -267,39 +398,100 @@ static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
     come_up(links, link);
 }
 
+/* The process that our dial leads to is `header->from`, and not the one that had said
+ * HELLO before with the same address. The connection to it stays. */
+static void replace_peer(struct mu__links *links, struct mu__link *link)
+{
+    bool was_up = link->state == MU__LINK_UP;
+    uint32_t node = link->node;
+
+    mu__links_log(links, MU__LOG_WARN,
+                  "/job:%s/task:%" PRIu32 ": the process at %s is another one than "
+                  "incarnation %016" PRIx64 ", which said that it was there",
+                  link->type, link->index, link->url, link->peer);
+    (void)mu__map_remove(&links->by_in, link->in);
+    links->wire->ops->drop(links->wire, link->in);
+    link->in = 0;
+    link->heard = false;
+    mu__buf_unref(link->assembling);
+    link->assembling = NULL;
+    mu__link_undirty(links, link);
+    mu__outbox_clear(&link->outbox);
+    if (!was_up)
+        return;
+    (void)mu__map_remove(&links->by_node, node);
+    links->counters.links_up--;
+    link->node = 0;
+    mu__link_set_state(links, link, MU__LINK_GREETING);
+    links->upcalls.down(links->upcalls.owner, node,
+                        "another process is at its address");
+}
+
+/* The former process at this address fell silent, and may hold the port. */
+static void take_detour(struct mu__links *links, struct mu__link *link,
+                        const struct mu__frame_header *header,
+                        const struct mu__hello *hello)
+{
+    char url[MU__LINK_URL_BYTES];
+
+    if (hello->listens.size == 0 ||
+        !mu__links_is_silent(links, link->url, header->from))
+        return;
+    if (link->out != 0)
+        mu__link_go_down(links, link, "the process at its address fell silent");
+    mu__view_copy(hello->listens, url, sizeof url);
+    mu__link_keep_words(&link->detour, url);
+}
+
+static struct mu__link *new_link(struct mu__links *links, const struct mu__hello *hello,
+                                 const struct mu__frame_header *header)
+{
+    char type[16];
+    char url[MU__LINK_URL_BYTES];
+    struct mu__link *link;
+
+    mu__view_copy(hello->type, type, sizeof type);
+    mu__view_copy(hello->address, url, sizeof url);
+    link = mu__link_new(links, type, hello->index, url, MU__LINK_RESTING);
+    if (link == NULL)
+        return NULL;
+    take_detour(links, link, header, hello);
+    if (mu__link_dial(links, link) == 0)
+        return link;
+    mu__links_log(links, MU__LOG_WARN,
+                  "/job:%s/task:%" PRIu32
+                  " says its address is \"%s\", which cannot be dialled",
+                  type, hello->index, url);
+    mu__link_free(links, link);
+    return NULL;
+}
+
 static struct mu__link *link_for_hello(struct mu__links *links,
                                        const struct mu__hello *hello,
                                        const struct mu__frame_header *header)
 {
     struct mu__link *link = link_of(links, hello, header);
-    uint64_t incarnation = header->from;
-    char type[16];
-    char url[MU__LINK_URL_BYTES];
+    bool is_new = link == NULL;
 
     /* Another incarnation, or the same one over a new connection: the old one has gone,
      * even though its end was not seen yet. */
     if (link != NULL && link->heard) {
         bool keep = link->keep;
+        bool is_same = link->peer == header->from;
 
-        mu__link_go_down(
-            links, link,
-            link->peer == incarnation ? "it connected anew" : "it was restarted");
-        if (!keep)
-            link = NULL;
+        if (!is_same && link->out != 0 && header->life != 0 &&
+            header->life == link->life) {
+            replace_peer(links, link);
+            return link;
+        }
+        mu__link_go_down(links, link,
+                         is_same ? "it connected anew" : "it was restarted");
+        is_new = !keep;
     }
-    if (link != NULL)
-        return link;
-    mu__view_copy(hello->type, type, sizeof type);
-    mu__view_copy(hello->address, url, sizeof url);
-    link = mu__link_new(links, type, hello->index, url, MU__LINK_RESTING);
-    if (link != NULL && mu__link_dial(links, link) != 0) {
-        mu__links_log(links, MU__LOG_WARN,
-                      "/job:%s/task:%" PRIu32
-                      " says its address is \"%s\", which cannot be dialled",
-                      type, hello->index, url);
-        mu__link_free(links, link);
-        link = NULL;
-    }
+    if (is_new)
+        return new_link(links, hello, header);
+    if (link->keep && !link->any)
+        take_detour(links, link, header, hello);
     return link;
 }
 
@@ -328,11 +520,20 @@ static bool keep_address(struct mu__link *link, struct mu__view address)
     return link->says != NULL;
 }
 
+/* For messages; out of memory it has no name. */
+static void keep_process(struct mu__link *link, const struct mu__hello *hello)
+{
+    char host[64];
+
+    mu__view_copy(hello->host, host, sizeof host);
+    mu__link_keep_words(&link->host, host);
+    link->pid = hello->pid;
+}
+
 void mu__links_hello(struct mu__links *links, uint32_t in,
                      const struct mu__frame_header *header, struct mu__msg *msg)
 {
     struct mu__hello *hello = (void *)msg->body;
-    char why[MU__LINK_REASON_BYTES];
     struct mu__link *link;
 
     if (mu__map_get(&links->by_in, in) != NULL)
@@ -341,12 +542,8 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    if (is_unfit(links, header, hello, why, sizeof why) ||
-        is_barred(links, header, hello, why, sizeof why) ||
-        is_twin(links, header, hello, why, sizeof why)) {
-        refuse(links, hello, in, why);
+    if (refuse_hello(links, header, hello, in))
         return;
-    }
     link = link_for_hello(links, hello, header);
     if (link == NULL) {
         links->wire->ops->drop(links->wire, in);
@@ -358,6 +555,7 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
         return;
     }
     link->peer_life = hello->life;
+    keep_process(link, hello);
     bind_in(links, link, in, header);
 }
 
@@ -392,6 +590,27 @@ static struct mu__link *refused_link(struct mu__links *links,
     return link;
 }
 
+/* Another process plays this task, as that peer says, and has said for a while. */
+static void note_taken(struct mu__links *links, struct mu__link *link, const char *why)
+{
+    uint64_t now_ms = mu__links_now(links);
+    char type[16];
+    uint32_t index = link->index;
+
+    memcpy(type, link->type, sizeof type);
+    if (link->taken_since_ms == 0)
+        link->taken_since_ms = now_ms + 1;
+    if (links->config.claim_ms != 0 && links->upcalls.taken != NULL &&
+        now_ms >= link->taken_since_ms - 1 + links->config.claim_ms)
+        links->upcalls.taken(links->upcalls.owner, type, index, why);
+}
+
+static bool is_for_another(const struct mu__links *links,
+                           const struct mu__frame_header *header)
+{
+    return header->to != 0 && header->to != links->config.incarnation;
+}
+
 void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *header,
                        struct mu__msg *msg)
 {
@@ -400,6 +619,10 @@ void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *h
     char reason[MU__LINK_REASON_BYTES];
     char why[MU__LINK_REASON_BYTES];
 
+    if (is_for_another(links, header)) {
+        links->counters.stale_frames++;
+        return;     /* a process that says to be where this one is */
+    }
     mu__view_copy(refusal->reason, reason, sizeof reason);
     if (link == NULL) {
         mu__links_log(links, MU__LOG_WARN,
@@ -409,8 +632,16 @@ void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *h
         return;
     }
     (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);
-    mu__links_log(links, MU__LOG_WARN, "/job:%s/task:%" PRIu32 ": %s", link->type,
-                  link->index, why);
+    mu__links_log(links, refusal->taken && link->taken_since_ms != 0 ? MU__LOG_DEBUG
+                                                                    : MU__LOG_WARN,
+                  "/job:%s/task:%" PRIu32 ": %s", link->type, link->index, why);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
-    mu__link_try_elsewhere(links, link, why, MU__LINK_RETRY_MAX_MS);
+    if (!refusal->taken) {
+        link->taken_since_ms = 0;
+        mu__link_try_elsewhere(links, link, why, MU__LINK_RETRY_MAX_MS);
+        return;
+    }
+    note_taken(links, link, why);
+    link->backoff_ms = MU__LINK_TAKEN_RETRY_MS;
+    mu__link_try_elsewhere(links, link, why, MU__LINK_TAKEN_RETRY_MS);
 }

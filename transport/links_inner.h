@@ -11,12 +11,18 @@
 #include "transport/barred.h"
 #include "transport/chains.h"
 #include "transport/frames.h"
+#include "transport/link/log_limit.h"
 #include "transport/outbox.h"
 
 enum {
     MU__LINK_RETRY_MAX_MS = 5000,   /* longest pause before dialling again */
+    MU__LINK_TAKEN_RETRY_MS = 1000, /* the same after another process was found to play
+                                       this task: that one may end */
+    MU__LINK_SILENT_MAX = 16,       /* addresses whose process fell silent; the oldest is
+                                       forgotten */
     MU__LINK_URL_BYTES = 256,       /* with its end, as the next */
-    MU__LINK_REASON_BYTES = 512
+    MU__LINK_REASON_BYTES = 512,
+    MU__LINK_WHO_BYTES = 400        /* of words that name one process */
 };
 
 enum mu__link_state {
@@ -39,6 +45,7 @@ struct mu__link {
     bool keep;                  /* asked for with mu__links_dial */
     bool any;                   /* with mu__links_dial_any: whoever answers */
     bool heard;                 /* their HELLO has come, on `in` */
+    bool left;                  /* it said goodbye, and is not missed */
     enum mu__link_state state;
     char type[16];
     uint32_t index;
@@ -46,10 +53,13 @@ struct mu__link {
     char *says;                 /* its address as of its HELLO; NULL: `url` */
     char *why;                  /* the last reason for not being up; NULL: none */
     char *told;                 /* the wire's reason that the owner knows already */
+    char *host;                 /* of the peer's process, once heard; NULL: not said */
+    uint64_t pid;               /* the same; 0: not said */
+    char *detour;               /* dialled instead of `url` in this life; NULL: none */
     uint32_t out;               /* 0: none */
     uint32_t in;                /* 0: none */
     uint32_t node;              /* while up */
-    uint64_t peer;              /* incarnation, once heard */
+    uint64_t peer;              /* incarnation, once heard, or refused */
     uint32_t life;              /* of our side: one for each dial */
     uint32_t former_life;       /* 0: none */
     uint32_t peer_life;         /* of the peer's side, once heard */
@@ -63,6 +73,8 @@ struct mu__link {
     struct mu__dial_tried *tried;   /* addresses of its name where it was not found, since
                                        it was up or rested for all; NULL: none */
     uint64_t missing_since_ms;
+    uint64_t taken_since_ms;    /* the peer refuses this node as a second process of its
+                                   task; 0: it does not */
     uint64_t waiting_note_ms;   /* when the log says next that it is missing */
     uint32_t waiting_step_ms;
     struct mu__outbox outbox;
@@ -70,10 +82,22 @@ struct mu__link {
     uint64_t assembling_total;
 };
 
+/* Where a process fell silent without closing its connections: it may hold its port, and
+ * whoever takes its place is reached where he listens. */
+struct mu__silent {
+    uint64_t url_hash;
+    uint64_t incarnation;       /* 0: the entry is free */
+};
+
 struct mu__links {
     char cluster_name[64];
     char task_type[16];
     char address[MU__LINK_URL_BYTES];
+    char listens[MU__LINK_URL_BYTES];   /* "": `address` */
+    char host[64];
+    struct mu__silent silent[MU__LINK_SILENT_MAX];
+    unsigned silent_next;
+    uint64_t refused_twin;      /* incarnation that the log has named last */
     struct mu__links_config config;
     struct mu__links_upcalls upcalls;
     struct mu__wire *wire;
@@ -85,6 +109,7 @@ struct mu__links {
     struct mu__map by_life;
     struct mu__chains chains;
     struct mu__barred barred;
+    struct mu__log_limit dropped_log;
     uint32_t links_count;       /* without those that are REFUSING */
     uint32_t refusing_count;
     uint32_t out_next;
@@ -165,6 +190,16 @@ int mu__link_dial(struct mu__links *links, struct mu__link *link);
 
 /* Until it is dialled again. */
 void mu__link_rest(struct mu__links *links, struct mu__link *link);
+
+/* The same, because nothing was heard of the peer: until somebody is up at its address,
+ * mu__link_detour is of use. */
+void mu__link_go_silent(struct mu__links *links, struct mu__link *link,
+                        const char *reason);
+
+/* Whether the process at `url` fell silent, and is another one than `incarnation`. */
+bool mu__links_is_silent(const struct mu__links *links, const char *url,
+                         uint64_t incarnation);
+void mu__links_not_silent(struct mu__links *links, const char *url);
 
 /* Both connections go; a kept link will be dialled again, another one is freed. */
 void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char *reason);

@@ -75,6 +75,8 @@ static void link_free_memory(struct mu__link *link)
     free(link->says);
     free(link->why);
     free(link->told);
+    free(link->host);
+    free(link->detour);
     free(link->tried);
     free(link);
 }
@@ -130,6 +132,9 @@ static void hang_up(struct mu__links *links, struct mu__link *link)
     link->heard = false;
     link->peer = 0;
     link->peer_life = 0;
+    link->pid = 0;
+    mu__link_keep_words(&link->host, "");
+    mu__link_keep_words(&link->detour, "");
 }
 
 static void end_life(struct mu__links *links, struct mu__link *link)
@@ -178,7 +183,8 @@ int mu__link_dial(struct mu__links *links, struct mu__link *link)
     link->out = out;
     mu__link_set_state(links, link,
                        is_refusing ? MU__LINK_REFUSING : MU__LINK_DIALLING);
-    rv = links->wire->ops->dial(links->wire, out, link->url);
+    rv = links->wire->ops->dial(links->wire, out,
+                                link->detour == NULL ? link->url : link->detour);
     if (rv != 0) {
         (void)mu__map_remove(&links->by_out, out);
         link->out = 0;
@@ -203,7 +209,50 @@ void mu__link_rest(struct mu__links *links, struct mu__link *link)
     mu__link_set_state(links, link, MU__LINK_RESTING);
 }
 
+/* ---- who fell silent ---- */
+
+static uint64_t hash_of(const char *url)
+{
+    return mu__view_hash(mu__view_str(url));
+}
+
+static void note_silent(struct mu__links *links, const struct mu__link *link)
+{
+    if (link->peer == 0)
+        return;
+    links->silent[links->silent_next++ % MU__LINK_SILENT_MAX] =
+        (struct mu__silent){hash_of(link->url), link->peer};
+}
+
+bool mu__links_is_silent(const struct mu__links *links, const char *url,
+                         uint64_t incarnation)
+{
+    uint64_t hash = hash_of(url);
+
+    for (size_t i = 0; i < MU__LINK_SILENT_MAX; i++)
+        if (links->silent[i].incarnation != 0 && links->silent[i].url_hash == hash &&
+            links->silent[i].incarnation != incarnation)
+            return true;
+    return false;
+}
+
+void mu__links_not_silent(struct mu__links *links, const char *url)
+{
+    uint64_t hash = hash_of(url);
+
+    for (size_t i = 0; i < MU__LINK_SILENT_MAX; i++)
+        if (links->silent[i].url_hash == hash)
+            links->silent[i].incarnation = 0;
+}
+
 /* ---- going down ---- */
+
+void mu__link_go_silent(struct mu__links *links, struct mu__link *link,
+                        const char *reason)
+{
+    note_silent(links, link);
+    mu__link_go_down(links, link, reason);
+}
 
 void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char *reason)
 {

@@ -3,8 +3,28 @@
 
 #include "runtime/codec.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Strangers can do this as often as they like. */
+static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
+{
+    const struct mu__wire_ops *ops = links->wire->ops;
+    char address[MU__LOG_LIMIT_BYTES] = "";
+    char more[96] = "";
+    uint64_t hidden = 0;
+
+    if (ops->peer != NULL)
+        ops->peer(links->wire, in, address, sizeof address);
+    if (!mu__log_limit_show(&links->dropped_log, address, mu__links_now(links), &hidden))
+        return;
+    if (hidden > 0)
+        (void)snprintf(more, sizeof more, " (and %" PRIu64 " more from there since the "
+                       "last line)", hidden);
+    mu__links_log(links, MU__LOG_WARN, "dropped a connection%s%s: %s%s",
+                  address[0] == '\0' ? "" : " from ", address, why, more);
+}
 
 static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
 {
@@ -16,7 +36,7 @@ static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
         mu__link_go_down(links, link, why);
         return;
     }
-    mu__links_log(links, MU__LOG_WARN, "dropped a connection: %s", why);
+    note_dropped(links, in, why);
     links->wire->ops->drop(links->wire, in);
 }
 
@@ -144,6 +164,7 @@ static void on_record_frame(struct mu__links *links, struct mu__link *link,
 
         (void)snprintf(why, sizeof why, "it left: %.*s", (int)bye->reason.size,
                        (const char *)bye->reason.data);
+        link->left = true;
         mu__link_go_down(links, link, why);
     }
     mu__pool_put(links->config.pool, msg);

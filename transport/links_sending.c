@@ -8,7 +8,7 @@ static struct mu__outbox_route route_of(const struct mu__links *links,
                                         const struct mu__link *link)
 {
     return (struct mu__outbox_route){links->wire, link->out, links->config.incarnation,
-                                     link->heard ? link->peer : 0, link->peer_life};
+                                     link->peer, link->peer_life};
 }
 
 /* ---- links with something to send ---- */
@@ -68,6 +68,9 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
         .address = mu__view_str(links->address),
         .software = mu__view_str("muster"),
         .life = link->life,
+        .host = mu__view_str(links->host),
+        .pid = links->config.pid,
+        .listens = mu__view_str(links->listens),
     };
 
     if (!link->any) {
@@ -81,8 +84,10 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
 void mu__link_say_refuse(struct mu__links *links, struct mu__link *link)
 {
     union record record = {.msg = {.kind = MU__FRAME_REFUSE}};
-    struct mu__refuse refuse = {mu__view_str(links->task_type), links->config.task_index,
-                                mu__view_str(mu__link_words(link->why))};
+    struct mu__refuse refuse = {.type = mu__view_str(links->task_type),
+                                .index = links->config.task_index,
+                                .reason = mu__view_str(mu__link_words(link->why)),
+                                .taken = link->taken_since_ms != 0};
 
     memcpy(record.msg.body, &refuse, sizeof refuse);
     mu__link_say(links, link, MU__FRAME_REFUSE, &record.msg);

@@ -1,6 +1,8 @@
 /* What is told of links: to the log, to those who wait for a task, to who asks. */
 #include "transport/links_inner.h"
 
+#include "runtime/base/printable.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,12 +20,14 @@ void mu__links_log(const struct mu__links *links, enum mu__log_level level,
                    const char *format, ...)
 {
     char line[MU__LINK_REASON_BYTES + MU__LINK_URL_BYTES + 128];
+    char shown[sizeof line];
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    links->config.world->ops->log(links->config.world, level, "links", line);
+    mu__printable(line, shown, sizeof shown);
+    links->config.world->ops->log(links->config.world, level, "links", shown);
 }
 
 char *mu__link_copy(const char *words, size_t bytes_max)
@@ -64,7 +68,7 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
 {
     const char *why = why_missing(links, link);
 
-    if (!link->keep || links->leaving || now_ms < link->waiting_note_ms)
+    if (!link->keep || link->left || links->leaving || now_ms < link->waiting_note_ms)
         return;
     mu__links_log(links, MU__LOG_WARN,
                   "waiting for /job:%s/task:%" PRIu32 " at %s for %" PRIu64 " s (%s%s%s)",
@@ -119,6 +123,7 @@ void mu__links_each(const struct mu__links *links,
             .for_ms = now_ms - (is_up ? link->since_ms : link->missing_since_ms),
             .node = link->node,
             .is_kept = link->keep,
+            .is_taken = link->taken_since_ms != 0,
         };
 
         if (link->state != MU__LINK_REFUSING)

@@ -27,7 +27,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
         if (now_ms >= link->heard_ms + config->silence_ms) {
             (void)snprintf(why, sizeof why, "silent for %" PRIu64 " ms",
                            now_ms - link->heard_ms);
-            mu__link_go_down(links, link, why);
+            mu__link_go_silent(links, link, why);
             return now_ms;
         }
         if (now_ms - link->said_ms >= config->heartbeat_ms - config->heartbeat_ms / 4)
@@ -53,6 +53,11 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
         return link->since_ms + REFUSAL_MS;
     default:
         mu__link_tell_failing(links, link);
+        if (link->detour != NULL && now_ms >= link->since_ms + config->silence_ms) {
+            mu__links_not_silent(links, link->url);
+            mu__link_go_down(links, link, "where it listens cannot be reached");
+            return now_ms;
+        }
         if (!link->keep && now_ms >= link->since_ms + config->silence_ms) {
             mu__links_log(links, MU__LOG_WARN,
                           "/job:%s/task:%" PRIu32

@@ -51,6 +51,10 @@ struct mu__wire_ops {
     /* Break an incoming connection. No event of it follows. */
     void (*drop)(struct mu__wire *wire, uint32_t in);
 
+    /* Where an incoming connection comes from, for messages: "10.0.0.1:5000", "unix"; ""
+     * when that is not known. NULL: it never is. */
+    void (*peer)(struct mu__wire *wire, uint32_t in, char *ret_address, size_t size);
+
     /* Why `out` is not connected, for messages: of a name with several addresses, why
      * each of them failed. Valid until the loop's next turn. NULL when it is connected,
      * or when nothing is known. */

@@ -182,6 +182,7 @@ static const struct mu__wire_ops ops = {
     .hangup = mu__out_hangup,
     .send = mu__out_send,
     .drop = mu__in_drop,
+    .peer = mu__in_peer,
     .last_error = mu__out_last_error,
 };
 

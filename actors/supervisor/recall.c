@@ -367,7 +367,9 @@ static bool suits_idle(const struct supervisor *s, const struct mu__closure *clo
     const struct more *more = mu__sup_more(s, closure);
 
     return more == NULL || (more->not_worker != theft->idle->index + 1 &&
-                            (more->inputs_count == 0 || theft->is_stuck));
+                            (more->inputs_count == 0 ||
+                             (theft->is_stuck &&
+                              mu__sup_builds_suit(s, more, theft->idle))));
 }
 
 /* Half of what waits there, or all of it if no thread is free to begin it. */

@@ -51,7 +51,9 @@ MU_EXPORT int mu_checkpoint_read(const char *path, mu_error *ret_error,
 /* Give the variables of a checkpoint the content that they have there: those of `names`
  * (-MU_ENOTFOUND when one is not in it), or with `names` NULL all. One that is not on the
  * servers is created, one of which some servers have lost their shards is made anew. The
- * file is checked before anything is written. */
+ * file is checked before anything is written. Each has as many shards as it had when it
+ * was saved, also on another number of servers; mu_variable_open with `shards` 0 takes it
+ * as it is. */
 MU_EXPORT int mu_checkpoint_restore(mu_node *node, const char *path,
                                     const char *const *names, size_t count,
                                     int64_t limit_ms, mu_error *ret_error);

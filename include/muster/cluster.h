@@ -16,12 +16,15 @@ extern "C" {
 
 typedef struct mu_cluster mu_cluster;
 
-/* The task types that a cluster spec may hold: "chief", "worker", "ps", "evaluator",
- * and "client" (a program that schedules from outside). */
+/* The task types that a cluster spec may hold: "chief", "worker", "ps", "evaluator" and
+ * "client" (a program that schedules from outside) have a role of their own. Others are a
+ * program's: at most 15 small letters, digits and "_", a letter first. A name that is
+ * near to one of the five is taken for a misspelling of it, and is refused. */
 
 /* Bounds; what is beyond one is refused with an error that names it. */
 enum {
     MU_CLUSTER_TASKS_MAX = 65536,       /* tasks of one cluster, all types together */
+    MU_CLUSTER_TYPES_MAX = 32,          /* task types of one cluster */
     MU_CLUSTER_INDEX_MAX = 999999,      /* largest index of a task */
     MU_CLUSTER_ADDRESS_BYTES_MAX = 280, /* of one address, without the zero byte */
     MU_CLUSTER_JSON_BYTES_MAX = 8 << 20 /* of a text to parse */
@@ -131,7 +134,8 @@ MU_EXPORT int mu_cluster_service_host(const mu_cluster *cluster, mu_error *ret_e
                                       char *ret_task);
 
 /* How many work together with a task of this type: chief and workers; for the evaluator
- * the evaluators (1 when it is outside of the cluster). -MU_EINVALID for other types. */
+ * the evaluators (1 when it is outside of the cluster). -MU_ENOTFOUND for a chief or a
+ * worker of a cluster that has none, -MU_EINVALID for other types. */
 MU_EXPORT int mu_cluster_worker_count(const mu_cluster *cluster, const char *type,
                                       mu_error *ret_error, size_t *ret_count);
 

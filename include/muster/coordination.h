@@ -70,8 +70,10 @@ MU_EXPORT int mu_agent_reset(mu_node *node, int64_t limit_ms, mu_error *ret_erro
 
 /* Leave: this task's failure and end mean nothing to others from now on. With option
  * leave_ms all tasks that are not recoverable leave together, or at its end with
- * -MU_EINTERNAL, naming those that did not come. -MU_EPRECONDITION in error, and when it
- * has left already. */
+ * -MU_EINTERNAL, naming those that did not come. -MU_EPRECONDITION in error, with that
+ * error. After all of these, and -MU_EDEADLINE, it has left all the same.
+ * -MU_EPRECONDITION, too, when it has left already. A node that is closed leaves by
+ * itself. */
 MU_EXPORT int mu_agent_leave(mu_node *node, int64_t limit_ms, mu_error *ret_error);
 
 /* The program is alive and has got further: with option stuck_ms, a task that does not
@@ -272,7 +274,9 @@ MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t limit_m
 /* This task, or its machine, will be gone in `grace_ms`: all tasks agree on a step to
  * stop at, one more than the largest that any of them has reached. Returns once all know
  * of it; with a longer grace than MU_PREEMPT_EARLY_MS at once, and they agree that long
- * before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same. */
+ * before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same.
+ * -MU_EDEADLINE: who has not answered; the others agree all the same, later.
+ * -MU_EINVALID: a negative grace. */
 #define MU_PREEMPT_EARLY_MS (15 * 60 * 1000)
 
 MU_EXPORT int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,

@@ -121,7 +121,10 @@ typedef struct mu_per_worker mu_per_worker;
 /* `function` runs once on each worker that there is or will be, and again on one that
  * comes back, before that worker gets closures. What it returns, or keeps with
  * mu_run_return_object (an iterator over a dataset, say), stays on the worker. An
- * error of it is the input error of the closures that use the value there. Returns at
+ * error of it is the input error of the closures that use the value there. So is
+ * -MU_EABORTED on a worker that was lost while it ran, once `attempts_max` of all workers
+ * were: there it is not tried again until the program opens another one. While it takes
+ * long, closures that do not use the value run on the worker's other threads. Returns at
  * once but for the question to the chief. */
 MU_EXPORT int mu_per_worker_open(mu_coordinator *coordinator, const char *function,
                                  const mu_value *args, int64_t limit_ms,

@@ -73,6 +73,15 @@ typedef struct mu_node_options {
                                    taken for passing, each a while after the other;
                                    default 3, 0: none */
     unsigned server_failures_ms; /* chief: for how long a report counts; default 600000 */
+    unsigned server_lost_ms;    /* a parameter server that was up and is away for so long
+                                   is lost: each call that needs it fails with
+                                   -MU_EUNAVAILABLE, MU_ERROR_SERVER and its name in
+                                   `task`, and new ones do so at once, until it is back;
+                                   one that was never up is waited for. Default 10000,
+                                   0: never */
+    unsigned effect_wait_ms;    /* worker: how long the writes of a run wait for a server
+                                   that does not answer, or was never up; default
+                                   60000 */
     unsigned timeouts;          /* chief: -MU_EDEADLINE results that are retried; default
                                    MU_TIMEOUTS_OF_WORKERS */
     unsigned unknown_is_worker; /* chief: 1: a function's -MU_EUNKNOWN counts as the
@@ -84,10 +93,13 @@ typedef struct mu_node_options {
                                    under way, is told in the log; default 60000, 0: off */
     unsigned measure;           /* 1: collect timers for the status; default 0 */
     const char *journal;        /* chief: file that keeps named closures over a restart of
-                                   the chief; default NULL: none */
+                                   the chief; a damaged one is refused (-MU_EDATALOSS,
+                                   `muster journal repair`); default NULL: none */
     unsigned journal_sync;      /* 1: the journal survives a power cut, too; default 0 */
     unsigned heartbeat_ms;      /* default 1000 */
-    unsigned silence_ms;        /* a peer not heard for so long is lost; default 5000 */
+    unsigned silence_ms;        /* a peer not heard for so long is lost; default 5000.
+                                   A second process of a task that is there is refused:
+                                   after twice this and 2 s its calls give -MU_EEXISTS */
     const char *service_hosts;  /* a set of tasks, "chief:0" or "ps:0-1": who may host the
                                    coordination service (coordination.h), the same on
                                    all nodes; "none": there is no service. Default NULL:
@@ -134,7 +146,8 @@ MU_EXPORT int mu_node_options_environment(mu_node_options *options, mu_error *re
 /* The exit code by which a cluster manager knows that the chief wants to be restarted: if
  * `error` says that a parameter server is unavailable (-MU_EUNAVAILABLE, MU_ERROR_SERVER)
  * and MUSTER_RESTART_EXIT_CODE (or TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE) is set to a
- * number of 0 to 255, that code; else -1. */
+ * number of 0 to 255, that code; else -1. An error of mu_node_main is such a one when the
+ * program returned the code that a call about a server gave it. */
 MU_EXPORT int mu_restart_exit_code(const mu_error *error);
 
 /* Start a node: checks the options, binds, starts its threads, begins to connect.

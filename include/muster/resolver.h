@@ -24,6 +24,14 @@ extern "C" {
 typedef struct mu_resolver mu_resolver;
 struct mu_node;
 
+enum { MU_ACCELERATOR_KINDS_MAX = 8 };
+
+/* So many accelerators of one kind. */
+typedef struct mu_accelerator {
+    char kind[16];
+    int count;
+} mu_accelerator;
+
 /* Everything that one evaluation finds out. */
 typedef struct mu_resolution {
     mu_cluster *cluster;        /* NULL: there is none: the process is alone. The caller
@@ -46,6 +54,9 @@ typedef struct mu_resolution {
     char accelerator[16];       /* "GPU", "TPU"; "": the source does not say */
     int accelerators;           /* of each task; -1: the source does not say */
     char source[32];            /* the resolver that it is from */
+    int accelerators_set_count; /* kinds that mu_resolver_set_accelerators has set; the
+                                   first of them is `accelerator` too */
+    mu_accelerator accelerators_set[MU_ACCELERATOR_KINDS_MAX];
 } mu_resolution;
 
 /* Nothing is known. */
@@ -102,7 +113,9 @@ MU_EXPORT int mu_resolver_set_rpc_layer(mu_resolver *resolver, const char *rpc_l
 MU_EXPORT int mu_resolver_set_environment(mu_resolver *resolver, const char *environment,
                                           mu_error *ret_error);
 
-/* `count` of `kind` ("GPU") for each task; kind NULL takes it back. */
+/* `count` of `kind` ("GPU") for each task. Several kinds stand side by side, at most
+ * MU_ACCELERATOR_KINDS_MAX (-MU_EEXHAUSTED); the same kind again has the new count. kind
+ * NULL takes all of them back. */
 MU_EXPORT int mu_resolver_set_accelerators(mu_resolver *resolver, const char *kind,
                                            int count, mu_error *ret_error);
 

@@ -7,10 +7,18 @@
  * (negative: no limit), and may be made on any thread except a loop's. Buffers are dense,
  * rows first, in host byte order.
  *
- * Errors of every call: -MU_EDEADLINE names the servers that were not reached, or did not
- * answer, within the limit; -MU_ENOTFOUND says that a server was restarted since the
- * variable was opened and does not have it any more, or that the variable was created
- * anew (open it again). Server and words are in the mu_error: `task` is the server's.
+ * Errors of every call: -MU_EUNAVAILABLE names a server that was up and is away for
+ * `server_lost_ms` of the node's options; calls that come then have it at once.
+ * -MU_EDEADLINE names the servers that were not reached, or did not answer, within the
+ * limit, and for how long. -MU_ENOTFOUND says that a server was restarted since the
+ * variable was opened and does not have it. Server and words are in the mu_error: `task`
+ * is the server's.
+ *
+ * A handle goes on with a variable that was restored, or created anew, under its name
+ * (from a checkpoint, say), by whatever node; so do writes of runs made with it.
+ * One with another dtype, shape or number of shards is not the same one:
+ * -MU_EPRECONDITION says what it is. An add or a gradient that was applied to some former
+ * shards gives -MU_EUNAVAILABLE: its outcome is unknown.
  *
  * A server that is restarted comes back empty. A variable of which some shards are lost
  * and others are there is not mended silently: see mu_variable_open.
@@ -45,8 +53,9 @@ typedef struct mu_variable_spec {
     int dtype;                  /* MU_F32 ...; only F32 and F64 take gradients */
     unsigned rank;
     const uint64_t *dims;       /* `rank` of them */
-    unsigned shards;            /* at most dims[0]; 0: one up to 64 KiB, else one for each
-                                   server; a variable of rank 0 has one in any case */
+    unsigned shards;            /* at most dims[0]; 0: as it is there; else one up to
+                                   64 KiB, and one for each server above; a variable of
+                                   rank 0 has one in any case */
     const void *initial;        /* the whole variable; NULL: zeros */
     unsigned flags;             /* enum mu_variable_flag, or 0 */
 } mu_variable_spec;
@@ -59,8 +68,8 @@ typedef struct mu_variable_spec {
  *
  * When some servers have their shards and others were restarted without them:
  * -MU_EDATALOSS names those. With MU_VARIABLE_RECREATE the variable is created anew, and
- * handles opened before give -MU_ENOTFOUND from then on. With MU_VARIABLE_EXISTING the
- * call waits for somebody who does that, and at the limit names the servers that lack it.
+ * handles opened before go on with that one. With MU_VARIABLE_EXISTING the call waits for
+ * somebody who does that, and at the limit names the servers that lack it.
  * When all servers that it lives on were restarted it is created as at first. */
 MU_EXPORT int mu_variable_open(mu_node *node, const mu_variable_spec *spec,
                                int64_t limit_ms, mu_error *ret_error,
@@ -108,7 +117,8 @@ MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, siz
  * returned 0, and forgotten when it has failed. To each server they arrive together, in
  * the order in which they were made: all are applied there, or none. In a closure with
  * MU_CLOSURE_EFFECT_ONCE each server applies them once, however often the closure runs
- * and whatever dies: a server that is lost is waited for, for up to a minute. In others
+ * and whatever dies: a server that is away is waited for, until it is lost
+ * (`server_lost_ms`) or `effect_wait_ms` have passed. In others
  * -MU_EUNAVAILABLE says that a server was lost before it answered, as mu_variable_add
  * does. Errors that show up then end the run with the server's error.
  *

@@ -68,7 +68,7 @@ static void check_config(const mu_tf_config *config)
         must(config->task_type[0] == '\0', "no task");
         return;
     }
-    must(mu__task_type_is_known(config->task_type), "type is known");
+    must(mu__task_type_is_valid(config->task_type), "type is known");
     if (config->cluster != NULL)
         must(mu_cluster_validate(config->cluster, config->task_type, config->task_index,
                                  NULL) == 0,

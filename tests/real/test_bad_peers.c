@@ -239,10 +239,35 @@ static void test_garbage_in_frames(void **state)
 
     send_bytes(fd, "nothing that anybody understands, but long enough for a header",
                62);
-    nodes_wait_log(&f->nodes, "dropped a connection: bad bytes: no frame of muster's");
+    nodes_wait_log(&f->nodes, "dropped a connection from 127.0.0.1:");
+    nodes_wait_log(&f->nodes, ": bad bytes: no frame of muster's");
     (void)close(fd);
     check_square(f, 10);
 }
+
+/* The same a hundred times is one line. */
+static void test_garbage_does_not_fill_the_log(void **state)
+{
+    static const char words[] = "dropped a connection from ";
+    struct fixture *f = *state;
+    unsigned lines = 0;
+
+    for (int i = 0; i < 100; i++) {
+        int fd = dial_chief(f);
+        char byte;
+
+        send_bytes(fd, "nothing that anybody understands, but long enough for a header",
+                   62);
+        while (recv(fd, &byte, 1, 0) > 0)
+            ;
+        (void)close(fd);
+    }
+    check_square(f, 16);
+    for (const char *at = f->nodes.log.text; (at = strstr(at, words)) != NULL; at++)
+        lines++;
+    assert_in_range(lines, 1, 2);
+}
+
 
 /* A HELLO with the given version and name; returns the frame. */
 static struct mu__buf *hello_frame(uint16_t version, const char *cluster,
@@ -297,6 +322,23 @@ static void test_hello_with_an_address_that_is_none(void **state)
     check_square(f, 12);
 }
 
+/* What a stranger says of itself neither ends a line of the log nor steers a terminal. */
+static void test_hello_that_forges_a_line(void **state)
+{
+    struct fixture *f = *state;
+    int fd = dial_chief(f);
+    struct mu__buf *frame = hello_frame(MU__FRAME_VERSION, "x\nERROR all is lost\x1b[2J",
+                                        "tcp://127.0.0.1:9");
+
+    send_bytes(fd, frame->data, frame->size);
+    nodes_wait_log(&f->nodes, "x\\nERROR all is lost\\x1b[2J");
+    assert_false(nodes_has_logged(&f->nodes, "\nERROR all"));
+    assert_false(nodes_has_logged(&f->nodes, "\x1b"));
+    mu__buf_unref(frame);
+    (void)close(fd);
+    check_square(f, 17);
+}
+
 /* A right header, and nonsense behind it. */
 static void test_hello_with_nonsense_inside(void **state)
 {
@@ -306,7 +348,7 @@ static void test_hello_with_nonsense_inside(void **state)
 
     memset(frame->data + MU__FRAME_HEADER_BYTES + 8, 0xc1, 8);
     send_bytes(fd, frame->data, frame->size);
-    nodes_wait_log(&f->nodes, "dropped a connection: bad bytes: ");
+    nodes_wait_log(&f->nodes, ": bad bytes: ");
     mu__buf_unref(frame);
     (void)close(fd);
     check_square(f, 13);
@@ -371,6 +413,9 @@ int main(void)
         cmocka_unit_test(test_chief_that_is_not_there),
         cmocka_unit_test(test_options_that_make_no_sense),
         cmocka_unit_test_setup_teardown(test_garbage_in_frames, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_garbage_does_not_fill_the_log, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_hello_that_forges_a_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hello_of_another_version, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hello_with_an_address_that_is_none, setup,
                                         teardown),

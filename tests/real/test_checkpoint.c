@@ -250,6 +250,12 @@ static void test_keep(void **state)
     assert_int_equal(folder_count(stage.folder, ".ckpt"), 3);
     assert_int_equal(latest(stage.folder), 12);
 
+    /* A pipe under a newer name is no checkpoint, and is not waited for. */
+    (void)snprintf(path, sizeof path, "%s/model-99.ckpt", stage.folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(latest(stage.folder), 12);
+    assert_int_equal(unlink(path), 0);
+
     /* One that goes on from an older step keeps what it has just saved. */
     save(&stage, 2, &variable, 1, NULL);
     assert_int_equal(folder_count(stage.folder, ".ckpt"), 4);

@@ -1,6 +1,8 @@
 /* The program's verbs and flags: what it says, and how it ends. */
 #include "tests/real/cli.h"
 
+#include <sys/stat.h>
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -582,6 +584,79 @@ static void test_status_without_a_chief(void **state)
     assert_true(cli_now_ms() - began_ms < 10000);
 }
 
+/* Tens of thousands of workers of which none is there: at once, and of the missing the
+ * first are named. */
+static void test_status_of_many_that_are_missing(void **state)
+{
+    enum { WORKERS = 50000 };
+    static char spec[WORKERS * 24];
+    uint64_t began_ms;
+    struct cli chief = {0};
+    char folder[64];
+    char path[96];
+    char one[128];
+    size_t used;
+    int port;
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "%s/cluster.json", folder);
+    (void)close(take_port(&port));
+    used = (size_t)snprintf(spec, sizeof spec, "{\"chief\": [\"127.0.0.1:%d\"], "
+                            "\"worker\": [", port);
+    for (int i = 0; i < WORKERS; i++)
+        used += (size_t)snprintf(spec + used, sizeof spec - used, "%s\"10.0.%d.%d:1\"",
+                                 i == 0 ? "" : ",", i >> 8, i & 255);
+    (void)snprintf(spec + used, sizeof spec - used, "]}");
+    cli_write_file(path, spec);
+    (void)snprintf(one, sizeof one, "{\"chief\": [\"127.0.0.1:%d\"]}", port);
+    cli_start(&chief, NULL, "node", "--cluster", one, "--task", "chief:0", NULL);
+    (void)cli_expect(&chief, NULL, "node: is up at");
+    began_ms = cli_now_ms();
+    cli_start(&cli, NULL, "status", "--cluster", path, "--limit-ms", "5000", NULL);
+    cli_expect_code(&cli, 0);
+    assert_true(cli_now_ms() - began_ms < 20000);
+    (void)cli_expect(&cli, NULL, "/job:worker/task:99 ");
+    (void)cli_expect(&cli, NULL, "and 49900 more");
+    assert_null(strstr(cli.text, "/job:worker/task:100 "));
+    cli_kill(&chief, SIGTERM);
+    (void)cli_wait(&chief);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* A pipe that nobody writes to is waited for as long as was said, and one that somebody
+ * writes to is read. */
+static void test_cluster_in_a_pipe(void **state)
+{
+    static const char spec[] = "{\"worker\": [\"a.example:1\"]}";
+    uint64_t began_ms = cli_now_ms();
+    char folder[64];
+    char path[96];
+    int fd;
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "%s/cluster", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    cli_start(&cli, NULL, "resolve", "--cluster", path, "--resolve-ms", "400", NULL);
+    cli_expect_code(&cli, 2);
+    (void)cli_expect(&cli, NULL, "its writer has not ended in time");
+    assert_true(cli_now_ms() - began_ms < 10000);
+    cli_start(&cli, NULL, "resolve", "--cluster", path, "--resolve-ms", "20000", NULL);
+    fd = open(path, O_WRONLY);
+    assert_int_equal(write(fd, spec, sizeof spec - 1), sizeof spec - 1);
+    (void)close(fd);
+    cli_expect_code(&cli, 0);
+    (void)cli_expect(&cli, NULL, "/job:worker/task:0 at a.example:1");
+    cli_start(&cli, NULL, "node", "--cluster", "{\"chief\": [\"127.0.0.1:0\"]}", "--task",
+              "chief:0", "--plugin", path, NULL);
+    cli_expect_code(&cli, 2);
+    (void)cli_expect(&cli, NULL, "it is no regular file");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -601,6 +676,8 @@ int main(void)
         cmocka_unit_test(test_json_log),
         cmocka_unit_test(test_log_file),
         cmocka_unit_test(test_status_without_a_chief),
+        cmocka_unit_test(test_status_of_many_that_are_missing),
+        cmocka_unit_test(test_cluster_in_a_pipe),
     };
 
     return cmocka_run_group_tests_name("cli", tests, NULL, NULL);

@@ -341,6 +341,31 @@ static void test_who_is_missing(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* A node that waits for the others listens, and greets nobody yet. */
+static void test_a_node_that_waits_for_others(void **state)
+{
+    char folder[64];
+    char path[96];
+    char variable[96];
+    const char *const variables[] = {variable, "MUSTER_TASKS=chief=1,worker=1", NULL};
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "%s/worker-0", folder);
+    (void)snprintf(variable, sizeof variable, "MUSTER_CLUSTER_DIRECTORY=%s", folder);
+    cli_start(&nodes[0], variables, "node", "--task", "worker:0", "--bind",
+              "tcp://127.0.0.1:0", NULL);
+    (void)cli_expect(&nodes[0], NULL, "/job:chief/task:0");
+    cli_start(&checked, variables, "check", "--wait-ms", "300", NULL);
+    cli_expect_code(&checked, 4);
+    expect_words("it is connected, and does not greet yet: a node greets once all tasks "
+                 "of the cluster are there, and some are missing");
+    cli_kill(&nodes[0], SIGKILL);
+    (void)cli_wait(&nodes[0]);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* Two addresses are the wrong way round: who is there is said. */
 static void test_wrong_task(void **state)
 {
@@ -494,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_name_that_does_not_resolve),
         cmocka_unit_test(test_many_tasks),
         cmocka_unit_test(test_who_is_missing),
+        cmocka_unit_test(test_a_node_that_waits_for_others),
         cmocka_unit_test_teardown(test_wrong_task, end_nodes),
         cmocka_unit_test_teardown(test_another_cluster, end_nodes),
         cmocka_unit_test_teardown(test_who_cannot_reach_whom, end_nodes),

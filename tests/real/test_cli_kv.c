@@ -383,6 +383,7 @@ static void test_wrong_addresses(void **state)
               "--limit-ms", "200", NULL);
     cli_expect_code(&asked, 4);
     (void)cli_expect(&asked, NULL, "tcp://127.0.0.1:1");
+    (void)cli_expect(&asked, NULL, "was never connected: connection refused");
     (void)snprintf(worker, sizeof worker, "%s", address);
     find_address(NULL, "worker/task:0");
     cli_start(&asked, NULL, "kv", "get", "a", "--address", address, "--limit-ms", "200",

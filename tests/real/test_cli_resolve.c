@@ -227,6 +227,24 @@ static void test_flags_win(void **state)
                                   "source          --cluster\n");
 }
 
+/* A whole TF_CONFIG in place of a cluster: its task counts unless a flag says one. */
+static void test_cluster_flag_takes_a_tf_config(void **state)
+{
+    static const char whole[] = "{\"cluster\": {\"ps\": [\"a:1\", \"b:1\"]}, "
+                                "\"task\": {\"type\": \"ps\", \"index\": 1}}";
+
+    (void)state;
+    cli_start(&cli, NULL, "resolve", "--cluster", whole, NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("this task       /job:ps/task:1\n");
+    cli_start(&cli, NULL, "resolve", "--cluster", whole, "--task", "ps:0", NULL);
+    cli_expect_code(&cli, 0);
+    expect_words("this task       /job:ps/task:0\n");
+    cli_start(&cli, NULL, "check", "--cluster", whole, "--wait-ms", "1", NULL);
+    (void)cli_wait(&cli);
+    expect_words("/job:ps/task:0 at a:1");
+}
+
 static void test_by_name(void **state)
 {
     static const char *const both[] = {TF_CONFIG_OF("1"), "MUSTER_RESOLVER=file", NULL};
@@ -542,6 +560,12 @@ static const struct refusal {
     {{"resolve", "-o", "yaml"}, NULL, 2, "text|json|TF_CONFIG"},
     {{"resolve", "--resolve-ms", "x"}, NULL, 2, "--resolve-ms"},
     {{"resolve", "--task", "wroker:1"}, TF_CONFIG_OF("0"), 2, "\"worker\"?"},
+    {{"resolve", "--task", "ps:7"}, TF_CONFIG_OF("0"), 1,
+     "the task ps:7 does not fit the cluster: the cluster has no task of type \"ps\""},
+    {{"resolve", "--cluster", "{\"worker\": [\"a:1\"]}", "--task", "worker:1"}, NULL, 2,
+     "the task worker:1 does not fit the cluster: index 1 is not in the job"},
+    {{"resolve", "--resolver", "gce", "--task", "ps:0"}, NULL, 2,
+     "the task type of resolver gce is a setting of its own"},
     {{"resolve", "--list", "--threads", "2"}, NULL, 2, "no flag \"threads\""},
 };
 
@@ -569,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_page_is_up_to_date),
         cmocka_unit_test(test_flags_win),
+        cmocka_unit_test(test_cluster_flag_takes_a_tf_config),
         cmocka_unit_test(test_by_name),
         cmocka_unit_test(test_union),
         cmocka_unit_test(test_watch),

@@ -76,6 +76,27 @@ static void test_stop(void **state)
     nodes_done(&nodes);
 }
 
+/* Without a limit, too: a task that is not there is named, and not waited for for ever. */
+static void test_nobody_to_stop(void **state)
+{
+    struct nodes nodes;
+
+    (void)state;
+    nodes_init(&nodes, 2, 0);
+    start_task(&tasks[0], &nodes, "chief:0");
+    wait_up(&tasks[0]);
+    cli_start(&asker, NULL, "stop", "worker:9", "--cluster", nodes.json, NULL);
+    cli_expect_code(&asker, 1);
+    (void)cli_expect(&asker, NULL, "the cluster has no /job:worker/task:9, and none has "
+                                   "joined it");
+    cli_start(&asker, NULL, "stop", "worker:1", "--cluster", nodes.json, NULL);
+    cli_expect_code(&asker, 4);
+    (void)cli_expect(&asker, NULL, "/job:worker/task:1 was not stopped within 5000 ms: it "
+                                   "is not connected to the chief");
+    kill_task(&tasks[0]);
+    nodes_done(&nodes);
+}
+
 static void test_usage(void **state)
 {
     static const char *const wrong[] = {"ps", "ps:", "ps:x", "px:0", "/job:ps/task:",
@@ -196,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_nobody_to_stop),
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_without_chief),
         cmocka_unit_test(test_wait_cluster),

@@ -119,7 +119,7 @@ static void test_bad_arguments(void **state)
     assert_string_equal(error.message, "a key is NULL");
     assert_int_equal(mu_kv_get(f.chief, "//", 0, &error, &item), -MU_EINVALID);
     assert_int_equal(mu_kv_put(f.chief, "a", too_large, sizeof too_large, 0, 0, 0, &error,
-                               NULL), -MU_EINVALID);
+                               NULL), -MU_EEXHAUSTED);
     assert_string_equal(error.message,
                         "a value has 1048577 bytes, at most 1048576 are kept");
     assert_int_equal(mu_kv_put(f.chief, "a", NULL, 3, 0, 0, 0, &error, NULL),
@@ -133,6 +133,8 @@ static void test_bad_arguments(void **state)
     assert_int_equal(mu_tasks_states(f.chief, "worker:9", SOON_MS, &error, &content),
                      -MU_ENOTFOUND);
     assert_int_equal(mu_barrier_wait(f.chief, "", NULL, &error), -MU_EINVALID);
+    assert_int_equal(mu_barrier_wait(f.chief, "a\nb", NULL, &error), -MU_EINVALID);
+    assert_non_null(strstr(error.message, "no control characters"));
     mu_barrier_options_init(&options);
     options.threads = 0;
     assert_int_equal(mu_barrier_wait(f.chief, "b", &options, &error), -MU_EINVALID);

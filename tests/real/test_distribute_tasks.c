@@ -32,6 +32,7 @@ struct world {
     atomic_int rounds;
     atomic_int evaluated;
     const char *fails;          /* this task does, before the barrier */
+    const char *returns;        /* this task ends well before the barrier */
     bool large;                 /* results are */
     int64_t limit_ms;
     const char *lasts_until;    /* its work: words in the log; NULL: it just ends */
@@ -131,6 +132,8 @@ static int work(mu_context *c, void *user)
     atomic_fetch_add(&world->calls, 1);
     if (world->fails != NULL && strcmp(world->fails, mu_context_task(c)) == 0)
         return mu_context_fail(c, -MU_EDATALOSS, "%s lost it", mu_context_task(c));
+    if (world->returns != NULL && strcmp(world->returns, mu_context_task(c)) == 0)
+        return 0;
     for (int round = 0; mu_context_has_barrier(c) && rv == 0 && round < ROUNDS; round++) {
         atomic_fetch_add(&world->rounds, 1);
         rv = mu_context_wait_for_others(c, world->limit_ms, &error);
@@ -331,6 +334,40 @@ static void test_failure_at_the_barrier(void **state)
         number_of(find(world, "chief", 0), "/job:worker/task:0", "code"), -MU_EDATALOSS);
 }
 
+/* The same when it ends well, a worker or the chief: it does not come, and nobody waits
+ * for it for ever. */
+static void test_end_before_the_barrier(void **state)
+{
+    static const char *const tasks[] = {"/job:worker/task:1", "/job:chief/task:0"};
+    struct world *world = *state;
+
+    make_cluster(world, 1, 2, 0, 0);
+    world->limit_ms = -1;
+    add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
+    for (size_t i = 0; i < 2; i++) {
+        char expected[160];
+
+        world->returns = tasks[i];
+        run_all(world);
+        (void)snprintf(expected, sizeof expected,
+                       "%s has ended, and does not come to the barrier of chief and "
+                       "workers", tasks[i]);
+        for (int j = 0; j < world->count; j++) {
+            struct process *p = &world->processes[j];
+            char name[64];
+
+            (void)snprintf(name, sizeof name, "/job:%s/task:%d", p->type, p->index);
+            if (strcmp(name, tasks[i]) != 0 || strcmp(p->type, "chief") == 0) {
+                assert_int_equal(p->rv, -MU_EINTERNAL);
+                assert_string_equal(p->error.message, expected);
+                assert_string_equal(p->error.task, tasks[i]);
+            }
+            mu_value_free(p->results);
+            p->results = NULL;
+        }
+    }
+}
+
 static void test_chief_fails(void **state)
 {
     struct world *world = *state;
@@ -452,6 +489,45 @@ static void test_sessions(void **state)
     assert_int_equal(number_of(find(world, "chief", 0), "/job:chief/task:0", "value"), 1);
     assert_int_equal(number_of(find(world, "chief", 0), "/job:worker/task:1", "value"),
                      0);
+}
+
+static int no_parameters(mu_node *node, void *user, mu_error *ret_error)
+{
+    (void)node;
+    (void)user;
+    return mu_error_set(ret_error, -MU_EDATALOSS, "no file");
+}
+
+static int open_no_session(mu_context *c, void *user)
+{
+    mu_session_options options;
+    mu_session *session = NULL;
+    mu_error error = {0};
+
+    (void)user;
+    mu_session_options_init(&options);
+    options.scaffold.init = no_parameters;
+    if (mu_context_session(c, &options, &error, &session) != 0)
+        return mu_context_fail_with(c, &error);
+    return mu_context_fail(c, -MU_EINTERNAL, "there is a session");
+}
+
+/* The chief has no session: nobody waits for it to the end of the limit, which is hours
+ * away. */
+static void test_no_session(void **state)
+{
+    struct world *world = *state;
+
+    make_cluster(world, 1, 2, 0, 0);
+    add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
+    for (int i = 0; i < world->count; i++)
+        world->processes[i].options.worker = open_no_session;
+    run_all(world);
+    for (int i = 0; i < world->count; i++) {
+        assert_int_equal(world->processes[i].rv, -MU_EDATALOSS);
+        assert_string_equal(world->processes[i].error.message,
+                            "session session: init: no file");
+    }
 }
 
 /* ---- the server that a thread keeps ---- */
@@ -681,10 +757,12 @@ int main(void)
         TEST(test_in_graph),
         TEST(test_without_chief),
         TEST(test_failure_at_the_barrier),
+        TEST(test_end_before_the_barrier),
         TEST(test_chief_fails),
         TEST(test_large_results),
         TEST(test_missing_worker),
         TEST(test_sessions),
+        TEST(test_no_session),
         TEST(test_server_is_kept),
         TEST(test_client_worker),
         TEST(test_standalone),

@@ -27,7 +27,9 @@ static mu_node *node_of(struct fixture *f, size_t i)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    mu_variable *v = calloc(1, sizeof *v + 4 * sizeof v->ids[0]);
+    mu_variable *v = calloc(1, sizeof *v);
+    const struct mu__shape shape = {MU_F32, 2, {10, 2}, 4};
+    const uint64_t ids[4] = {100, 101, 102, 103};
 
     if (f == NULL || v == NULL) {
         free(f);
@@ -35,11 +37,9 @@ static int set_up(void **state)
         return -1;
     }
     v->node = node_of(f, 0);
-    v->servers_count = 3;
-    v->shape = (struct mu__shape){MU_F32, 2, {10, 2}, 4};
-    memcpy(v->name, "w", 1);
-    for (uint64_t i = 0; i < 4; i++)
-        v->ids[i] = 100 + i;
+    v->opened = mu__opened_variable_new("w", &shape, 3);
+    assert_non_null(v->opened);
+    mu__opened_variable_store(v->opened, ids);
     f->variable = v;
     f->run.node = node_of(f, 0);
     *state = f;
@@ -52,6 +52,7 @@ static int tear_down(void **state)
 
     mu__effects_clear(&f->run.effects);
     free(f->run.words);
+    mu__opened_variable_unref(f->variable->opened);
     free(f->variable);
     free(f);
     return 0;
@@ -123,10 +124,10 @@ static void test_refused(void **state)
                    "variable w: a buffer of 79 bytes: expected 80");
     assert_refused(f, mu_run_add(&f->run, f->variable, NULL, 80), -MU_EINVALID,
                    "variable w: the buffer is NULL");
-    f->variable->shape.dtype = MU_I32;
+    f->variable->opened->shape.dtype = MU_I32;
     assert_refused(f, mu_run_apply(&f->run, f->variable, content, 80, &optimizer),
                    -MU_EINVALID, "variable w is int32, which takes no gradients");
-    f->variable->shape.dtype = MU_BOOL;
+    f->variable->opened->shape.dtype = MU_BOOL;
     assert_refused(f, mu_run_add(&f->run, f->variable, content, 20), -MU_EINVALID,
                    "variable w is bool, which does not add");
     f->run.node = node_of(f, 1);
@@ -143,10 +144,10 @@ static void test_bound(void **state)
     struct mu__effect *last;
 
     assert_non_null(buffer);
-    f->variable->shape = (struct mu__shape){MU_U8, 1, {bytes}, 4};
+    f->variable->opened->shape = (struct mu__shape){MU_U8, 1, {bytes}, 4};
     assert_int_equal(mu_run_add(&f->run, f->variable, buffer, bytes), 0);
     last = f->run.effects.last;
-    f->variable->shape = (struct mu__shape){MU_U8, 1, {8 << 20}, 4};
+    f->variable->opened->shape = (struct mu__shape){MU_U8, 1, {8 << 20}, 4};
     assert_int_equal(mu_run_add(&f->run, f->variable, buffer, 8 << 20), -MU_EEXHAUSTED);
     assert_string_equal(f->run.words,
                         "variable w: 8388608 bytes more are too many for one run, which "
@@ -154,7 +155,7 @@ static void test_bound(void **state)
     assert_ptr_equal(f->run.effects.last, last);
     assert_null(last->next);
     assert_int_equal(f->run.effects.bytes, bytes);
-    f->variable->shape = (struct mu__shape){MU_U8, 1, {4 << 20}, 4};
+    f->variable->opened->shape = (struct mu__shape){MU_U8, 1, {4 << 20}, 4};
     assert_int_equal(mu_run_add(&f->run, f->variable, buffer, 4 << 20), 0);
     free(buffer);
 }

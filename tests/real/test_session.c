@@ -139,6 +139,64 @@ static void expect_failure(mu_node *node, const mu_session_options *options, int
 
 /* ---- Tests ---- */
 
+/* The chief's parameters cannot be made: those who wait say so at once, and go on when it
+ * has tried again. That it waits is in the log of a worker after seconds. */
+static void test_chief_fails(void **state)
+{
+    struct nodes nodes;
+    struct seen chiefs = {.fails = -MU_EDATALOSS};
+    struct seen workers = {.fails = 0};
+    struct opener opener;
+    mu_session_options options;
+    mu_session *chief;
+
+    (void)state;
+    nodes_init(&nodes, 1, 0);
+    opener = (struct opener){.node = nodes_open(&nodes, "worker", 0), .rv = 1};
+    session_options(&workers, &opener.options);
+    opener.options.recovery_wait_ms = 30000;
+    assert_int_equal(pthread_create(&opener.thread, NULL, open_session, &opener), 0);
+    (void)nodes_open(&nodes, "chief", 0);
+    session_options(&chiefs, &options);
+    expect_failure(nodes.open[1], &options, -MU_EDATALOSS, "no data");
+    nodes_wait_log(&nodes, "/job:worker/task:0 session: session: the chief has failed, "
+                           "and is waited for: session session: init: no data");
+    nodes_wait_log(&nodes, "/job:worker/task:0 session: session: the chief has not said "
+                           "that the parameters are ready after ");
+    chiefs.fails = 0;
+    chief = open_chief(nodes.open[1], &options);
+    mu_session_close(end_open(&opener));
+    mu_session_close(chief);
+    nodes_done(&nodes);
+}
+
+/* The job ends, well or not, and no session comes any more. */
+static void test_job_ends_while_workers_wait(void **state)
+{
+    static const int codes[] = {0, -MU_EDATALOSS};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct nodes nodes;
+        struct seen seen = {.fails = 0};
+        struct opener opener;
+        mu_node *chief;
+
+        nodes_init(&nodes, 1, 0);
+        chief = nodes_open(&nodes, "chief", 0);
+        begin_open(&opener, nodes_open(&nodes, "worker", 0), &seen);
+        nodes_wait_log(&nodes, "/job:chief/task:0 is connected and was heard ");
+        (void)mu_node_job_done(chief, codes[i], codes[i] == 0 ? "" : "no data", 100,
+                               NULL);
+        assert_int_equal(pthread_join(opener.thread, NULL), 0);
+        assert_int_equal(opener.rv, i == 0 ? -MU_EABORTED : -MU_EDATALOSS);
+        assert_true(is_in(opener.error.message,
+                          i == 0 ? "the job is done, and the chief has not said"
+                                 : "the job has failed: no data"));
+        nodes_done(&nodes);
+    }
+}
+
 /* Workers wait for the chief's word, and say so in the log. */
 static void test_workers_wait(void **state)
 {
@@ -527,6 +585,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers_wait),
+        cmocka_unit_test(test_chief_fails),
+        cmocka_unit_test(test_job_ends_while_workers_wait),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_functions_fail),
         cmocka_unit_test(test_worker_not_ready),

@@ -264,6 +264,14 @@ static void set_coordination(struct cluster_task *task, struct mu__member_config
     config->coordination.http = task->door;
 }
 
+static void on_taken(void *owner, const char *reason)
+{
+    struct cluster_task *task = owner;
+
+    (void)reason;
+    task->taken++;
+}
+
 static int start_process(void *arg, struct sim_node *node, struct mu__world *world,
                          struct mu__wire *wire)
 {
@@ -281,7 +289,10 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
         .cluster_name = task->cluster_name,
         .task_type = task->type,
         .task_index = task->plays_index,
-        .address = task->address,
+        .address = task->advertises != NULL ? task->advertises : task->address,
+        .listens = task->address,
+        .taken = on_taken,
+        .taken_owner = task,
         .threads = options->threads,
         .window = window_of(options),
         .queue_max = options->queue_max,

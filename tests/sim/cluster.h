@@ -153,6 +153,9 @@ struct cluster_task {
     const char *cluster_name;       /* the same */
     char name[24];
     char address[40];
+    const char *advertises;         /* what it says instead; the test's, NULL: nothing */
+    unsigned taken;                 /* how often it was to end, because another process
+                                       plays its task */
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct cluster_journal store;       /* of a host, the same; its kind is an option */
     struct mu__http *door;              /* to the cluster's etcd, of its process */

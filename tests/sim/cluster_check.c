@@ -278,6 +278,7 @@ static void check_attempts(struct cluster *cluster, const struct cluster_closure
 {
     if (closure->future == NULL || closure->key < 0 || closure->ask.name != NULL ||
         closure->session->over || closure->state != MU_REMOTE_READY ||
+        sim_lives(cluster->chief->node) > 1 || cluster->chief->journal.storage != NULL ||
         cluster->options.supervisor.backup_percent != 0 ||
         (closure->ask.flags & MU__CLOSURE_KEEP) != 0 || closure->future->attempt == 0)
         return;

@@ -1,7 +1,7 @@
 /* What the parts of the supervisor say of each other must agree at any moment. */
 #include "tests/sim/cluster.h"
 
-#include "actors/supervisor_inner.h"
+#include "actors/supervisor/builds.h"
 #include "tests/sim/inner.h"
 
 #include <inttypes.h>
@@ -126,6 +126,47 @@ static void check_worker(struct cluster *cluster, const struct supervisor *s,
     if (worker->load == 0 && worker->load_bytes != 0)
         cluster_break(cluster, "worker %" PRIu32 " has nothing, but %" PRIu64
                       " bytes of it", worker->index, worker->load_bytes);
+}
+
+/* A worker that is away builds nothing; one that is held for its builds has some that are
+ * to be waited for. Returns how many of them take long. */
+static uint32_t check_builds(struct cluster *cluster, const struct supervisor *s,
+                             uint32_t number)
+{
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    uint32_t awaited = 0;
+    uint32_t slow = 0;
+
+    for (const struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next) {
+        const struct build *build = number < pw->builds_size ? &pw->builds[number] : NULL;
+
+        if (pw->losses > s->config.attempts_max + 2 * s->members.workers_size)
+            cluster_break(cluster, "%" PRIu32 " workers were lost under one build",
+                          pw->losses);
+        if (build == NULL)
+            continue;
+        slow += build->state == SLOW;
+        awaited += build->state == WAITING || (build->state == UNDER_WAY && build->first);
+        if (worker == NULL && build->state != ABSENT)
+            cluster_break(cluster, "worker number %" PRIu32 " is away, and builds",
+                          number);
+    }
+    if (worker != NULL && (worker->holds & MU__HOLD_BUILD) != 0 && awaited == 0 &&
+        slow < worker->threads)
+        cluster_break(cluster, "worker %" PRIu32 " is held for builds that there are not",
+                      worker->index);
+    return slow;
+}
+
+static void check_all_builds(struct cluster *cluster, const struct supervisor *s)
+{
+    uint32_t slow = 0;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        slow += check_builds(cluster, s, i);
+    if (slow != s->slow_builds)
+        cluster_break(cluster, "%" PRIu32 " builds take long, counted as %" PRIu32, slow,
+                      s->slow_builds);
 }
 
 static uint64_t free_mores(const struct supervisor *s)
@@ -274,6 +315,7 @@ void cluster_check_supervisor(struct cluster *cluster, bool rest)
             check_worker(cluster, s, worker);
     }
     check_idle(cluster, s);
+    check_all_builds(cluster, s);
     if (rest)
         check_rest(cluster, s, &sums);
 }

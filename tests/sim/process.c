@@ -85,6 +85,16 @@ static uint64_t world_random(struct mu__world *world)
     return sim_draw(&node_of(world)->random);
 }
 
+/* Not drawn from `random`: what follows there does not depend on hash tables. */
+static uint64_t world_secret(struct mu__world *world)
+{
+    const struct sim_node *node = node_of(world);
+    struct sim_random random = sim_stream(node->sim->seed ^ UINT64_C(0x53454352),
+                                          node->number + 1);
+
+    return sim_draw(&random);
+}
+
 /* When a moment of the process's clock is here. A moment that never comes is far away. */
 static uint64_t due_us_of(const struct sim_node *node, uint64_t due_ms)
 {
@@ -278,6 +288,7 @@ unsigned sim_works(const struct sim_node *node)
 const struct mu__world_ops sim_world_ops = {
     .now_ms = world_now_ms,
     .random = world_random,
+    .secret = world_secret,
     .wake_at = world_wake_at,
     .transmit = world_transmit,
     .submit = world_submit,

@@ -37,6 +37,17 @@ static int begin(struct sim_storage *s, enum sim_storage_op op, mu_error *error,
     return 0;
 }
 
+/* Of an operation that happens. */
+static int check_room(struct sim_storage *s, size_t size, mu_error *error,
+                      bool *ret_happens)
+{
+    if (!*ret_happens || s->limit == 0 || size <= s->limit)
+        return 0;
+    *ret_happens = false;
+    return mu_error_set(error, -MU_EEXHAUSTED, "%s: cannot write it: no space left",
+                        s->base.name);
+}
+
 static void add(struct sim_storage *s, const void *data, size_t size)
 {
     if (s->size + size > s->capacity) {
@@ -84,6 +95,8 @@ static int sim_append(struct mu__storage *base, const void *data, size_t size,
     bool happens;
     int rv = begin(s, SIM_STORAGE_APPEND, ret_error, &happens);
 
+    if (rv == 0)
+        rv = check_room(s, s->size + size, ret_error, &happens);
     if (happens)
         add(s, data, size);
     return rv;
@@ -107,9 +120,19 @@ static int sim_replace(struct mu__storage *base, const void *data, size_t size,
     bool happens;
     int rv = begin(s, SIM_STORAGE_REPLACE, ret_error, &happens);
 
+    if (rv == 0)
+        rv = check_room(s, size, ret_error, &happens);
     if (happens)
         sim_storage_set(s, data, size);
     return rv;
+}
+
+static int sim_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_error)
+{
+    struct sim_storage *s = storage_of(base);
+    bool happens = true;
+
+    return check_room(s, s->size + bytes, ret_error, &happens);
 }
 
 static const struct mu__storage_ops sim_storage_ops = {
@@ -117,6 +140,7 @@ static const struct mu__storage_ops sim_storage_ops = {
     .append = sim_append,
     .flush = sim_flush,
     .replace = sim_replace,
+    .reserve = sim_reserve,
 };
 
 /* ---- Its life ---- */
@@ -149,6 +173,22 @@ void sim_storage_crash(struct sim_storage *s)
     s->size = s->flushed += pending;
     memset(s->faults, 0, sizeof s->faults);
     s->dies = s->dead = false;
+}
+
+void sim_storage_limit(struct sim_storage *storage, size_t bytes)
+{
+    storage->limit = bytes;
+}
+
+size_t sim_storage_damage(struct sim_storage *s, size_t from)
+{
+    size_t at;
+
+    if (s->flushed <= from)
+        return from;
+    at = (size_t)sim_between(&s->random, from, s->flushed - 1);
+    s->content[at] ^= (uint8_t)(1U << sim_between(&s->random, 0, 7));
+    return at;
 }
 
 void sim_storage_fail(struct sim_storage *storage, enum sim_storage_op op, unsigned times,

@@ -30,6 +30,7 @@ struct sim_storage {
     size_t size;                /* what was appended included */
     size_t flushed;             /* the part of it that survives */
     size_t capacity;
+    size_t limit;               /* the disk has room for so many bytes; 0: for all */
     struct sim_storage_fault faults[SIM_STORAGE_OPS];
     uint64_t counts[SIM_STORAGE_OPS];   /* operations that were asked for */
     bool dies;                  /* in the operation that follows `lives_for` others */
@@ -40,6 +41,13 @@ struct sim_storage {
 /* Empty. `name` is borrowed. */
 struct sim_storage *sim_storage_new(const char *name, uint64_t seed);
 void sim_storage_free(struct sim_storage *storage);
+
+/* From now on the content cannot grow beyond that, also over lives; 0: it can. */
+void sim_storage_limit(struct sim_storage *storage, size_t bytes);
+
+/* A bit of what was flushed, drawn from behind the first `from` bytes, becomes another.
+ * Returns its byte; `from` when there are none. */
+size_t sim_storage_damage(struct sim_storage *storage, size_t from);
 
 /* The process is gone: what was not flushed is lost, but for a first part of it that is
  * drawn (all and nothing are likely). Faults are over, and the next life may begin. */

@@ -1,0 +1,372 @@
+#include "actors/supervisor/builds.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SLOW_MS = 1000,         /* a build that takes longer has closures run beside it; */
+    SLOW_ALONE_MS = 30000   /* one under which workers were lost, after this */
+};
+
+/* ---- What there is ---- */
+
+static struct build *build_at(const struct per_worker *pw, uint32_t number)
+{
+    return number < pw->builds_size ? &pw->builds[number] : NULL;
+}
+
+static enum build_state state_at(const struct per_worker *pw, uint32_t number)
+{
+    const struct build *build = build_at(pw, number);
+
+    return build == NULL ? ABSENT : build->state;
+}
+
+/* NULL: out of memory. */
+static struct build *need_build(struct per_worker *pw,
+                                const struct mu__member_worker *worker)
+{
+    uint32_t size = pw->builds_size == 0 ? 8 : pw->builds_size;
+    struct build *build;
+
+    while (size <= worker->number)
+        size *= 2;
+    if (size > pw->builds_size) {
+        if (!mu__grow_array((void **)&pw->builds, size, sizeof *pw->builds))
+            return NULL;
+        memset(pw->builds + pw->builds_size, 0,
+               (size - pw->builds_size) * sizeof *pw->builds);
+        pw->builds_size = size;
+    }
+    build = &pw->builds[worker->number];
+    if (build->index != worker->index)
+        *build = (struct build){.index = worker->index};
+    return build;
+}
+
+static bool is_suspect(const struct per_worker *pw)
+{
+    return pw->losses >= SUSPECT_CRASHES;
+}
+
+static bool is_given_up(const struct supervisor *s, const struct per_worker *pw,
+                        const struct build *build)
+{
+    return build->losses > 0 && pw->losses >= s->config.attempts_max;
+}
+
+/* ---- Whom a worker waits for ---- */
+
+struct sums {
+    uint32_t first;         /* that closures wait for */
+    uint32_t waiting;
+    uint32_t running;
+    uint32_t slow;          /* of these */
+    bool suspect;           /* one of those that run, and are not slow */
+};
+
+static struct sums sum_up(const struct supervisor *s, uint32_t number)
+{
+    struct sums sums = {0};
+
+    for (const struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next) {
+        enum build_state state = state_at(pw, number);
+
+        sums.waiting += state == WAITING;
+        sums.running += state == UNDER_WAY || state == SLOW;
+        sums.slow += state == SLOW;
+        if (state == UNDER_WAY) {
+            sums.first += pw->builds[number].first;
+            sums.suspect = sums.suspect || is_suspect(pw);
+        }
+    }
+    return sums;
+}
+
+/* Closures wait for the builds of a worker that has joined, for one that is on trial, and
+ * when builds that do not end have all of its threads. */
+static void update_hold(struct supervisor *s, uint32_t number)
+{
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    const struct sums sums = sum_up(s, number);
+    uint32_t threads = worker->threads == 0 ? 1 : worker->threads;
+    bool holds = sums.first + sums.waiting > 0 || sums.slow >= threads;
+
+    if (holds && (worker->holds & MU__HOLD_BUILD) == 0)
+        mu__membership_hold(&s->members, number, MU__HOLD_BUILD);
+    if (!holds && (worker->holds & MU__HOLD_BUILD) != 0)
+        mu__membership_release(&s->members, number, MU__HOLD_BUILD);
+}
+
+static void watch(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    if (s->stations[number].build_timer == 0)
+        s->stations[number].build_timer =
+            mu__timer_set(ctx, SLOW_MS, timer_token(TIMER_BUILD, number));
+}
+
+/* ---- Sending ---- */
+
+static int send_build(struct mu__ctx *ctx, const struct supervisor *s,
+                      const struct per_worker *pw, uint32_t node)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__RUN);
+    struct mu__run *body;
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    body = mu__body(msg);
+    body->closure = pw->number;
+    body->attempt = 1;
+    body->flags = MU__CLOSURE_BUILD;
+    body->function = mu__names_view(&s->functions, pw->function);
+    body->args = pw->args;
+    if (pw->backing != NULL)
+        msg->backing = mu__buf_ref(pw->backing);
+    return mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
+}
+
+/* One that cannot be sent is lost with its worker, of whose end the news is coming. */
+static void begin_build(struct mu__ctx *ctx, struct supervisor *s, struct per_worker *pw,
+                        uint32_t number)
+{
+    struct build *build = &pw->builds[number];
+
+    if (send_build(ctx, s, pw, s->members.workers[number].node) != 0) {
+        build->state = ABSENT;
+        return;
+    }
+    build->state = UNDER_WAY;
+    build->since_ms = mu__now_ms(ctx);
+    build->first = build->first || is_suspect(pw);
+    watch(ctx, s, number);
+}
+
+/* All that wait at once, but those that are suspected: each of them when nothing else
+ * runs. */
+static void begin_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    struct sums sums = sum_up(s, number);
+    struct per_worker *pw = s->per_worker_first;
+
+    for (; pw != NULL && !sums.suspect; pw = pw->next) {
+        if (state_at(pw, number) != WAITING)
+            continue;
+        if (is_suspect(pw) && sums.running > sums.slow)
+            continue;
+        begin_build(ctx, s, pw, number);
+        sums = sum_up(s, number);
+    }
+}
+
+void mu__sup_builds_begin(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    for (struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next) {
+        struct build *build;
+
+        if (pw->function == MU__NAME_NONE) {
+            mu__sup_send_item(ctx, pw, worker);
+            continue;
+        }
+        build = need_build(pw, worker);
+        if (build == NULL) {
+            mu__log(ctx, MU__LOG_ERROR, "out of memory: a per-worker value is not built "
+                    "on /job:worker/task:%" PRIu32, worker->index);
+            continue;
+        }
+        build->first = true;
+        build->state = is_given_up(s, pw, build) ? GIVEN_UP : WAITING;
+    }
+    begin_waiting(ctx, s, number);
+    update_hold(s, number);
+}
+
+void mu__sup_builds_make(struct mu__ctx *ctx, struct supervisor *s, struct per_worker *pw)
+{
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        if (worker == NULL)
+            continue;
+        if (pw->function == MU__NAME_NONE)
+            mu__sup_send_item(ctx, pw, worker);
+        else if (need_build(pw, worker) != NULL)
+            begin_build(ctx, s, pw, i);
+    }
+}
+
+/* ---- Answers ---- */
+
+static void leave(struct supervisor *s, struct build *build, enum build_state state)
+{
+    s->slow_builds -= build->state == SLOW;
+    build->state = state;
+    build->first = false;
+}
+
+static void go_on(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    begin_waiting(ctx, s, number);
+    update_hold(s, number);
+    mu__sup_dispatch_pinned(ctx, s, number);
+    mu__sup_dispatch(ctx, s);
+}
+
+void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__msg *msg)
+{
+    const struct mu__result *body = (const void *)msg->body;
+    const struct mu__member_worker *worker =
+        mu__membership_by_node(&s->members, msg->from.node);
+    struct per_worker *pw = mu__map_get(&s->per_worker, body->closure);
+    struct build *build;
+
+    if (pw == NULL)
+        s->stale++;
+    if (worker == NULL || pw == NULL)
+        return;
+    if (body->code != 0) {
+        pw->failures++;
+        mu__log(ctx, MU__LOG_WARN, "a per-worker value could not be built on "
+                "/job:worker/task:%" PRIu32 ": %.*s", worker->index,
+                (int)body->message.size, (const char *)body->message.data);
+    }
+    build = build_at(pw, worker->number);
+    if (build == NULL || (build->state != UNDER_WAY && build->state != SLOW))
+        return;
+    leave(s, build, ENDED);
+    go_on(ctx, s, worker->number);
+}
+
+void mu__sup_builds_drop(struct mu__ctx *ctx, struct supervisor *s,
+                         const struct per_worker *pw)
+{
+    for (uint32_t i = 0; i < pw->builds_size; i++) {
+        if (mu__membership_get(&s->members, i) == NULL)
+            continue;
+        leave(s, &pw->builds[i], ABSENT);
+        begin_waiting(ctx, s, i);
+        update_hold(s, i);
+    }
+}
+
+/* ---- Losses ---- */
+
+bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker *pw,
+                            uint32_t number, char *words, size_t size)
+{
+    const struct build *build = build_at(pw, number);
+    struct mu__view name;
+
+    if (build == NULL || build->state != GIVEN_UP)
+        return false;
+    name = mu__names_view(&s->functions, pw->function);
+    (void)snprintf(words, size, "per-worker value %" PRIu64 ", made by function "
+                   "\"%.*s\", lost its worker %" PRIu32 " times, of these %" PRIu32
+                   " /job:worker/task:%" PRIu32 "; given up there",
+                   pw->number & ~MU__PER_WORKER_BIT, (int)name.size,
+                   (const char *)name.data, pw->losses, build->losses, build->index);
+    return true;
+}
+
+void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                         enum mu__loss loss)
+{
+    for (struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next) {
+        struct build *build = build_at(pw, number);
+        bool ran;
+
+        if (build == NULL)
+            continue;
+        ran = build->state == UNDER_WAY || build->state == SLOW;
+        leave(s, build, ABSENT);
+        if (!ran || loss == MU__LOSS_REMOVED)
+            continue;
+        build->losses++;
+        pw->losses++;
+        if (is_given_up(s, pw, build))
+            mu__log(ctx, MU__LOG_ERROR, "%" PRIu32 " workers were lost while they built "
+                    "per-worker value %" PRIu64 ": it is given up on /job:worker/task:%"
+                    PRIu32, pw->losses, pw->number & ~MU__PER_WORKER_BIT, build->index);
+    }
+    if (s->stations[number].build_timer != 0)
+        mu__timer_cancel(ctx, s->stations[number].build_timer);
+    s->stations[number].build_timer = 0;
+}
+
+/* ---- Builds that take long ---- */
+
+static bool uses_slow(const struct supervisor *s, const struct more *more,
+                      uint32_t number)
+{
+    for (uint32_t i = 0; i < more->inputs_count; i++) {
+        const struct per_worker *pw = mu__map_get(&s->per_worker, more->inputs[i]);
+
+        if (pw != NULL && state_at(pw, number) == SLOW)
+            return true;
+    }
+    return false;
+}
+
+bool mu__sup_builds_suit(const struct supervisor *s, const struct more *more,
+                         const struct mu__member_worker *worker)
+{
+    return s->slow_builds == 0 || !uses_slow(s, more, worker->number);
+}
+
+/* Closures that wait there for what takes long have not begun: others shall have their
+ * places. Those that are for this worker alone stay. */
+static void take_back_users(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    uint32_t list = mu__list_in_flight(number);
+    struct mu__closure *closure = mu__closures_last(&s->closures, list);
+    uint32_t left = mu__closures_count(&s->closures, list);
+
+    for (; closure != NULL && left > 0; left--) {
+        const struct more *more = mu__sup_more(s, closure);
+
+        if (more != NULL && more->worker == 0 && uses_slow(s, more, number)) {
+            mu__sup_abandon(ctx, s, closure);
+            s->retried++;
+            mu__sup_queue_first(ctx, s, closure);
+        } else {
+            mu__closures_move_first(&s->closures, closure, list);
+        }
+        closure = mu__closures_last(&s->closures, list);
+    }
+}
+
+static void note_slow(struct mu__ctx *ctx, struct supervisor *s, struct per_worker *pw,
+                      uint32_t number)
+{
+    struct build *build = &pw->builds[number];
+    uint64_t limit_ms = is_suspect(pw) ? SLOW_ALONE_MS : SLOW_MS;
+
+    if (build->state != UNDER_WAY || mu__now_ms(ctx) - build->since_ms < limit_ms)
+        return;
+    mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32 " still builds per-worker "
+            "value %" PRIu64 ": closures that do not use it go on", build->index,
+            pw->number & ~MU__PER_WORKER_BIT);
+    build->state = SLOW;
+    build->first = false;
+    s->slow_builds++;
+}
+
+void mu__sup_builds_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    struct sums sums;
+
+    s->stations[number].build_timer = 0;
+    if (mu__membership_get(&s->members, number) == NULL)
+        return;
+    for (struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next)
+        if (build_at(pw, number) != NULL)
+            note_slow(ctx, s, pw, number);
+    take_back_users(ctx, s, number);
+    sums = sum_up(s, number);
+    if (sums.running > sums.slow)
+        watch(ctx, s, number);
+    go_on(ctx, s, number);
+}

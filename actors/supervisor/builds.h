@@ -1,0 +1,64 @@
+/* The builds of per-worker values: on which worker each of them is under way, has ended,
+ * or is not tried any more.
+ *
+ *     ABSENT --> WAITING --> UNDER_WAY --> SLOW
+ *        ^          ^            |           |
+ *        |          |            '-----------'--> ENDED       its worker has answered
+ *        '----------'------------'-----------'                its worker was lost
+ *                                    or --> GIVEN_UP
+ *
+ * A worker that joins builds what there is before it gets closures. A build under which
+ * workers were lost is treated as a closure is (decision 0009): after SUSPECT_CRASHES it
+ * runs with nothing beside it, and when `attempts_max` workers were lost under it, on all
+ * workers together, it is given up on each one that was lost under it: closures that use
+ * it get an input error there. Others run as ever. A build that takes long keeps nobody
+ * waiting but those who use it. */
+#ifndef MU_ACTORS_SUPERVISOR_BUILDS_H
+#define MU_ACTORS_SUPERVISOR_BUILDS_H
+
+#include "actors/supervisor_inner.h"
+
+enum build_state { ABSENT, WAITING, UNDER_WAY, SLOW, ENDED, GIVEN_UP };
+
+/* On one worker, by its number. */
+struct build {
+    enum build_state state;
+    bool first;             /* UNDER_WAY: closures wait for it */
+    uint32_t index;         /* the worker's task: another one may get the number */
+    uint32_t losses;        /* of this worker, under this build */
+    uint64_t since_ms;      /* UNDER_WAY */
+};
+
+struct per_worker {
+    struct per_worker *next;
+    uint64_t number;
+    mu__pid client;
+    uint32_t function;          /* MU__NAME_NONE: made from values */
+    mu_value *values;
+    struct mu__buf *backing;    /* of the function's arguments */
+    struct mu__packed args;
+    uint32_t users;
+    uint32_t failures;          /* builds that ended with an error */
+    uint32_t losses;            /* of workers, under its builds */
+    bool released;
+    struct build *builds;
+    uint32_t builds_size;
+};
+
+/* A new value is built on each worker there is. */
+void mu__sup_builds_make(struct mu__ctx *ctx, struct supervisor *s,
+                         struct per_worker *pw);
+
+/* The value goes: nobody waits for its builds. */
+void mu__sup_builds_drop(struct mu__ctx *ctx, struct supervisor *s,
+                         const struct per_worker *pw);
+
+/* Whether it is given up on a worker; with words for those who wanted it there. */
+bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker *pw,
+                            uint32_t number, char *words, size_t size);
+
+/* Send a worker its item of values that are there. */
+void mu__sup_send_item(struct mu__ctx *ctx, const struct per_worker *pw,
+                       const struct mu__member_worker *worker);
+
+#endif

@@ -1,0 +1,33 @@
+/* Lines of a log that a peer can cause as often as it likes: one for each address in ten
+ * seconds, and how many were not shown. Plain data. */
+#ifndef MU_TRANSPORT_LINK_LOG_LIMIT_H
+#define MU_TRANSPORT_LINK_LOG_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    MU__LOG_LIMIT_MS = 10000,
+    MU__LOG_LIMIT_ADDRESSES = 16,   /* of more at once, the rest count as one */
+    MU__LOG_LIMIT_BYTES = 64
+};
+
+struct mu__log_limit_slot {
+    char host[MU__LOG_LIMIT_BYTES];     /* "": of all others */
+    uint64_t said_ms;
+    uint64_t hidden;                    /* since then */
+    bool used;
+};
+
+/* Zeroed memory: nothing was said yet. */
+struct mu__log_limit {
+    struct mu__log_limit_slot slots[MU__LOG_LIMIT_ADDRESSES];
+    struct mu__log_limit_slot others;
+};
+
+/* Whether a line about this address is to be shown now, and how many were not shown since
+ * the last one. Ports do not tell addresses apart: "10.0.0.1:5000" is "10.0.0.1". */
+bool mu__log_limit_show(struct mu__log_limit *limit, const char *address, uint64_t now_ms,
+                        uint64_t *ret_hidden);
+
+#endif
