@@ -265,6 +265,8 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint3
         .threads = threads,
         .window = window,
     };
+    if (mu__member_threads(&members->workers[number]) > members->threads_max)
+        members->threads_max = mu__member_threads(&members->workers[number]);
     members->count++;
     join_list(members, &members->workers[number]);
     return number;

@@ -58,6 +58,7 @@ struct mu__membership {
     uint32_t count;
     uint64_t load;          /* closures in flight at all of them */
     uint32_t crowded;       /* workers with more in flight than threads */
+    uint32_t threads_max;   /* no worker has or had more */
     uint32_t unknown;       /* no number before this one is free */
     struct mu__map by_node; /* of those that are present: node to number */
     struct mu__map by_index;    /* task index + 1 to the number known under it last */
@@ -138,6 +139,12 @@ void mu__membership_begin(struct mu__membership *members, uint32_t number,
 static inline uint32_t mu__member_threads(const struct mu__member_worker *worker)
 {
     return worker->threads == 0 ? 1 : worker->threads;
+}
+
+/* Whether a worker with room may have a free thread; false is certain, after a pick. */
+static inline bool mu__membership_may_idle(const struct mu__membership *members)
+{
+    return members->lowest < members->threads_max;
 }
 
 /* Threads that are not known to run something long. */

@@ -361,7 +361,9 @@ void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
         if (!goes_on || !give_queued(ctx, s))
             return;
     } while (s->reserved != 0 && release_unused(ctx, s));
-    if (s->recalls.timer == 0 || (s->recalls.is_late && s->members.crowded > 0))
+    if (s->recalls.timer == 0 ||
+        (s->recalls.is_late && s->members.crowded > 0 &&
+         (s->recalls.has_ranks || mu__membership_may_idle(&s->members))))
         mu__sup_recall_watch(ctx, s);
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATIONS_FIRST = 8, WINDOW_LARGE = 1024 };
+enum { STATIONS_FIRST = 8, WINDOW_LARGE = 256 };
 
 void mu__sup_worker_task(char *out, size_t size, uint32_t index)
 {
