@@ -50,7 +50,7 @@ uint16_t mu__function_times_cost_us(const struct mu__function_times *times,
 
     if (time == NULL)
         return MU__COST_UNKNOWN_US;
-    least_us = time->count < SURE_AFTER ? MU__WINDOW_TIME_US >> time->count : 0;
+    least_us = time->count < SURE_AFTER ? (uint32_t)MU__WINDOW_TIME_US >> time->count : 0;
     cost_us = time->mean_us > least_us ? time->mean_us : least_us;
     return cost_us < MU__COST_UNKNOWN_US ? (uint16_t)cost_us : MU__COST_UNKNOWN_US;
 }
