@@ -230,6 +230,12 @@ struct mu__closure *mu__closures_next(const struct mu__closures *closures,
     return linked(closures, closure->next);
 }
 
+struct mu__closure *mu__closures_prev(const struct mu__closures *closures,
+                                      const struct mu__closure *closure)
+{
+    return linked(closures, closure->prev);
+}
+
 static uint32_t offset_in(const struct mu__buf *backing, const void *data, uint32_t size)
 {
     const uint8_t *at = data;

@@ -15,8 +15,10 @@ struct mu__closure {
     uint32_t generation;
     uint32_t list;          /* which list it is in; MU__LIST_NONE when it is free */
     uint32_t function;      /* the supervisor's number for the name */
-    uint32_t client;        /* the supervisor's number for who scheduled it */
-    uint32_t started_ms;    /* low bits of when the attempt began */
+    uint16_t client;        /* the supervisor's number for who scheduled it */
+    uint16_t cost_us;       /* in flight: what its worker is charged for it */
+    uint32_t started_ms;    /* low bits of when the attempt was sent, or is known to have
+                               begun */
     uint16_t attempt;       /* the present or last one, from 1; 0: not run yet */
     uint8_t marks;          /* MU__MARK_... */
     uint8_t crashes;        /* workers that were lost under it; stays at 255 */
@@ -33,7 +35,8 @@ enum mu__mark {
     MU__MARK_DROP_RESULT = 1,   /* its client does not want the result */
     MU__MARK_CANCELLED = 2,     /* in flight, but nobody wants it run again */
     MU__MARK_UNWANTED = 4,      /* the same, and its result is not looked at */
-    MU__MARK_RESOLVED = 8       /* its client was answered: a kept result */
+    MU__MARK_RESOLVED = 8,      /* its client was answered: a kept result */
+    MU__MARK_BEGUN = 16         /* in flight, and its worker has said that it runs */
 };
 
 /* What list a closure may be in. One queue for each priority; then those that wait for
@@ -132,6 +135,10 @@ struct mu__closure *mu__closures_last(const struct mu__closures *closures, uint3
 
 /* The one behind, NULL at the end. */
 struct mu__closure *mu__closures_next(const struct mu__closures *closures,
+                                      const struct mu__closure *closure);
+
+/* The one before, NULL at the front. */
+struct mu__closure *mu__closures_prev(const struct mu__closures *closures,
                                       const struct mu__closure *closure);
 
 /* The first of the most urgent queue that has any; NULL when all are empty. */

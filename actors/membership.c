@@ -3,7 +3,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LOOKS_MAX = 64 };
+enum {
+    LOOKS_MAX = 64,
+    REFILL_FROM = 16            /* a smaller window is refilled place by place */
+};
 
 void mu__membership_done(struct mu__membership *members)
 {
@@ -47,17 +50,40 @@ static void leave_list(struct mu__membership *members, struct mu__member_worker 
         members->workers[worker->next].prev = worker->prev;
 }
 
+/* Whether its threads have less to do than `part` of their time. */
+static bool has_time(const struct mu__member_worker *worker, uint32_t part)
+{
+    return worker->load < mu__member_threads(worker) ||
+           worker->load_us < (uint64_t)mu__member_free_threads(worker) * part;
+}
+
 bool mu__membership_has_room(const struct mu__member_worker *worker)
 {
     return worker->present && worker->holds == 0 && worker->load < worker->window &&
-           worker->load_bytes <= MU__WORKER_BYTES_MAX;
+           worker->load_bytes <= MU__WORKER_BYTES_MAX &&
+           (worker->time_us == 0 || has_time(worker, worker->time_us));
+}
+
+/* Whether it is offered. */
+static bool is_open(struct mu__member_worker *worker)
+{
+    if (!mu__membership_has_room(worker)) {
+        worker->full = worker->window >= REFILL_FROM;
+        return false;
+    }
+    if (worker->full && worker->load > mu__member_threads(worker) &&
+        (worker->load > worker->window / 2 ||
+         (worker->time_us != 0 && !has_time(worker, worker->time_us / 2))))
+        return false;
+    worker->full = false;
+    return true;
 }
 
 static void join_list(struct mu__membership *members, struct mu__member_worker *worker)
 {
     uint32_t first;
 
-    if (!mu__membership_has_room(worker))
+    if (!is_open(worker))
         return;
     first = members->loads[worker->load];
     worker->waiting = true;
@@ -117,25 +143,56 @@ void mu__membership_release(struct mu__membership *members, uint32_t number,
     join_list(members, worker);
 }
 
-void mu__membership_load(struct mu__membership *members, uint32_t number, uint64_t bytes)
+void mu__membership_load(struct mu__membership *members, uint32_t number, uint64_t bytes,
+                         uint32_t cost_us)
 {
     struct mu__member_worker *worker = &members->workers[number];
 
     leave_list(members, worker);
     worker->load++;
+    members->load++;
     worker->load_bytes += bytes;
+    worker->load_us += cost_us;
+    members->crowded += worker->load == mu__member_threads(worker) + 1;
     join_list(members, worker);
 }
 
 void mu__membership_unload(struct mu__membership *members, uint32_t number,
-                           uint64_t bytes)
+                           uint64_t bytes, uint32_t cost_us, bool begun)
 {
     struct mu__member_worker *worker = &members->workers[number];
 
     assert(worker->load > 0 && worker->load_bytes >= bytes);
+    assert(worker->load_us >= cost_us && (!begun || worker->begun > 0));
     leave_list(members, worker);
+    members->crowded -= worker->load == mu__member_threads(worker) + 1;
     worker->load--;
+    members->load--;
     worker->load_bytes -= bytes;
+    worker->load_us -= cost_us;
+    worker->begun -= begun;
+    join_list(members, worker);
+}
+
+void mu__membership_begin(struct mu__membership *members, uint32_t number,
+                          uint32_t cost_us)
+{
+    struct mu__member_worker *worker = &members->workers[number];
+
+    assert(worker->begun < worker->load && worker->load_us >= cost_us);
+    leave_list(members, worker);
+    worker->begun++;
+    worker->load_us -= cost_us;
+    join_list(members, worker);
+}
+
+void mu__membership_set_time(struct mu__membership *members, uint32_t number,
+                             uint32_t time_us)
+{
+    struct mu__member_worker *worker = &members->workers[number];
+
+    leave_list(members, worker);
+    worker->time_us = time_us;
     join_list(members, worker);
 }
 
@@ -208,6 +265,8 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint3
         .threads = threads,
         .window = window,
     };
+    if (mu__member_threads(&members->workers[number]) > members->threads_max)
+        members->threads_max = mu__member_threads(&members->workers[number]);
     members->count++;
     join_list(members, &members->workers[number]);
     return number;
@@ -237,22 +296,12 @@ void mu__membership_forget(struct mu__membership *members, uint32_t number)
         members->unknown = number;
 }
 
-void mu__membership_set_window(struct mu__membership *members, uint32_t number,
-                               uint32_t window)
-{
-    struct mu__member_worker *worker = &members->workers[number];
-
-    assert(window > 0 && window <= MU__WINDOW_MAX);
-    if (!make_loads(members, window))
-        return;
-    leave_list(members, worker);
-    worker->window = window;
-    join_list(members, worker);
-}
-
 void mu__membership_remove(struct mu__membership *members, uint32_t number)
 {
     leave_list(members, &members->workers[number]);
+    members->load -= members->workers[number].load;
+    members->crowded -= members->workers[number].load >
+                        mu__member_threads(&members->workers[number]);
     (void)mu__map_remove(&members->by_node, members->workers[number].node);
     members->workers[number].present = false;
     members->count--;

@@ -1,6 +1,13 @@
 /* The workers that a supervisor knows, ordered by load, so that the least loaded one with
  * room is found with one look. Plain data.
  *
+ * A worker has room for so many closures, its window. One that is measured by time has
+ * room while a thread is free, or while what it has in flight is expected to take its
+ * threads less than their time. Threads that are known to run something long are not
+ * counted: nobody can say when they will be free. One that was filled is not offered
+ * again before half of its room is free, so that what it gets travels in few large
+ * frames.
+ *
  * A worker has a number from 1 on, by which its lists of closures are found. One that is
  * lost keeps its number, and takes it up again when it comes back under the same task
  * index, until it is forgotten: then another one may get it. */
@@ -32,8 +39,12 @@ struct mu__member_worker {
     uint32_t index;         /* task index */
     uint32_t threads;
     uint32_t window;        /* most closures in flight */
-    uint32_t load;          /* closures in flight */
-    uint64_t load_bytes;    /* and the size of their arguments */
+    uint32_t time_us;       /* work that each thread may have; 0: not measured by time */
+    bool full;              /* filled, and not half empty since */
+    uint32_t load;          /* closures in flight, */
+    uint32_t begun;         /* of these, known to run for some time already */
+    uint64_t load_us;       /* what the others are expected to take */
+    uint64_t load_bytes;    /* the size of the arguments of all */
     uint64_t finished;
     uint64_t failed;
     uint64_t since_ms;      /* when it joined */
@@ -45,6 +56,9 @@ struct mu__membership {
     struct mu__member_worker *workers;  /* [0] is not used */
     uint32_t workers_size;
     uint32_t count;
+    uint64_t load;          /* closures in flight at all of them */
+    uint32_t crowded;       /* workers with more in flight than threads */
+    uint32_t threads_max;   /* no worker has or had more */
     uint32_t unknown;       /* no number before this one is free */
     struct mu__map by_node; /* of those that are present: node to number */
     struct mu__map by_index;    /* task index + 1 to the number known under it last */
@@ -106,13 +120,39 @@ void mu__membership_hold(struct mu__membership *members, uint32_t number, unsign
 void mu__membership_release(struct mu__membership *members, uint32_t number,
                             unsigned hold);
 
-/* Another window, of at most MU__WINDOW_MAX; the old one stays when out of memory. */
-void mu__membership_set_window(struct mu__membership *members, uint32_t number,
-                               uint32_t window);
+/* Measure a worker by time from now on. */
+void mu__membership_set_time(struct mu__membership *members, uint32_t number,
+                             uint32_t time_us);
 
-/* A closure of `bytes` was given to, or came back from, a worker. */
-void mu__membership_load(struct mu__membership *members, uint32_t number, uint64_t bytes);
+/* A closure was given to a worker. */
+void mu__membership_load(struct mu__membership *members, uint32_t number, uint64_t bytes,
+                         uint32_t cost_us);
+
+/* It came back; `cost_us` as it was given, or 0 when it is known to have begun. */
 void mu__membership_unload(struct mu__membership *members, uint32_t number,
-                           uint64_t bytes);
+                           uint64_t bytes, uint32_t cost_us, bool begun);
+
+/* One that was given at `cost_us` is known to run for some time. */
+void mu__membership_begin(struct mu__membership *members, uint32_t number,
+                          uint32_t cost_us);
+
+static inline uint32_t mu__member_threads(const struct mu__member_worker *worker)
+{
+    return worker->threads == 0 ? 1 : worker->threads;
+}
+
+/* Whether a worker with room may have a free thread; false is certain, after a pick. */
+static inline bool mu__membership_may_idle(const struct mu__membership *members)
+{
+    return members->lowest < members->threads_max;
+}
+
+/* Threads that are not known to run something long. */
+static inline uint32_t mu__member_free_threads(const struct mu__member_worker *worker)
+{
+    uint32_t threads = mu__member_threads(worker);
+
+    return worker->begun < threads ? threads - worker->begun : 0;
+}
 
 #endif

@@ -29,6 +29,7 @@ enum {
     MU__PIECE_BYTES_MAX = 1 << 20,  /* raw bytes of one variable piece */
     MU__CLOSURE_NAME_MAX = 127,
     MU__DETAIL_BYTES_MAX = 1023,    /* a stack, or the last lines of a log */
+    MU__RECALL_MAX = 1024,          /* attempts that one message names */
     MU__INPUTS_MAX = 1024,          /* references among the arguments of one closure */
     MU__KEY_MAX = 1023,             /* of the coordination service, as what follows */
     MU__KEY_VALUE_MAX = 1 << 20,
@@ -110,7 +111,24 @@ enum mu__put_flag {
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, u32, error_kind, 255)                                    \
     F(S, OPTIONAL, str, origin, MU__TASK_NAME_MAX)                          \
-    F(S, OPTIONAL, str, detail, MU__DETAIL_BYTES_MAX)
+    F(S, OPTIONAL, str, detail, MU__DETAIL_BYTES_MAX)                       \
+    F(S, OPTIONAL, u32, ran_us, 0)
+
+/* `attempts`: pairs of u64, a closure and its attempt, in the order in which they were
+ * sent. Each of them that has not begun is to be given back. */
+#define MU__RECALL_FIELDS(F, S)                                             \
+    F(S, REQUIRED, bytes, attempts, 16 * MU__RECALL_MAX)
+
+/* The answer: those that will not run here, as they were named; and those of them that
+ * have begun, as BEGUN has them. Of any other the RESULT was sent before. */
+#define MU__RECALLED_FIELDS(F, S)                                           \
+    F(S, OPTIONAL, bytes, returned, 16 * MU__RECALL_MAX)                    \
+    F(S, OPTIONAL, bytes, begun, 24 * MU__RECALL_MAX)
+
+/* Of attempts that have run for some time already: triples of u64, a closure, its
+ * attempt, and for how many milliseconds. Each attempt is told once. */
+#define MU__BEGUN_FIELDS(F, S)                                              \
+    F(S, REQUIRED, bytes, begun, 24 * MU__RECALL_MAX)
 
 #define MU__CANCEL_FIELDS(F, S)                                             \
     F(S, REQUIRED, u64, closure, 0)                                         \
@@ -859,6 +877,9 @@ enum mu__put_flag {
     M(101, PEERS_TOLD, peers_told, MU__PEERS_TOLD_FIELDS, true)             \
     M(102, ROOM_ALLOW, room_allow, MU__ROOM_ALLOW_FIELDS, true)             \
     M(103, ROOM_ASK, room_ask, MU__ROOM_ASK_FIELDS, true)                   \
+    M(110, RECALL, recall, MU__RECALL_FIELDS, true)                         \
+    M(111, RECALLED, recalled, MU__RECALLED_FIELDS, true)                   \
+    M(112, BEGUN, begun, MU__BEGUN_FIELDS, true)                            \
     M(120, VAR_REOPEN, var_reopen, MU__VAR_REOPEN_FIELDS, false)            \
     M(121, VAR_REOPENED, var_reopened, MU__VAR_REOPENED_FIELDS, false)             \
     M(135, RUN_END, run_end, MU__RUN_END_FIELDS, true)                      \

@@ -87,6 +87,7 @@ struct mu_run {
     struct mu__run_inputs *inputs;  /* NULL: none */
     struct mu__run_words *more;     /* NULL: none */
     atomic_bool cancelled;
+    bool told_begun;                /* the chief was told that it has begun */
     bool skipped;                   /* it was cancelled when its thread took it */
     bool began;                     /* the function was called */
     bool no_memory;                 /* for what it wanted to return */

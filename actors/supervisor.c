@@ -16,6 +16,8 @@ static const struct mu__handler handlers[] = {
     {MU__SCHEDULE, mu__sup_on_schedule},
     {MU__ROOM_ASK, mu__sup_on_room_ask},
     {MU__RESULT, mu__sup_on_result},
+    {MU__BEGUN, mu__sup_on_begun},
+    {MU__RECALLED, mu__sup_on_recalled},
     {MU__CANCEL_ALL, mu__sup_on_cancel_all},
     {MU__CANCEL_CLOSURE, mu__sup_on_cancel_closure},
     {MU__REGISTER, mu__sup_on_register},
@@ -92,7 +94,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
 
         body->token = closure->token;
         body->closure = mu__closure_id(closure);
-        body->attempt = closure->attempt;
+        body->attempt = mu__sup_runs(s, closure);
         body->code = (uint32_t)-outcome->code;
         body->kept = outcome->kept;
         if (outcome->code == 0 && (closure->marks & MU__MARK_DROP_RESULT) == 0)
@@ -285,6 +287,9 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     case TIMER_JOURNAL:
         mu__sup_journal_tick(ctx, s);
         break;
+    case TIMER_RECALL:
+        mu__sup_recall_tick(ctx, s);
+        break;
     case TIMER_BACKUP:
         mu__sup_backup_tick(ctx, s);
         break;
@@ -360,7 +365,7 @@ static void done(struct mu__ctx *ctx, void *state)
     mu__sup_room_done(s);
     mu__free_array(s->peers);
     mu__map_done(&s->peer_places);
-    mu__free_array(s->times);
+    mu__function_times_done(&s->times);
     mu__free_array(s->backups);
     mu__names_done(&s->functions);
     mu__server_failures_free(s->server_failures);

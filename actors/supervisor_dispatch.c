@@ -15,9 +15,7 @@
 enum {
     PICKY_LOOKS = 8,            /* picky closures that are tried in one go */
     EFFECTS_OUT_MAX = MU__ID_WINDOW_SPAN_MAX - (1 << 17),
-    EFFECTS_WAIT_MS = 20,
-    WINDOW_TIME_US = 4000,      /* work that a worker may have in its window */
-    WINDOW_LARGE = 1024
+    EFFECTS_WAIT_MS = 20
 };
 
 /* ---- Queues ---- */
@@ -53,7 +51,10 @@ static uint32_t home_or_usual(struct supervisor *s, const struct mu__closure *cl
 {
     uint32_t list = mu__sup_home(s, closure);
 
-    return list == MU__LIST_NONE ? MU__LIST_QUEUE : list;
+    if (list == MU__LIST_NONE)
+        return MU__LIST_QUEUE;
+    s->recalls.has_ranks = s->recalls.has_ranks || list != MU__LIST_QUEUE;
+    return list;
 }
 
 void mu__sup_queue_first(struct mu__ctx *ctx, struct supervisor *s,
@@ -182,6 +183,19 @@ static uint16_t next_attempt(const struct more *more, const struct mu__closure *
     return (uint16_t)(last + 1);
 }
 
+/* To a worker's list, and into its account. */
+static void charge(struct mu__ctx *ctx, struct supervisor *s,
+                   struct mu__closure *closure, uint32_t number)
+{
+    closure->attempt = next_attempt(mu__sup_more(s, closure), closure);
+    closure->started_ms = (uint32_t)mu__now_ms(ctx);
+    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
+    closure->cost_us = mu__function_times_cost_us(&s->times, closure->function);
+    mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
+    mu__membership_load(&s->members, number, mu__closure_bytes(closure),
+                        closure->cost_us);
+}
+
 /* False when the news that this worker has gone is on its way. */
 static bool give(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                  uint32_t number)
@@ -190,12 +204,10 @@ static bool give(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
 
     if (closure->more != 0 && !prepare(ctx, s, closure, worker))
         return true;
-    closure->attempt = next_attempt(mu__sup_more(s, closure), closure);
-    closure->started_ms = (uint32_t)mu__now_ms(ctx);
-    mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
-    mu__membership_load(&s->members, number, mu__closure_bytes(closure));
+    charge(ctx, s, closure, number);
     if (mu__sup_send_run(ctx, s, worker, closure, closure->attempt) != 0) {
-        mu__membership_unload(&s->members, number, mu__closure_bytes(closure));
+        mu__membership_unload(&s->members, number, mu__closure_bytes(closure),
+                              closure->cost_us, false);
         closure->attempt--;
         mu__closures_move_first(&s->closures, closure, home_or_usual(s, closure));
         return false;
@@ -255,6 +267,15 @@ static uint32_t pick_alone(struct supervisor *s, const struct more *more)
                : 0;
 }
 
+/* Whether a worker that has a closure's inputs should run it: not behind what is long,
+ * and not if it was taken back once because it waited. */
+static bool is_near_enough(const struct mu__member_worker *near, const struct more *more)
+{
+    return mu__membership_has_room(near) &&
+           (near->load < mu__member_threads(near) ||
+            (more->returns == 0 && mu__member_free_threads(near) > 0));
+}
+
 static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure)
 {
     const struct more *more = mu__sup_more(s, closure);
@@ -264,7 +285,7 @@ static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure
     if (is_suspect(closure))
         return pick_alone(s, more);
     near = mu__membership_get(&s->members, mu__sup_inputs_worker(s, more));
-    if (near != NULL && mu__membership_has_room(near) && suits(near, &wish))
+    if (near != NULL && is_near_enough(near, more) && suits(near, &wish))
         return near->number;
     return pick_suiting(s, more);
 }
@@ -340,6 +361,10 @@ void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
         if (!goes_on || !give_queued(ctx, s))
             return;
     } while (s->reserved != 0 && release_unused(ctx, s));
+    if (s->recalls.timer == 0 ||
+        (s->recalls.is_late && s->members.crowded > 0 &&
+         (s->recalls.has_ranks || mu__membership_may_idle(&s->members))))
+        mu__sup_recall_watch(ctx, s);
 }
 
 /* Whether the next closure for one worker alone may go to it; NULL: there is none. A
@@ -375,44 +400,55 @@ void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t
     }
 }
 
+struct orphan mu__sup_charge(const struct mu__closure *closure)
+{
+    bool begun = (closure->marks & MU__MARK_BEGUN) != 0;
+
+    return (struct orphan){
+        .closure = mu__closure_id(closure),
+        .attempt = closure->attempt,
+        .bytes = mu__closure_bytes(closure),
+        .cost_us = begun ? 0 : closure->cost_us,
+        .begun = begun,
+    };
+}
+
+/* A backup is given to a worker that begins it at once, and costs it nothing. */
+struct orphan mu__sup_backup_charge(const struct mu__closure *closure,
+                                    const struct more *more)
+{
+    return (struct orphan){
+        .closure = mu__closure_id(closure),
+        .attempt = more->backup_attempt,
+        .bytes = mu__closure_bytes(closure),
+        .begun = more->backup_begun,
+    };
+}
+
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                    uint64_t bytes)
+                    const struct orphan *was)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    mu__membership_unload(&s->members, number, bytes);
+    mu__membership_unload(&s->members, number, was->bytes, was->cost_us, was->begun);
     if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0 ||
         (worker->holds & MU__HOLD_ALONE) != 0)
         mu__sup_dispatch_pinned(ctx, s, number);
     mu__sup_leave_if_idle(ctx, s, number);
 }
 
-/* ---- Windows ---- */
-
-/* Closures that a worker gets ahead hide the way to it and back. So many that its threads
- * have some milliseconds of work: more would only wait there, behind a long one perhaps,
- * while another worker is free. A window grows at most twofold with each result. */
-void mu__sup_adapt_window(struct supervisor *s, struct mu__member_worker *worker,
-                          uint32_t took_ms)
+uint32_t mu__sup_window(const struct supervisor *s,
+                        const struct mu__member_worker *worker)
 {
-    struct station *station = &s->stations[worker->number];
-    uint32_t threads = worker->threads == 0 ? 1 : worker->threads;
-    uint32_t beside = worker->load == 0 ? 1 : worker->load;
-    uint64_t one_us = beside <= threads ? (uint64_t)took_ms * 1000
-                                        : (uint64_t)took_ms * 1000 * threads / beside;
+    const struct station *station = &s->stations[worker->number];
+    uint32_t threads = mu__member_threads(worker);
     uint64_t window;
 
-    station->estimate_us = (7 * station->estimate_us + one_us + 7) / 8;
-    window = threads + (uint64_t)WINDOW_TIME_US * threads / (station->estimate_us + 4);
-    if (window > 2 * (uint64_t)worker->window)
-        window = 2 * (uint64_t)worker->window;
-    if (window > WINDOW_LARGE)
-        window = WINDOW_LARGE;
-    if (window < threads)
-        window = threads;
-    /* Small changes are not worth a new list. */
-    if (window > worker->window + worker->window / 4 || window == threads ||
-        window < worker->window - worker->window / 4)
-        if (window != worker->window)
-            mu__membership_set_window(&s->members, worker->number, (uint32_t)window);
+    if (!mu__sup_is_adaptive(s))
+        return worker->window;
+    if (!station->has_estimate)
+        return threads;
+    window = threads;
+    window += (uint64_t)MU__WINDOW_TIME_US * threads / (station->estimate_us + 4);
+    return window < worker->window ? (uint32_t)window : worker->window;
 }

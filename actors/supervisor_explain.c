@@ -169,13 +169,54 @@ static void say_queued(const struct supervisor *s, const struct mu__closure *clo
                        place == 1 ? "" : "s", workers);
 }
 
+/* "f runs since 3200 ms" of the one that a worker has run for the longest time. */
+static void say_in_front(const struct supervisor *s, uint32_t number, uint64_t now_ms,
+                         char *out, size_t size)
+{
+    const struct mu__closure *at =
+        mu__closures_first(&s->closures, mu__list_in_flight(number));
+    const struct mu__closure *oldest = NULL;
+    struct mu__view name;
+
+    for (; at != NULL; at = mu__closures_next(&s->closures, at))
+        if ((at->marks & MU__MARK_BEGUN) != 0 &&
+            (oldest == NULL || (uint32_t)now_ms - at->started_ms >
+                                   (uint32_t)now_ms - oldest->started_ms))
+            oldest = at;
+    if (oldest == NULL)
+        return;
+    name = mu__names_view(&s->functions, oldest->function);
+    (void)snprintf(out, size, "; in front of it \"%.*s\" runs since %" PRIu32 " ms",
+                   (int)name.size, (const char *)name.data,
+                   (uint32_t)now_ms - oldest->started_ms);
+}
+
+/* Of one that is in flight. */
+static void say_sent(const struct supervisor *s, const struct mu__closure *closure,
+                     uint64_t now_ms, char *out, size_t size)
+{
+    uint32_t number = mu__list_worker(closure->list);
+    size_t used;
+
+    if ((closure->marks & MU__MARK_BEGUN) != 0) {
+        (void)snprintf(out, size, "for its function to return");
+        return;
+    }
+    (void)snprintf(out, size, "for a thread of /job:worker/task:%" PRIu32 ": it was sent "
+                   "there %" PRIu32 " ms ago, and is not known to have begun",
+                   s->members.workers[number].index,
+                   (uint32_t)now_ms - closure->started_ms);
+    used = strlen(out);
+    say_in_front(s, number, now_ms, out + used, size - used);
+}
+
 static void say_wait(const struct supervisor *s, const struct mu__closure *closure,
                      uint64_t now_ms, char *out, size_t size)
 {
     const struct more *more = mu__sup_more(s, closure);
 
     if (mu__list_worker(closure->list) != 0)
-        (void)snprintf(out, size, "for its function to return");
+        say_sent(s, closure, now_ms, out, size);
     else if (closure->list == MU__LIST_KEPT)
         (void)snprintf(out, size, "for nothing: it is done, and its result is kept");
     else if (closure->list == MU__LIST_HELD)
@@ -191,7 +232,7 @@ static void say_wait(const struct supervisor *s, const struct mu__closure *closu
 static const char *state_of(const struct mu__closure *closure)
 {
     if (mu__list_worker(closure->list) != 0)
-        return "running";
+        return (closure->marks & MU__MARK_BEGUN) != 0 ? "running" : "sent";
     if (closure->list == MU__LIST_KEPT)
         return "done";
     return closure->list == MU__LIST_HELD ? "held" : "queued";
@@ -232,7 +273,7 @@ static mu_value *explanation(const struct supervisor *s,
     mu__view_copy(mu__names_view(&s->functions, closure->function), text, sizeof text);
     (void)mu_value_set(map, "function", mu_value_string(text));
     (void)mu_value_set(map, "state", mu_value_string(state_of(closure)));
-    (void)mu_value_set(map, "attempt", mu_value_int(closure->attempt));
+    (void)mu_value_set(map, "attempt", mu_value_int(mu__sup_runs(s, closure)));
     (void)mu_value_set(map, "crashes", mu_value_int(closure->crashes));
     text[0] = '\0';
     if (worker != NULL)
@@ -334,10 +375,11 @@ static void say_in_flight(const struct supervisor *s, uint32_t now_ms, char *out
             continue;
         name = mu__names_view(&s->functions, closure->function);
         (void)snprintf(out + used, size - used,
-                       "; closure %" PRIu64 " \"%.*s\" on /job:worker/task:%" PRIu32
+                       "; closure %" PRIu64 " \"%.*s\" %s /job:worker/task:%" PRIu32
                        " for %" PRIu32 " ms", mu__closure_id(closure), (int)name.size,
-                       (const char *)name.data, s->members.workers[i].index,
-                       now_ms - closure->started_ms);
+                       (const char *)name.data,
+                       (closure->marks & MU__MARK_BEGUN) != 0 ? "on" : "sent to",
+                       s->members.workers[i].index, now_ms - closure->started_ms);
         shown++;
     }
 }
@@ -359,12 +401,13 @@ void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
     uint64_t still_ms = now_ms - s->progress_ms;
     uint64_t progress_ms = s->progress_ms;
     uint32_t waiting = mu__sup_waiting(s);
-    uint32_t running = mu__sup_in_flight(s);
+    uint32_t in_flight_count = mu__sup_in_flight(s);
+    uint32_t running = mu__sup_running(s);
     char in_flight[384];
     char workers[256];
 
     s->watchdog_timer = 0;
-    if (waiting == 0 && running == 0)
+    if (waiting == 0 && in_flight_count == 0)
         return;
     mu__sup_watchdog_watch(ctx, s);
     s->progress_ms = progress_ms;
@@ -375,6 +418,6 @@ void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
     say_in_flight(s, (uint32_t)now_ms, in_flight, sizeof in_flight);
     say_workers(s, now_ms, workers, sizeof workers);
     mu__log(ctx, MU__LOG_WARN, "no closure was resolved for %" PRIu64 " ms; %" PRIu32
-            " are queued, %" PRIu32 " in flight%s; %s", still_ms, waiting, running,
-            in_flight, workers);
+            " are queued, %" PRIu32 " sent to workers, %" PRIu32 " running%s; %s",
+            still_ms, waiting, in_flight_count - running, running, in_flight, workers);
 }

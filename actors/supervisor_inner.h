@@ -3,6 +3,7 @@
  *     supervisor.c            its handlers: who says what to it
  *     supervisor_clients.c    who schedules; a closure from SCHEDULE to its queue
  *     supervisor_dispatch.c   which closure goes to which worker
+ *     supervisor/recall.c     what was sent and has not begun is taken back
  *     supervisor_retry.c      what becomes of an attempt: result, retry, limit, backup
  *     supervisor_workers.c    workers that come, are lost, are waited for, leave
  *     supervisor_inputs.c     kept results and per-worker values
@@ -24,6 +25,8 @@
 #include "actors/server_failures.h"
 #include "actors/supervisor.h"
 #include "actors/supervisor/admission.h"
+#include "actors/supervisor/function_times.h"
+#include "actors/supervisor/recall.h"
 #include "runtime/map.h"
 
 enum {
@@ -86,6 +89,8 @@ struct orphan {
     uint64_t closure;
     uint32_t attempt;
     uint64_t bytes;
+    uint16_t cost_us;           /* as long as it is not known to have begun */
+    bool begun;
 };
 
 /* Who waits for an answer; token 0: nobody. */
@@ -99,7 +104,9 @@ struct station {
     uint64_t timer;             /* present: staggered start; away: limit of recovery */
     uint64_t lost_ms;           /* away: since when */
     bool was_here;
-    uint64_t estimate_us;       /* of the time that a function takes here */
+    uint64_t estimate_us;       /* of the time that a function takes here; for people */
+    bool has_estimate;
+    uint64_t recalled_ms;       /* when something was asked for that did not come; or 0 */
     uint64_t build_timer;       /* for builds that take long */
     struct orphan *orphans;
     uint32_t orphans_count;
@@ -129,16 +136,12 @@ struct more {
     uint32_t backup_worker;     /* number; 0: there is no backup attempt */
     uint32_t backup_attempt;
     uint32_t backup_started_ms;
+    uint32_t returns;           /* attempts that a worker gave back */
+    bool backup_begun;
     uint8_t priority;
     char *name;                 /* NULL: none */
     uint32_t failed_code;       /* why it was tried again last, for those who ask */
     char failed_task[MU__TASK_NAME_MAX + 1];
-};
-
-/* How long a function takes, for stragglers. By its number. */
-struct function_time {
-    uint32_t count;
-    double mean_ms;
 };
 
 struct kept;
@@ -173,8 +176,8 @@ struct supervisor {
     uint32_t pinned;            /* closures in lists for one worker alone */
     struct mu__server_failures *server_failures;
     struct mu__server_failures *timeouts;
-    struct function_time *times;
-    uint32_t times_size;
+    struct mu__function_times times;
+    struct mu__recalls recalls;
     uint64_t backup_timer;
     uint64_t *backups;          /* closures with a backup attempt */
     uint32_t backups_count;
@@ -234,7 +237,8 @@ enum timer_purpose {
     TIMER_WATCHDOG,
     TIMER_BACKUP,
     TIMER_JOURNAL,
-    TIMER_ROOM
+    TIMER_ROOM,
+    TIMER_RECALL
 };
 
 static inline uint64_t timer_token(enum timer_purpose purpose, uint64_t rest)
@@ -331,9 +335,14 @@ void mu__sup_queue_last(struct mu__ctx *ctx, struct supervisor *s,
 /* Move to a list where nobody takes it from by himself. */
 void mu__sup_hold(struct supervisor *s, struct mu__closure *closure);
 
-/* A place at a worker is free again. */
+/* A place at a worker is free again: one attempt fewer is there. */
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                    uint64_t bytes);
+                    const struct orphan *was);
+
+/* What the worker that it is in flight at is charged for it. */
+struct orphan mu__sup_charge(const struct mu__closure *closure);
+struct orphan mu__sup_backup_charge(const struct mu__closure *closure,
+                                    const struct more *more);
 
 int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
                      const struct mu__member_worker *worker,
@@ -341,9 +350,15 @@ int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
                          uint32_t attempt);
 
-/* The window that suits what a worker's functions take. */
-void mu__sup_adapt_window(struct supervisor *s, struct mu__member_worker *worker,
-                          uint32_t took_ms);
+/* Windows are the supervisor's to find, not those of the configuration. */
+static inline bool mu__sup_is_adaptive(const struct supervisor *s)
+{
+    return s->config.window == 0;
+}
+
+/* How many of what ran there last a worker may have in flight, for people. */
+uint32_t mu__sup_window(const struct supervisor *s,
+                        const struct mu__member_worker *worker);
 
 /* ---- supervisor_retry.c ---- */
 
@@ -361,6 +376,14 @@ enum mu__loss {
 void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure, uint32_t index,
                        enum mu__loss loss);
+
+/* A backup attempt goes on as the attempt; false: there is none. */
+bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure);
+
+/* An attempt that was abandoned at a worker will not run there, if `returned`, or has
+ * begun. False: there is none such. */
+bool mu__sup_abandoned_told(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            uint64_t closure, uint32_t attempt, bool returned);
 
 /* The next of a closure's times: to be called when one of them has changed. */
 void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure);
@@ -513,6 +536,9 @@ void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_question_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number);
 
 uint32_t mu__sup_in_flight(const struct supervisor *s);
+
+/* Of these, how many are known to have begun. */
+uint32_t mu__sup_running(const struct supervisor *s);
 uint32_t mu__sup_waiting(const struct supervisor *s);
 
 /* A closure in flight, as the status shows it. */

@@ -1,5 +1,7 @@
 /* What becomes of an attempt: its result, another attempt, a limit, a backup beside it.
  *
+ * An attempt that its worker gave back has not been one: see supervisor/recall.h.
+ *
  * What to do is decided from the code, the kind and the task of an error. An attempt that
  * is given up while its worker is alive stays in that worker's account as an orphan until
  * the worker answers for it: a stuck function takes its thread with it. */
@@ -21,54 +23,79 @@ enum {
 
 /* ---- Orphans ---- */
 
-static uint32_t threads_of(const struct mu__member_worker *worker)
-{
-    return worker->threads == 0 ? 1 : worker->threads;
-}
-
 static void orphan(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                   const struct mu__closure *closure, uint32_t attempt)
+                   const struct orphan *was)
 {
     struct station *station = &s->stations[number];
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure), attempt);
+    mu__sup_send_cancel(ctx, worker->node, was->closure, was->attempt);
     if (station->orphans_count == station->orphans_size) {
         uint32_t size = station->orphans_size * 2 + 4;
 
         if (!mu__grow_array((void **)&station->orphans, size,
                             sizeof *station->orphans)) {
-            mu__sup_unload(ctx, s, number, mu__closure_bytes(closure));
+            mu__sup_unload(ctx, s, number, was);
             return;
         }
         station->orphans_size = size;
     }
-    station->orphans[station->orphans_count++] = (struct orphan){
-        mu__closure_id(closure), attempt, mu__closure_bytes(closure)};
+    station->orphans[station->orphans_count++] = *was;
+}
+
+static struct orphan *orphan_of(const struct station *station, uint64_t closure,
+                                uint32_t attempt)
+{
+    for (uint32_t i = 0; i < station->orphans_count; i++)
+        if (station->orphans[i].closure == closure &&
+            station->orphans[i].attempt == attempt)
+            return &station->orphans[i];
+    return NULL;
+}
+
+static void end_orphan(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                       struct orphan *orphan)
+{
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    struct station *station = &s->stations[number];
+    struct orphan was = *orphan;
+
+    *orphan = station->orphans[--station->orphans_count];
+    if ((worker->holds & MU__HOLD_STUCK) != 0 &&
+        station->orphans_count < mu__member_threads(worker))
+        mu__membership_release(&s->members, number, MU__HOLD_STUCK);
+    mu__sup_unload(ctx, s, number, &was);
 }
 
 static bool orphan_answered(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
                             const struct mu__result *body)
 {
     const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
-    struct station *station;
+    struct orphan *orphan =
+        worker == NULL ? NULL
+                       : orphan_of(&s->stations[worker->number], body->closure,
+                                   body->attempt);
 
-    if (worker == NULL)
+    if (orphan != NULL)
+        end_orphan(ctx, s, worker->number, orphan);
+    return orphan != NULL;
+}
+
+bool mu__sup_abandoned_told(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            uint64_t closure, uint32_t attempt, bool returned)
+{
+    struct orphan *orphan = orphan_of(&s->stations[number], closure, attempt);
+
+    if (orphan == NULL)
         return false;
-    station = &s->stations[worker->number];
-    for (uint32_t i = 0; i < station->orphans_count; i++) {
-        struct orphan was = station->orphans[i];
-
-        if (was.closure != body->closure || was.attempt != body->attempt)
-            continue;
-        station->orphans[i] = station->orphans[--station->orphans_count];
-        if ((worker->holds & MU__HOLD_STUCK) != 0 &&
-            station->orphans_count < threads_of(worker))
-            mu__membership_release(&s->members, worker->number, MU__HOLD_STUCK);
-        mu__sup_unload(ctx, s, worker->number, was.bytes);
-        return true;
+    if (returned) {
+        end_orphan(ctx, s, number, orphan);
+    } else if (!orphan->begun) {
+        mu__membership_begin(&s->members, number, orphan->cost_us);
+        orphan->cost_us = 0;
+        orphan->begun = true;
     }
-    return false;
+    return true;
 }
 
 /* ---- Backups: which there are ---- */
@@ -90,25 +117,27 @@ static void land(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
 {
     struct more *more = mu__sup_more(s, closure);
     uint32_t number = mu__list_worker(closure->list);
-    uint16_t attempt = closure->attempt;
+    const struct orphan was = mu__sup_charge(closure);
 
+    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
     if (more != NULL && more->backup_worker != 0) {
+        const struct orphan backup_was = mu__sup_backup_charge(closure, more);
         uint32_t backup = more->backup_worker;
 
         forget_backup(s, more);
         if (backup == answered) {
             closure->attempt = (uint16_t)more->backup_attempt;
-            mu__sup_unload(ctx, s, backup, mu__closure_bytes(closure));
+            mu__sup_unload(ctx, s, backup, &backup_was);
         } else {
-            orphan(ctx, s, backup, closure, more->backup_attempt);
+            orphan(ctx, s, backup, &backup_was);
         }
     }
     if (number == 0)
         return;
     if (number == answered)
-        mu__sup_unload(ctx, s, number, mu__closure_bytes(closure));
+        mu__sup_unload(ctx, s, number, &was);
     else
-        orphan(ctx, s, number, closure, attempt);
+        orphan(ctx, s, number, &was);
 }
 
 void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
@@ -177,7 +206,7 @@ static void give_up(struct mu__ctx *ctx, struct supervisor *s,
 
     (void)snprintf(words, sizeof words, "%.*s (given up after %u runs)",
                    (int)outcome->message.size, (const char *)outcome->message.data,
-                   closure->attempt);
+                   mu__sup_runs(s, closure));
     last.message = mu__view_str(words);
     /* Nobody had cancelled it: to its program that is a failure. */
     if (last.code == -MU_ECANCELLED)
@@ -199,7 +228,7 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
                               "cancelled while it ran");
         return;
     }
-    if (closure->attempt >= max) {
+    if (mu__sup_runs(s, closure) >= max) {
         give_up(ctx, s, closure, outcome);
         return;
     }
@@ -213,8 +242,7 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
     hold_for(ctx, s, closure, delay_ms);
 }
 
-/* A backup attempt goes on as the attempt. */
-static bool promote_backup(struct supervisor *s, struct mu__closure *closure)
+bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure)
 {
     struct more *more = mu__sup_more(s, closure);
     uint32_t number;
@@ -224,6 +252,10 @@ static bool promote_backup(struct supervisor *s, struct mu__closure *closure)
     number = more->backup_worker;
     closure->attempt = (uint16_t)more->backup_attempt;
     closure->started_ms = more->backup_started_ms;
+    closure->cost_us = 0;
+    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
+    if (more->backup_begun)
+        closure->marks |= MU__MARK_BEGUN;
     forget_backup(s, more);
     mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
     return true;
@@ -238,7 +270,7 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
     char words[256];
     struct outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
 
-    if (promote_backup(s, closure))
+    if (mu__sup_promote_backup(s, closure))
         return;
     if (loss == MU__LOSS_REMOVED) {
         outcome.message = mu__view_str("its worker was removed from the cluster");
@@ -344,48 +376,36 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
     return FINAL;
 }
 
+/* How long functions take here, for people; and everywhere. */
 static void note_time(struct supervisor *s, const struct mu__closure *closure,
-                      uint32_t took_ms)
+                      const struct mu__member_worker *worker, uint32_t ran_us)
 {
-    struct function_time *time;
+    struct station *station = &s->stations[worker->number];
 
-    if (s->config.backup_percent == 0)
-        return;
-    if (closure->function >= s->times_size) {
-        uint32_t size = closure->function * 2 + 16;
-
-        if (!mu__grow_array((void **)&s->times, size, sizeof *s->times))
-            return;
-        memset(s->times + s->times_size, 0, (size - s->times_size) * sizeof *s->times);
-        s->times_size = size;
-    }
-    time = &s->times[closure->function];
-    if (time->count < 100)
-        time->count++;
-    time->mean_ms += (took_ms - time->mean_ms) / time->count;
+    station->estimate_us = station->has_estimate ? (7 * station->estimate_us + ran_us) / 8
+                                                 : ran_us;
+    station->has_estimate = true;
+    mu__function_times_note(&s->times, closure->function, ran_us);
 }
 
 static void note_result(struct mu__ctx *ctx, struct supervisor *s,
                         const struct mu__closure *closure,
-                        struct mu__member_worker *worker, int code)
+                        struct mu__member_worker *worker, const struct mu__result *body)
 {
     const struct more *more = mu__sup_more(s, closure);
     uint32_t started_ms = closure->started_ms;
-    uint32_t took_ms;
 
     if (more != NULL && more->backup_worker == worker->number)
         started_ms = more->backup_started_ms;
-    took_ms = (uint32_t)mu__now_ms(ctx) - started_ms;
-    if (code == 0)
+    if (body->code == 0)
         worker->finished++;
     else
         worker->failed++;
-    if (s->config.window == 0)
-        mu__sup_adapt_window(s, worker, took_ms);
     if (s->config.measure)
-        mu__histogram_add(&s->execution, took_ms / 1000.0);
-    if (code == 0)
-        note_time(s, closure, took_ms);
+        mu__histogram_add(&s->execution,
+                          ((uint32_t)mu__now_ms(ctx) - started_ms) / 1000.0);
+    if (body->code == 0)
+        note_time(s, closure, worker, body->ran_us);
 }
 
 /* It has landed, and this is what it came to. */
@@ -438,16 +458,16 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
         mu__sup_worker_task(task, sizeof task, worker->index);
         outcome.task = mu__view_str(task);
     }
-    note_result(ctx, s, closure, worker, outcome.code);
+    note_result(ctx, s, closure, worker, body);
     verdict = judge(ctx, s, closure, worker, &outcome);
     land(ctx, s, closure, number);
     if (verdict == FINAL)
         settle(ctx, s, closure, &outcome, number);
     else
         retry(ctx, s, closure, &outcome,
-              verdict == AGAIN_SOON && closure->attempt < 2
+              verdict == AGAIN_SOON && mu__sup_runs(s, closure) < 2
                   ? 0
-                  : backoff_ms(closure->attempt - 1U));
+                  : backoff_ms(mu__sup_runs(s, closure) - 1U));
     /* It was kept there for somebody who does not want it any more, perhaps. */
     if (keeps && body->code == 0)
         mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
@@ -486,8 +506,10 @@ static void say_where(const struct supervisor *s, const struct mu__closure *clos
         (void)snprintf(out, size, "it has not been given to a worker%s",
                        closure->attempt == 0 ? "" : " again");
     else
-        (void)snprintf(out, size, "it runs on /job:worker/task:%" PRIu32 " for %" PRIu32
-                       " ms", worker->index, now_ms - closure->started_ms);
+        (void)snprintf(out, size, "it %s /job:worker/task:%" PRIu32 " for %" PRIu32
+                       " ms", (closure->marks & MU__MARK_BEGUN) != 0 ? "runs on"
+                                                                     : "has been with",
+                       worker->index, now_ms - closure->started_ms);
 }
 
 /* This closure is given up on its worker. If no thread is left there, those that were
@@ -496,26 +518,14 @@ static void say_where(const struct supervisor *s, const struct mu__closure *clos
 static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure)
 {
-    uint32_t list = closure->list;
-    uint32_t number = mu__list_worker(list);
+    uint32_t number = mu__list_worker(closure->list);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    struct mu__closure *last;
 
     land(ctx, s, closure, 0);
-    if (worker == NULL || s->stations[number].orphans_count < threads_of(worker))
+    if (worker == NULL || s->stations[number].orphans_count < mu__member_threads(worker))
         return;
     mu__membership_hold(&s->members, number, MU__HOLD_STUCK);
-    while ((last = mu__closures_last(&s->closures, list)) != closure) {
-        land(ctx, s, last, 0);
-        if ((last->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
-            !mu__sup_is_wanted(s, last)) {
-            mu__sup_resolve_words(ctx, s, last, -MU_ECANCELLED, MU_ERROR_OTHER,
-                                  "cancelled while it waited for a thread");
-            continue;
-        }
-        s->retried++;
-        mu__sup_queue_first(ctx, s, last);
-    }
+    mu__sup_recall_all(ctx, s, number);
 }
 
 static void expire(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
@@ -558,6 +568,17 @@ static bool is_stuck(struct mu__ctx *ctx, const struct more *more,
                more->run_limit_ms;
 }
 
+/* Of one that is not known to have begun its worker is asked first: it gives it back, or
+ * says for how long it has run. */
+static void give_up_stuck_or_ask(struct mu__ctx *ctx, struct supervisor *s,
+                                 struct mu__closure *closure)
+{
+    if ((closure->marks & MU__MARK_BEGUN) != 0)
+        give_up_stuck(ctx, s, closure);
+    else
+        mu__sup_recall_one(ctx, s, closure);
+}
+
 void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s, struct more *more)
 {
     struct mu__closure *closure = mu__closures_find(&s->closures, more->closure);
@@ -578,7 +599,7 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s, struct mor
         if (closure->list == MU__LIST_HELD && more->inputs_missing == 0)
             mu__sup_queue_first(ctx, s, closure);
     } else if (is_stuck(ctx, more, closure)) {
-        give_up_stuck(ctx, s, closure);
+        give_up_stuck_or_ask(ctx, s, closure);
         mu__sup_dispatch(ctx, s);
         return;
     }
@@ -612,7 +633,8 @@ static bool may_help(const struct mu__member_worker *worker, const void *arg)
 {
     const struct straggler *straggler = arg;
 
-    return worker->number != straggler->number && worker->load < threads_of(worker) &&
+    return worker->number != straggler->number &&
+           worker->load < mu__member_threads(worker) &&
            worker->index + 1 != straggler->more->not_worker;
 }
 
@@ -621,13 +643,13 @@ static bool is_straggler(const struct supervisor *s, const struct mu__closure *c
 {
     const struct more *more = mu__sup_more(s, closure);
     uint32_t ran_ms = now_ms - closure->started_ms;
-    const struct function_time *time =
-        closure->function < s->times_size ? &s->times[closure->function] : NULL;
+    const struct mu__function_time *time =
+        mu__function_times_find(&s->times, closure->function);
 
     if (time == NULL || time->count < BACKUP_SAMPLES || ran_ms < BACKUP_AFTER_MS ||
-        ran_ms < time->mean_ms * s->config.backup_percent / 100)
+        ran_ms < time->mean_us / 1000.0 * s->config.backup_percent / 100)
         return false;
-    return closure->marks == 0 && closure->crashes < SUSPECT_CRASHES &&
+    return closure->marks == MU__MARK_BEGUN && closure->crashes < SUSPECT_CRASHES &&
            (more == NULL || (more->backup_worker == 0 && more->worker == 0 &&
                              more->inputs_count == 0 &&
                              (more->flags & MU__CLOSURE_NO_BACKUP) == 0));
@@ -671,9 +693,10 @@ static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
     more->backup_worker = number;
     more->backup_attempt = last_attempt(closure, more) + 1U;
     more->backup_started_ms = (uint32_t)mu__now_ms(ctx);
-    mu__membership_load(&s->members, number, mu__closure_bytes(closure));
+    more->backup_begun = false;
+    mu__membership_load(&s->members, number, mu__closure_bytes(closure), 0);
     if (mu__sup_send_run(ctx, s, worker, closure, more->backup_attempt) != 0) {
-        mu__membership_unload(&s->members, number, mu__closure_bytes(closure));
+        mu__membership_unload(&s->members, number, mu__closure_bytes(closure), 0, false);
         forget_backup(s, more);
         return;
     }

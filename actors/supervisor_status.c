@@ -134,8 +134,9 @@ static mu_value *peer_value(const struct supervisor *s, const struct peer *peer,
         (void)mu_value_set(map, "failures", mu_value_int(failures));
     if (worker != NULL) {
         (void)mu_value_set(map, "threads", mu_value_int(worker->threads));
-        (void)mu_value_set(map, "window", mu_value_int(worker->window));
+        (void)mu_value_set(map, "window", mu_value_int(mu__sup_window(s, worker)));
         (void)mu_value_set(map, "in_flight", mu_value_int(worker->load - orphans));
+        (void)mu_value_set(map, "running", mu_value_int(worker->begun));
         (void)mu_value_set(map, "orphans", mu_value_int(orphans));
         (void)mu_value_set(map, "draining",
                            mu_value_bool((worker->holds & MU__HOLD_DRAIN) != 0));
@@ -173,6 +174,30 @@ uint32_t mu__sup_in_flight(const struct supervisor *s)
            mu__closures_count(&s->closures, MU__LIST_KEPT);
 }
 
+/* Known to have begun, of a worker's or of all that are in flight. */
+static uint32_t running_at(const struct supervisor *s, uint32_t number)
+{
+    const struct mu__closure *closure =
+        mu__closures_first(&s->closures, mu__list_in_flight(number));
+    uint32_t count = 0;
+
+    /* Runs begin in the order in which they were sent, but for a few. */
+    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
+        count += (closure->marks & MU__MARK_BEGUN) != 0;
+    return count;
+}
+
+uint32_t mu__sup_running(const struct supervisor *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        if (mu__membership_get(&s->members, i) != NULL &&
+            s->members.workers[i].begun > 0)
+            count += running_at(s, i);
+    return count;
+}
+
 static mu_value *closures_value(const struct supervisor *s)
 {
     const struct {
@@ -186,6 +211,9 @@ static mu_value *closures_value(const struct supervisor *s)
         {"forgotten", s->forgotten},
         {"queued", mu__sup_waiting(s)},
         {"in_flight", mu__sup_in_flight(s)},
+        {"running", mu__sup_running(s)},
+        {"sent", mu__sup_in_flight(s) - mu__sup_running(s)},
+        {"recalled", s->recalls.returned},
         {"retried", s->retried},
         {"stale_results", s->stale},
         {"workers_lost", s->workers_lost},
@@ -219,7 +247,10 @@ mu_value *mu__sup_running_value(const struct supervisor *s,
     (void)mu_value_set(map, "function", mu_value_string(text));
     if (more != NULL && more->name != NULL)
         (void)mu_value_set(map, "name", mu_value_string(more->name));
-    (void)mu_value_set(map, "attempt", mu_value_int(closure->attempt));
+    (void)mu_value_set(map, "attempt", mu_value_int(mu__sup_runs(s, closure)));
+    (void)mu_value_set(map, "state",
+                       mu_value_string((closure->marks & MU__MARK_BEGUN) != 0 ? "running"
+                                                                              : "sent"));
     mu__sup_worker_task(text, sizeof text, worker->index);
     (void)mu_value_set(map, "task", mu_value_string(text));
     (void)mu_value_set(map, "for_ms",

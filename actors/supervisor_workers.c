@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATIONS_FIRST = 8 };
+enum { STATIONS_FIRST = 8, WINDOW_LARGE = 256 };
 
 void mu__sup_worker_task(char *out, size_t size, uint32_t index)
 {
@@ -77,7 +77,8 @@ static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number
         mu__histogram_add(&s->recovery, (double)(now_ms - station->lost_ms) / 1000);
     station->lost_ms = 0;
     station->was_here = true;
-    station->estimate_us = 0;
+    station->has_estimate = false;
+    station->recalled_ms = 0;
     station->orphans_count = 0;
     station->drained_by_itself = false;
     worker->since_ms = now_ms;
@@ -85,11 +86,12 @@ static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number
     mu__sup_builds_begin(ctx, s, number);
 }
 
-static uint32_t first_window(const struct supervisor *s, uint32_t threads)
+/* Closures; those that are measured by time are bounded by that. */
+static uint32_t window_of(const struct supervisor *s, uint32_t threads)
 {
     if (s->config.window != 0)
         return s->config.window;
-    return threads == 0 ? 1 : threads;
+    return threads < WINDOW_LARGE ? WINDOW_LARGE : threads;
 }
 
 void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -97,7 +99,7 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct supervisor *s = state;
     struct mu__register *body = mu__body(msg);
     struct peer *peer = mu__sup_peer(s, msg->from.node);
-    uint32_t window = first_window(s, body->threads);
+    uint32_t window = window_of(s, body->threads);
     uint32_t number;
 
     if (peer == NULL || strcmp(peer->type, "worker") != 0 ||
@@ -112,10 +114,13 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             mu__membership_remove(&s->members, number);
         return;
     }
+    if (mu__sup_is_adaptive(s))
+        mu__membership_set_time(&s->members, number, MU__WINDOW_TIME_US);
+    settle_in(ctx, s, number);
     mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
             " takes closures (%" PRIu32 " threads, window %" PRIu32 ")",
-            peer->index, body->threads, window);
-    settle_in(ctx, s, number);
+            peer->index, body->threads,
+            mu__sup_window(s, mu__membership_get(&s->members, number)));
     mu__sup_dispatch_pinned(ctx, s, number);
     mu__sup_dispatch(ctx, s);
 }
@@ -373,6 +378,7 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             " closure%s and leaves", worker->index, worker->load,
             worker->load == 1 ? "" : "s");
     mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
+    mu__sup_recall_all(ctx, s, worker->number);
     mu__sup_leave_if_idle(ctx, s, worker->number);
 }
 

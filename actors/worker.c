@@ -2,6 +2,7 @@
 
 #include "actors/keep.h"
 #include "actors/packing.h"
+#include "actors/worker/recall.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -11,11 +12,13 @@
 /* What it hears. */
 static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_recall(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_input(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_pull(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_effects_sent(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -25,11 +28,13 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 static const struct mu__handler handlers[] = {
     {MU__RUN, on_run},
     {MU__CANCEL, on_cancel},
+    {MU__RECALL, on_recall},
     {MU__INPUT, on_input},
     {MU__DROP, on_drop},
     {MU__PULL, on_pull},
     {MU__WORK_DONE, on_work_done},
     {MU__EFFECTS_SENT, on_effects_sent},
+    {MU__TIMER, on_timer},
     {MU__RUN_LOG, on_run_log},
     {MU__CALL, on_call},
     {MU__NODE_UP, on_node_up},
@@ -44,7 +49,9 @@ enum {
     FUNCTIONS_MAX = 65536,
     SPARE_MAX = 1024,
     CHIEFS_MAX = 16,
-    LATE_BYTES = 1 << 20
+    LATE_BYTES = 1 << 20,
+    LOOK_MS = 10,           /* a run of at least this is told of */
+    QUICK_US = 10           /* a run below this is told as one of no time */
 };
 
 struct worker {
@@ -61,6 +68,7 @@ struct worker {
     struct mu__kept kept;
     struct mu_run *spare;       /* memory of runs that have ended */
     uint32_t spare_count;
+    uint64_t look_timer;        /* for the next look at what has begun; 0: none */
     bool leaving;               /* starts no run any more */
 };
 
@@ -299,6 +307,8 @@ static int send_result(struct mu__ctx *ctx, struct mu_run *run)
     body = mu__body(msg);
     body->closure = run->closure;
     body->attempt = run->attempt;
+    if (run->work.ran_us >= QUICK_US)
+        body->ran_us = run->work.ran_us;
     if (run->code != 0) {
         fill_error(body, run);
         return mu__send_borrowed(ctx, run->asker, msg);
@@ -543,6 +553,23 @@ static void execute_work(struct mu__work *work)
     mu__run_execute((struct mu_run *)work);
 }
 
+/* Look soon which runs take long: but only once after something has changed. */
+static void watch_begun(struct mu__ctx *ctx, struct worker *w)
+{
+    if (w->look_timer == 0)
+        w->look_timer = mu__timer_set(ctx, LOOK_MS, 0);
+}
+
+static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct worker *w = state;
+
+    (void)msg;
+    w->look_timer = 0;
+    if (mu__recall_tell_begun(ctx, &w->running, LOOK_MS))
+        watch_begun(ctx, w);
+}
+
 /* In no list: run it, or let the executor. */
 static void start(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
@@ -555,6 +582,7 @@ static void start(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
     run->work.begin = begin_work;
     run->work.run = execute_work;
     mu__submit(ctx, &run->work);
+    watch_begun(ctx, w);
 }
 
 /* At the end of each handler that may have made runs ready: those that end at once may
@@ -646,6 +674,8 @@ static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     unlist_run(run);
     end_or_send(ctx, w, run);
     start_ready(ctx, w);
+    if (w->running.first != NULL)
+        watch_begun(ctx, w);
 }
 
 static void on_effects_sent(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -683,18 +713,85 @@ static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
     finish(ctx, w, run);
 }
 
+/* One that waits for a thread, the same. */
+static void cancel_running(struct mu__ctx *ctx, struct worker *w,
+                           const struct mu__msg *msg, const struct mu__cancel *wanted)
+{
+    struct mu_run *run = w->running.first;
+
+    while (run != NULL && !is_run(run, msg, wanted))
+        run = run->next;
+    if (run == NULL)
+        return;
+    cancel(run);
+    if (!mu__withdraw(ctx, &run->work))
+        return;
+    unlist_run(run);
+    run->code = mu_run_fail(run, -MU_ECANCELLED, "cancelled before it began");
+    finish(ctx, w, run);
+}
+
 static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__cancel *body = mu__body(msg);
 
-    for (struct mu_run *run = w->running.first; run != NULL; run = run->next)
-        if (is_run(run, msg, body))
-            cancel(run);
+    cancel_running(ctx, w, msg, body);
     for (struct mu_run *run = w->sending.first; run != NULL; run = run->next)
         if (is_run(run, msg, body))
             cancel(run);
     cancel_waiting(ctx, w, msg, body);
+    start_ready(ctx, w);
+}
+
+/* ---- Recall ---- */
+
+/* It will not run here. What it was to make is nobody's to wait for here any more. */
+static void drop_run(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
+{
+    struct mu__kept_item *item =
+        mu__run_makes(run) ? mu__kept_find(&w->kept, run->asker.node, run->closure)
+                           : NULL;
+
+    unlist_run(run);
+    if (item != NULL && item->state == MU__KEPT_BUILDING && item->builder == run)
+        mu__kept_forget(&w->kept, item);
+    run_free(ctx, w, run);
+}
+
+/* Either an attempt is given back, or it runs here: whoever is with the executor is asked
+ * there. */
+static void on_recall(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct worker *w = state;
+    struct mu__recall *body = mu__body(msg);
+    uint32_t count = mu__attempts_count(body->attempts, MU__ATTEMPT_BYTES);
+    struct mu_run *at_running = NULL;
+    struct mu_run *at_waiting = NULL;
+    struct mu__recall_answer answer;
+
+    if (!mu__recall_answer_begin(ctx, &answer, count)) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: nothing is given back to the chief");
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct mu__attempt wanted =
+            mu__attempts_at(body->attempts, MU__ATTEMPT_BYTES, i);
+        struct mu_run *run = mu__recall_find(&w->running, &at_running, msg->from,
+                                             &wanted);
+
+        if (run != NULL && !mu__withdraw(ctx, &run->work)) {
+            mu__recall_answer_begun(&answer, run, mu__now_ms(ctx));
+            continue;
+        }
+        if (run == NULL)
+            run = mu__recall_find(&w->waiting, &at_waiting, msg->from, &wanted);
+        if (run == NULL)
+            continue;
+        mu__recall_answer_returned(&answer, run);
+        drop_run(ctx, w, run);
+    }
+    (void)mu__recall_answer_send(ctx, &answer, msg->from);
 }
 
 static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -859,6 +956,11 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu_run *next;
 
     note_chief(w, body->node, 0);
+    for (struct mu_run *run = w->running.first; run != NULL; run = next) {
+        next = run->next;
+        if (run->asker.node == body->node && mu__withdraw(ctx, &run->work))
+            drop_run(ctx, w, run);
+    }
     cancel_of(&w->running, body->node);
     cancel_of(&w->sending, body->node);
     for (struct mu_run *run = w->waiting.first; run != NULL; run = next) {

@@ -1,11 +1,12 @@
 /* Runs functions for supervisors. One on every node, because functions are registered on
  * every node; only on workers does it offer itself.
  *
- * Hears:  RUN and CANCEL from the supervisor; INPUT, DROP and PULL about what is kept
- *         here; WORK_DONE from the executor; EFFECTS_SENT from the effects actor; RUN_LOG
- *         from functions; CALL from the node's own program, to register functions and to
- *         begin; node news
- * Says:   REGISTER to a chief that comes up, RESULT for each RUN, PULLED for each PULL,
+ * Hears:  RUN, CANCEL and RECALL from the supervisor; INPUT, DROP and PULL about what
+ *         is kept here; WORK_DONE from the executor; EFFECTS_SENT from the effects actor;
+ *         RUN_LOG from functions; CALL from the node's own program, to register functions
+ *         and to begin; node news
+ * Says:   REGISTER to a chief that comes up, RESULT for each RUN that was not given back,
+ *         RECALLED for each RECALL, BEGUN of runs that take long, PULLED for each PULL,
  *         EFFECTS_SEND for a run with writes
  * Owns:   its runs, until their RESULT is sent; those that are with the executor when the
  *         actor ends are left to it, with their functions. What it keeps for each chief

@@ -1,5 +1,7 @@
 /* No-op closures through one supervisor to two worker processes over tcp: how many a
- * second, and how long one alone takes from schedule to fetch.
+ * second, and how long one alone takes from schedule to fetch. Then the same rate with
+ * 16 and with 100 worker processes on this machine, as a part of the rate with two: what
+ * is lost is what many small frames cost.
  *
  * The limit of the rate is bench/raw/raw_nng_closures: the same messages packed by hand,
  * with nothing behind them. The limit of the latency is bench/raw/raw_nng_rtt: the bare
@@ -7,6 +9,9 @@
 #include "cluster.h"
 
 enum { WORKERS = 2 };
+
+/* The executor threads of worker processes; unset: as usual. */
+#define THREADS_VARIABLE "BENCH_WORKER_THREADS"
 
 static int no_op(mu_run *run, void *user)
 {
@@ -21,6 +26,8 @@ static int play_worker(char **argv)
     mu_node *node;
 
     mu_node_options_init(&options);
+    if (getenv(THREADS_VARIABLE) != NULL)
+        options.threads = (unsigned)atoi(getenv(THREADS_VARIABLE));
     cluster_tune_malloc();
     node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
     if (mu_node_register(node, "inline", no_op, NULL, MU_FUNCTION_INLINE) != 0 ||
@@ -29,21 +36,21 @@ static int play_worker(char **argv)
     return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
 }
 
-static mu_coordinator *open_chief(struct cluster *cluster, unsigned window,
+static mu_coordinator *open_chief(struct cluster *cluster, int workers, unsigned window,
                                   mu_node **ret_node)
 {
     mu_node_options options;
     mu_coordinator *coordinator;
     mu_error error;
 
-    cluster_make(cluster, WORKERS, 0);
-    for (int i = 0; i < WORKERS; i++)
+    cluster_make(cluster, workers, 0);
+    for (int i = 0; i < workers; i++)
         cluster_start(cluster, "worker", i);
     cluster_tune_malloc();
     mu_node_options_init(&options);
     options.window = window;
     *ret_node = cluster_open(cluster->json, "chief", 0, &options);
-    if (mu_coordinator_open(*ret_node, 5000, &error, &coordinator) != 0)
+    if (mu_coordinator_open(*ret_node, 30000, &error, &coordinator) != 0)
         cluster_die("chief", error.message);
     return coordinator;
 }
@@ -133,7 +140,7 @@ static void bench_rate_at(unsigned window, double target)
 {
     struct cluster cluster;
     mu_node *node;
-    mu_coordinator *coordinator = open_chief(&cluster, window, &node);
+    mu_coordinator *coordinator = open_chief(&cluster, WORKERS, window, &node);
     uint64_t count = bench_size(2000, 1000000);
     char words[64];
     char metric[64];
@@ -161,11 +168,77 @@ static void bench_rate_at(unsigned window, double target)
     stop(&cluster, coordinator, node);
 }
 
+/* A worker that has not registered yet gets nothing. */
+static void await_workers(mu_node *node, int workers)
+{
+    int up = 0;
+
+    for (int i = 0; up < workers && i < 10000; i++) {
+        mu_value *status;
+        const mu_value *tasks;
+        mu_error error;
+
+        check(mu_node_status(node, 5000, &error, &status), &error);
+        tasks = mu_value_find(status, "tasks");
+        up = 0;
+        for (size_t j = 0; j < mu_value_count(tasks); j++)
+            up += mu_value_find(mu_value_at(tasks, j), "threads") != NULL;
+        mu_value_free(status);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    if (up < workers)
+        cluster_die("workers", "not all have come");
+}
+
+/* Windows as the supervisor finds them. */
+static double rate_with(int workers, uint64_t count)
+{
+    struct cluster cluster;
+    mu_node *node;
+    mu_coordinator *coordinator = open_chief(&cluster, workers, 0, &node);
+    double rate;
+
+    await_workers(node, workers);
+    (void)run_many(coordinator, "thread", count / 4);
+    rate = best_of(run_many, coordinator, "thread", count);
+    stop(&cluster, coordinator, node);
+    return rate;
+}
+
+static void bench_crowds(void)
+{
+    static const struct {
+        int workers;
+        double least;           /* of the rate with two; 0: none is wanted */
+    } crowds[] = {{2, 0.0}, {16, 0.6}, {100, 0.6}};
+    uint64_t count = bench_size(2000, 500000);
+    size_t sizes = (size_t)bench_size(2, 3);
+    double first = 0.0;
+
+    (void)setenv(THREADS_VARIABLE, "4", 1);
+    for (size_t i = 0; i < sizes; i++) {
+        struct bench_line line = {.bench = "closures", .unit = "closures/s"};
+        char metric[64];
+        char extra[64];
+
+        line.value = rate_with(crowds[i].workers, count);
+        if (i == 0)
+            first = line.value;
+        (void)snprintf(metric, sizeof metric, "executor thread, %d worker processes",
+                       crowds[i].workers);
+        (void)snprintf(extra, sizeof extra, "\"ratio_to_two\":%.2f", line.value / first);
+        line.metric = metric;
+        line.extra = extra;
+        line.target = crowds[i].least * first;
+        bench_report(&line);
+    }
+}
+
 static void bench_latency(void)
 {
     struct cluster cluster;
     mu_node *node;
-    mu_coordinator *coordinator = open_chief(&cluster, 4, &node);
+    mu_coordinator *coordinator = open_chief(&cluster, WORKERS, 4, &node);
     uint64_t count = bench_size(200, 20000);
     uint64_t *samples = malloc(count * sizeof *samples);
     double limit = 0.0;
@@ -194,8 +267,13 @@ int main(int argc, char **argv)
 {
     if (cluster_is_task(argc, argv))
         return play_worker(argv);
+    if (argc == 2 && strcmp(argv[1], "crowds") == 0) {
+        bench_crowds();
+        return 0;
+    }
     bench_latency();
     bench_rate_at(64, 300000.0);
     bench_rate_at(1024, 600000.0);
+    bench_crowds();
     return 0;
 }

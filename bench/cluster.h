@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { CLUSTER_TASKS_MAX = 64, CLUSTER_TEXT_MAX = 4096 };
+enum { CLUSTER_TASKS_MAX = 128, CLUSTER_TEXT_MAX = 4096 };
 
 struct cluster {
     char json[CLUSTER_TEXT_MAX];

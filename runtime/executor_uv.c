@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <uv.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
@@ -47,6 +48,7 @@ struct mu__executor {
 static void append(struct work_list *list, struct mu__work *work)
 {
     work->next = NULL;
+    work->prev = list->last;
     if (list->last == NULL)
         list->first = work;
     else
@@ -54,16 +56,26 @@ static void append(struct work_list *list, struct mu__work *work)
     list->last = work;
 }
 
+static void take_out(struct work_list *list, struct mu__work *work)
+{
+    if (work->prev == NULL)
+        list->first = work->next;
+    else
+        work->prev->next = work->next;
+    if (work->next == NULL)
+        list->last = work->prev;
+    else
+        work->next->prev = work->prev;
+    work->next = NULL;
+    work->queued = false;
+}
+
 static struct mu__work *take_first(struct work_list *list)
 {
     struct mu__work *work = list->first;
 
-    if (work == NULL)
-        return NULL;
-    list->first = work->next;
-    if (list->first == NULL)
-        list->last = NULL;
-    work->next = NULL;
+    if (work != NULL)
+        take_out(list, work);
     return work;
 }
 
@@ -105,6 +117,20 @@ static struct mu__work *wait_for_work(struct mu__executor *executor)
     return executor->stopping ? NULL : take_first(&executor->queued);
 }
 
+/* The clock of the loop is this one, in milliseconds. */
+static void run_one(struct mu__work *work)
+{
+    uint64_t begun_ns = uv_hrtime();
+    uint64_t ran_us;
+
+    atomic_store_explicit(&work->begun_ms, begun_ns / 1000000, memory_order_relaxed);
+    if (work->begin != NULL)
+        work->begin(work);
+    work->run(work);
+    ran_us = (uv_hrtime() - begun_ns) / 1000;
+    work->ran_us = ran_us < UINT32_MAX ? (uint32_t)ran_us : UINT32_MAX;
+}
+
 static void run_until_stopped(struct mu__executor *executor)
 {
     struct mu__work *work;
@@ -113,9 +139,7 @@ static void run_until_stopped(struct mu__executor *executor)
         bool first;
 
         (void)pthread_mutex_unlock(&executor->lock);
-        if (work->begin != NULL)
-            work->begin(work);
-        work->run(work);
+        run_one(work);
         (void)pthread_mutex_lock(&executor->lock);
 
         first = executor->done.first == NULL;
@@ -204,15 +228,29 @@ void mu__executor_submit(struct mu__executor *executor, struct mu__work *work)
     bool wanted;
 
     assert(work->run != NULL);
+    atomic_store_explicit(&work->begun_ms, 0, memory_order_relaxed);
     (void)pthread_mutex_lock(&executor->lock);
     assert(!executor->stopping);
     append(&executor->queued, work);
+    work->queued = true;
     wanted = executor->idle > executor->woken;
     if (wanted)
         executor->woken++;
     (void)pthread_mutex_unlock(&executor->lock);
     if (wanted)
         (void)pthread_cond_signal(&executor->work_ready);
+}
+
+bool mu__executor_withdraw(struct mu__executor *executor, struct mu__work *work)
+{
+    bool queued;
+
+    (void)pthread_mutex_lock(&executor->lock);
+    queued = work->queued && !executor->stopping;
+    if (queued)
+        take_out(&executor->queued, work);
+    (void)pthread_mutex_unlock(&executor->lock);
+    return queued;
 }
 
 struct mu__work *mu__executor_take_done(struct mu__executor *executor)

@@ -20,6 +20,10 @@ int mu__executor_new(unsigned threads, void (*wake)(void *owner), void *owner,
 /* The work belongs to the executor until it comes back from mu__executor_take_done. */
 void mu__executor_submit(struct mu__executor *executor, struct mu__work *work);
 
+/* Take back work that no thread has taken yet; false: it has begun, and comes back from
+ * mu__executor_take_done. */
+bool mu__executor_withdraw(struct mu__executor *executor, struct mu__work *work);
+
 /* All work that has finished, linked by `next` in the order of finishing, or NULL. */
 struct mu__work *mu__executor_take_done(struct mu__executor *executor);
 

@@ -912,6 +912,11 @@ void mu__submit(struct mu__ctx *ctx, struct mu__work *work)
     ctx->kernel->world->ops->submit(ctx->kernel->world, work);
 }
 
+bool mu__withdraw(struct mu__ctx *ctx, struct mu__work *work)
+{
+    return ctx->kernel->world->ops->withdraw(ctx->kernel->world, work);
+}
+
 void mu__log(struct mu__ctx *ctx, enum mu__log_level level, const char *format, ...)
 {
     struct mu__kernel *kernel = ctx->kernel;

@@ -162,6 +162,9 @@ uint64_t mu__now_ms(struct mu__ctx *ctx);
 uint64_t mu__random(struct mu__ctx *ctx);
 uint64_t mu__secret(struct mu__ctx *ctx);
 void mu__submit(struct mu__ctx *ctx, struct mu__work *work);
+
+/* Take back work that has not begun: true, and no WORK_DONE comes for it. */
+bool mu__withdraw(struct mu__ctx *ctx, struct mu__work *work);
 void mu__log(struct mu__ctx *ctx, enum mu__log_level level, const char *format, ...)
     MU_PRINTF(3, 4);
 

@@ -11,12 +11,19 @@
 
 #include "runtime/message.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 enum mu__log_level { MU__LOG_ERROR, MU__LOG_WARN, MU__LOG_INFO, MU__LOG_DEBUG };
 
 /* A piece of work for an executor thread. Embedded in what the actor owns; from submit
  * until its WORK_DONE message arrives, it belongs to the executor. */
 struct mu__work {
     struct mu__work *next;
+    struct mu__work *prev;  /* the executor's, while the work is queued there, as is */
+    bool queued;            /* this: no thread has taken it */
+    atomic_uint_least64_t begun_ms; /* now_ms() when a thread took it; 0: none has yet */
+    uint32_t ran_us;        /* how long run() took; valid once WORK_DONE has come */
     void (*begin)(struct mu__work *work); /* on that thread, as soon as it takes the work;
                                              may be NULL */
     void (*run)(struct mu__work *work); /* on an executor thread; may block */
@@ -60,6 +67,11 @@ struct mu__world_ops {
 
     /* Run `work` on an executor thread, then deliver WORK_DONE to its owner. */
     void (*submit)(struct mu__world *world, struct mu__work *work);
+
+    /* Take back work that no thread has taken: true, and it is the caller's again;
+     * neither begin() nor run() is called, and no WORK_DONE comes. False: it has
+     * begun. */
+    bool (*withdraw)(struct mu__world *world, struct mu__work *work);
 
     void (*log)(struct mu__world *world, enum mu__log_level level, const char *who,
                 const char *line);

@@ -292,6 +292,17 @@ static void op_submit(struct mu__world *door, struct mu__work *work)
     mu__executor_submit(world->executor, work);
 }
 
+static bool op_withdraw(struct mu__world *door, struct mu__work *work)
+{
+    struct mu__world_uv *world = from_door(door);
+
+    if (world->closing || world->starts_no_work ||
+        !mu__executor_withdraw(world->executor, work))
+        return false;
+    world->busy--;
+    return true;
+}
+
 static void op_log(struct mu__world *door, enum mu__log_level level, const char *who,
                    const char *line)
 {
@@ -308,6 +319,7 @@ static const struct mu__world_ops ops = {
     .wake_at = op_wake_at,
     .transmit = op_transmit,
     .submit = op_submit,
+    .withdraw = op_withdraw,
     .log = op_log,
 };
 

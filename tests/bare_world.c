@@ -26,6 +26,12 @@ void bare_submit(struct mu__world *world, struct mu__work *work)
     fail_msg("nothing here needs the executor");
 }
 
+bool bare_withdraw(struct mu__world *world, struct mu__work *work)
+{
+    bare_submit(world, work);
+    return false;
+}
+
 void bare_log(struct mu__world *world, enum mu__log_level level, const char *who,
               const char *line)
 {

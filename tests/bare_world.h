@@ -3,7 +3,8 @@
  *
  *     static const struct mu__world_ops world_ops = {
  *         .now_ms = world_now_ms, .random = bare_random, .wake_at = bare_wake_at,
- *         .transmit = world_transmit, .submit = bare_submit, .log = bare_log}; */
+ *         .transmit = world_transmit, .submit = bare_submit,
+ *         .withdraw = bare_withdraw, .log = bare_log}; */
 #ifndef MU_TESTS_BARE_WORLD_H
 #define MU_TESTS_BARE_WORLD_H
 
@@ -14,6 +15,7 @@ void bare_wake_at(struct mu__world *world, uint64_t due_ms);
 
 /* Fails the test: there is no executor. */
 void bare_submit(struct mu__world *world, struct mu__work *work);
+bool bare_withdraw(struct mu__world *world, struct mu__work *work);
 
 /* Nobody reads it. */
 void bare_log(struct mu__world *world, enum mu__log_level level, const char *who,

@@ -49,6 +49,18 @@ static void world_submit(struct mu__world *world, struct mu__work *work)
     *list = work;
 }
 
+static bool world_withdraw(struct mu__world *world, struct mu__work *work)
+{
+    struct mu__work **link = &((struct fixture *)world)->works;
+
+    while (*link != NULL && *link != work)
+        link = &(*link)->next;
+    if (*link == NULL)
+        return false;
+    *link = work->next;
+    return true;
+}
+
 static void world_log(struct mu__world *world, enum mu__log_level level, const char *who,
                       const char *line)
 {
@@ -66,6 +78,7 @@ static const struct mu__world_ops world_ops = {
     .wake_at = world_wake_at,
     .transmit = world_transmit,
     .submit = world_submit,
+    .withdraw = world_withdraw,
     .log = world_log,
 };
 

@@ -57,6 +57,7 @@ static const struct mu__world_ops world_ops = {
     .wake_at = bare_wake_at,
     .transmit = world_transmit,
     .submit = bare_submit,
+    .withdraw = bare_withdraw,
     .log = bare_log,
 };
 

@@ -59,12 +59,14 @@ enum reached {
     FENCES,                     /* chiefs of runs that write */
     ADDED, REMOVED, MOVED,      /* workers, as chiefs learned of it */
     WAITED,                     /* looks at clients whose closures had no room */
+    RECALLED,
     REACHED
 };
 
 static const char *const reached_words[REACHED] = {
     [KEPT] = "results kept",        [WITH_INPUTS] = "closures with inputs",
     [RECOMPUTED] = "seen being computed again",
+    [RECALLED] = "given back by workers",
     [RELEASED] = "released",        [CANCELLED] = "cancelled one by one",
     [DRAINED] = "workers that left",
     [JOURNALS] = "journals read",   [KNOWN] = "names known to a later chief",
@@ -128,6 +130,7 @@ struct plan {
     bool journal;
     bool full_disk;             /* for a while */
     bool changes;               /* of the cluster */
+    bool mixed;                 /* functions are now quick, now slow */
 };
 
 struct run {
@@ -918,6 +921,19 @@ static void spare_crashes(struct cluster_task *task)
     sim_chaos_spare(task->node, SIM_FAULT_CRASH_MIDWAY);
 }
 
+/* Of the run that goes on now: its own stream, since a run that is repeated draws the
+ * same. */
+static struct sim_random mixed;
+
+static uint64_t draw_mixed_us(const struct mu__work *work)
+{
+    (void)work;
+    if (sim_chance(&mixed, 80))
+        return sim_between(&mixed, 10, 500);
+    return sim_chance(&mixed, 70) ? sim_between(&mixed, 1000, 20000)
+                                  : sim_between(&mixed, 100000, 600000);
+}
+
 /* Servers have no backup: what was written would die with them. */
 static void draw_world(struct run *run)
 {
@@ -928,6 +944,8 @@ static void draw_world(struct run *run)
     settings->stuck = (struct sim_range){STUCK_MIN_MS * UINT64_C(1000),
                                          STUCK_MAX_MS * UINT64_C(1000)};
     settings->stuck_until_us = run->plan.chaos_ms * 1000;
+    if (run->plan.mixed)
+        settings->work_us = draw_mixed_us;
     if (!run->plan.chief_crashes)
         spare_crashes(run->cluster->chief);
     for (unsigned i = 0; run->plan.writes && i < run->cluster->options.servers; i++)
@@ -996,6 +1014,8 @@ static void begin(struct run *run, uint64_t seed)
     draw_pulse(&options, &random, plan.stuck_percent > 0);
     plan.changes = draws_changes(seed);
     draw_room(&options, seed);
+    mixed = sim_stream(seed, 104);
+    plan.mixed = sim_chance(&mixed, 40);
     cluster = cluster_new(seed, &options);
     *run = (struct run){.cluster = cluster, .plan = plan, .reached = run->reached};
     if (plan.journal)
@@ -1117,6 +1137,7 @@ static void count_events(const struct run *run, struct verdict *verdict)
     }
     cluster_note_supervisor(run->cluster);
     verdict->reached[RECOMPUTED] = run->cluster->recomputed;
+    verdict->reached[RECALLED] = run->cluster->recalled;
     verdict->reached[BACKUPS] = run->cluster->backups;
     verdict->reached[STUCK] = run->cluster->stuck;
     verdict->reached[WAITED] = run->cluster->waited;

@@ -136,7 +136,7 @@ static void test_join_limit(void **state)
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
         "3 closures are outstanding after 1000 ms; closure 4294967296 \"square\" "
-          "runs on /job:worker/task:0 for 1000 ms");
+          "runs on /job:worker/task:0 for 980 ms");
 
     /* Nor does a chief that does not answer keep it for long. */
     sim_block(cluster->sim, cluster->chief->node, cluster->clients[0]->node);

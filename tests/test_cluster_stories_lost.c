@@ -21,8 +21,8 @@ static void test_worker_crash(void **state)
     expect_trace(cluster,
         "[ 1170] sim note: worker/0 runs square 1\n"
         "[ 1170] sim note: worker/1 runs square 0\n"
-        "[ 1510] chief/0 links: /job:worker/task:0 is lost: its connection "
-          "broke: closed by the peer\n"
+        "[ 1510] chief/0 links: /job:worker/task:0 is lost: connection to it "
+          "broke: connection reset by the peer\n"
         "[ 1510] chief/0 supervisor: /job:worker/task:0 is lost with 4 closures "
           "in flight: they run again elsewhere\n"
         "[ 2170] sim note: worker/1 runs square 3\n"
@@ -31,14 +31,14 @@ static void test_worker_crash(void **state)
     expect_trace(cluster,
         "[ 4170] sim note: worker/1 runs square 7\n"
         "[ 4534] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 3 s (dialling; its connection broke: closed by "
-          "the peer)\n"
+          "tcp://worker-0:1 for 3 s (dialling; connection to it broke: "
+          "connection reset by the peer)\n"
         "[ 5170] sim note: worker/1 runs square 9\n"
         "[ 6170] sim note: worker/1 runs square 2\n"
         "[ 7170] sim note: worker/1 runs square 5\n"
         "[ 7534] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 6 s (dialling; its connection broke: closed by "
-          "the peer)\n"
+          "tcp://worker-0:1 for 6 s (dialling; connection to it broke: "
+          "connection reset by the peer)\n"
         "[ 8170] sim note: worker/1 runs square 6\n"
         "[ 9170] sim note: worker/1 runs square 8\n"
         "[10170] sim note: worker/1 runs square 10\n"
@@ -62,8 +62,8 @@ static void test_worker_restart(void **state)
     assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  510] chief/0 links: /job:worker/task:0 is lost: its connection "
-          "broke: closed by the peer\n"
+        "[  510] chief/0 links: /job:worker/task:0 is lost: connection to it "
+          "broke: connection reset by the peer\n"
         "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 2 closures "
           "in flight: they run again elsewhere\n"
         "[  634] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
@@ -128,12 +128,12 @@ static void test_late_answer(void **state)
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
         "[  470] sim note: worker/1 runs square 0\n"
-        "[  900] chief/0 links: /job:worker/task:1 is lost: silent for 540 ms\n"
-        "[  900] chief/0 supervisor: /job:worker/task:1 is lost with 1 closure "
+        "[  850] chief/0 links: /job:worker/task:1 is lost: silent for 540 ms\n"
+        "[  850] chief/0 supervisor: /job:worker/task:1 is lost with 1 closure "
           "in flight: it runs again elsewhere\n"
-        "[  910] worker/1 links: /job:chief/task:0 is lost: its connection "
+        "[  860] worker/1 links: /job:chief/task:0 is lost: its connection "
           "broke: closed by the peer\n"
-        "[ 1210] sim note: worker/0 runs square 0\n");
+        "[ 1160] sim note: worker/0 runs square 0\n");
     expect_squares(&closure, 1);
     expect_counts(cluster->chief, 1, 0, 0);
     assert_int_equal(cluster->runs[0], 2);

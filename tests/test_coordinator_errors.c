@@ -280,7 +280,7 @@ static void test_limit_error(void **state)
     assert_int_equal(error.kind, MU_ERROR_LIMIT);
     assert_string_equal(error.task, "/job:chief/task:0");
     assert_string_equal(error.message, "the closure's deadline has passed: it runs on "
-                                       "/job:worker/task:0 for 300 ms");
+                                       "/job:worker/task:0 for 280 ms");
     assert_int_equal(closure->future->error->kind, MU_ERROR_LIMIT);
     end(cluster);
 }

@@ -145,8 +145,8 @@ static void test_hanging_worker(void **state)
     run_for(cluster, 600);
     set_work_ms(cluster, 10);
     expect_explained(closure, "queued",
-                     "for a worker, behind 1 other: the only worker has no room, 1 "
-                       "busy with what does not end");
+                     "for a worker, as the next: the only worker has no room, 1 busy "
+                       "with what does not end");
     assert_int_equal(join(cluster->chief), 0);
     end(cluster);
 }
@@ -243,16 +243,18 @@ static void test_watchdog(void **state)
     sim_crash(cluster->workers[0]->node);
     run_until(cluster, 2300);
     expect_trace(cluster,
-        "[  410] chief/0 links: /job:worker/task:0 is lost: its connection broke: closed "
-          "by the peer\n"
+        "[  410] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
+          "connection reset by the peer\n"
         "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
           "flight: it runs again elsewhere\n"
         "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, "
-          "1 in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; "
-          "the only worker has no room; /job:worker/task:0 is missing for 750 ms\n"
+          "0 sent to workers, 1 running; closure 4294967296 \"square\" on "
+          "/job:worker/task:1 for 980 ms; the only worker has no room; "
+          "/job:worker/task:0 is missing for 750 ms\n"
         "[ 2160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, "
-          "1 in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 2000 ms; "
-          "the only worker has no room; /job:worker/task:0 is missing for 1750 ms\n");
+          "0 sent to workers, 1 running; closure 4294967296 \"square\" on "
+          "/job:worker/task:1 for 1980 ms; the only worker has no room; "
+          "/job:worker/task:0 is missing for 1750 ms\n");
     assert_int_equal(status_number(cluster->chief, "closures", "stalls"), 2);
     cluster_start(cluster->workers[0]);
     (void)join(cluster->chief);
@@ -279,7 +281,7 @@ static void test_watchdog_is_fair(void **state)
     slow = cluster_schedule(cluster->chief, "square");
     run_for(cluster, 1100);
     assert_non_null(strstr(sim_trace(cluster->sim),
-                           "; 0 are queued, 1 in flight; closure "));
+                           "; 0 are queued, 0 sent to workers, 1 running; closure "));
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(&slow, 1);
     end(cluster);
@@ -300,8 +302,8 @@ static void test_watchdog_room(void **state)
     run_for(cluster, 1100);
     expect_trace(cluster,
         "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 0 are queued, "
-          "1 in flight; closure 4294967296 \"square\" on /job:worker/task:1 for 1000 ms; "
-          "2 of 2 workers have room\n");
+          "0 sent to workers, 1 running; closure 4294967296 \"square\" on "
+          "/job:worker/task:1 for 980 ms; 2 of 2 workers have room\n");
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(&slow, 1);
     end(cluster);
@@ -328,7 +330,8 @@ static void test_watchdog_of_kept(void **state)
     run_until(cluster, 6000);
     expect_trace(cluster,
         "[ 6000] chief/0 supervisor: no closure was resolved for 1000 ms; 1 are queued, "
-          "0 in flight; no worker is up; /job:worker/task:0 is missing for 5800 ms\n");
+          "0 sent to workers, 0 running; no worker is up; /job:worker/task:0 is "
+          "missing for 5800 ms\n");
     cluster_start(cluster->workers[0]);
     assert_int_equal(cluster_wait(call), 0);
     end(cluster);
@@ -353,7 +356,7 @@ static void test_join(void **state)
     assert_int_equal(call->of.call.error.kind, MU_ERROR_LIMIT);
     assert_string_equal(call->of.call.error.message,
         "2 closures are outstanding after 1000 ms; closure 4294967296 \"square\" runs on "
-          "/job:worker/task:0 for 1000 ms");
+          "/job:worker/task:0 for 980 ms");
     assert_int_equal(join(client), 0);
     expect_squares(closures, 2);
     end(cluster);

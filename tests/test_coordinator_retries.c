@@ -214,7 +214,7 @@ static void test_gone_in_the_same_moment(void **state)
     other = cluster_schedule(cluster->chief, "square");
     run_until(cluster, 500);
     sim_crash(cluster->workers[0]->node);
-    run_until(cluster, 1411);
+    run_until(cluster, 1412);
     sim_crash(cluster->workers[1]->node);
     run_until(cluster, 1430);
     expect_squares(&other, 1);

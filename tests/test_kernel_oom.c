@@ -47,6 +47,7 @@ static const struct mu__world_ops quiet_ops = {
     .wake_at = bare_wake_at,
     .transmit = quiet_transmit,
     .submit = bare_submit,
+    .withdraw = bare_withdraw,
     .log = quiet_log,
 };
 

@@ -21,15 +21,15 @@ static void test_least_loaded(void **state)
     assert_int_equal(mu__membership_pick(&members), 0);
     a = mu__membership_add(&members, 7, 0, 1, 2);
     assert_int_equal(mu__membership_pick(&members), a);
-    mu__membership_load(&members, a, 0);
+    mu__membership_load(&members, a, 0, 0);
     assert_int_equal(mu__membership_pick(&members), a);
     b = mu__membership_add(&members, 8, 1, 1, 1);
     assert_int_equal(mu__membership_pick(&members), b);
-    mu__membership_load(&members, b, 0);
+    mu__membership_load(&members, b, 0, 0);
     assert_int_equal(mu__membership_pick(&members), a);
-    mu__membership_load(&members, a, 0);
+    mu__membership_load(&members, a, 0, 0);
     assert_int_equal(mu__membership_pick(&members), 0);
-    mu__membership_unload(&members, b, 0);
+    mu__membership_unload(&members, b, 0, 0, false);
     assert_int_equal(mu__membership_pick(&members), b);
     mu__membership_done(&members);
 }
@@ -41,11 +41,11 @@ static void test_bytes(void **state)
     uint32_t a = mu__membership_add(&members, 7, 0, 1, 100);
 
     (void)state;
-    mu__membership_load(&members, a, MU__WORKER_BYTES_MAX);
+    mu__membership_load(&members, a, MU__WORKER_BYTES_MAX, 0);
     assert_int_equal(mu__membership_pick(&members), a);
-    mu__membership_load(&members, a, 1);
+    mu__membership_load(&members, a, 1, 0);
     assert_int_equal(mu__membership_pick(&members), 0);
-    mu__membership_unload(&members, a, MU__WORKER_BYTES_MAX);
+    mu__membership_unload(&members, a, MU__WORKER_BYTES_MAX, 0, false);
     assert_int_equal(mu__membership_pick(&members), a);
     mu__membership_done(&members);
 }
@@ -98,7 +98,7 @@ static void test_holds(void **state)
     mu__membership_hold(&members, a, MU__HOLD_DRAIN | MU__HOLD_BUILD);
     assert_int_equal(mu__membership_pick(&members), b);
     mu__membership_release(&members, a, MU__HOLD_BUILD);
-    mu__membership_load(&members, b, 0);
+    mu__membership_load(&members, b, 0, 0);
     assert_int_equal(mu__membership_pick(&members), b);
     mu__membership_release(&members, a, MU__HOLD_DRAIN);
     assert_int_equal(mu__membership_pick(&members), a);
@@ -108,23 +108,76 @@ static void test_holds(void **state)
     mu__membership_done(&members);
 }
 
-static void test_windows(void **state)
+/* Two threads that may have 4 ms each: what is known to take 3 ms goes there three times,
+ * and what takes no time as often as the window says. */
+static void test_time_bounds_what_is_given(void **state)
 {
     struct mu__membership members = {0};
-    uint32_t a = mu__membership_add(&members, 7, 0, 1, 1);
+    uint32_t a = mu__membership_add(&members, 7, 0, 2, 12);
+    unsigned given = 0;
 
     (void)state;
-    mu__membership_load(&members, a, 0);
-    assert_int_equal(mu__membership_pick(&members), 0);
-    mu__membership_set_window(&members, a, 3);
+    mu__membership_set_time(&members, a, 4000);
+    for (; mu__membership_pick(&members) == a; given++)
+        mu__membership_load(&members, a, 0, 3000);
+    assert_int_equal(given, 3);
+    assert_int_equal(members.crowded, 1);
+    mu__membership_unload(&members, a, 0, 3000, false);
+    assert_int_equal(members.crowded, 0);
     assert_int_equal(mu__membership_pick(&members), a);
-    mu__membership_load(&members, a, 0);
-    mu__membership_set_window(&members, a, 1);
+    for (; given > 1; given--)
+        mu__membership_unload(&members, a, 0, 3000, false);
+    for (; mu__membership_pick(&members) == a; given++)
+        mu__membership_load(&members, a, 0, 0);
+    assert_int_equal(given, 13);
+    mu__membership_done(&members);
+}
+
+/* A thread that has run something for long already is not counted on: what the worker may
+ * have is for the other one, and nothing when there is no other. */
+static void test_no_time_behind_what_is_long(void **state)
+{
+    struct mu__membership members = {0};
+    uint32_t a = mu__membership_add(&members, 7, 0, 2, 12);
+    unsigned given = 0;
+
+    (void)state;
+    mu__membership_set_time(&members, a, 4000);
+    mu__membership_load(&members, a, 0, 60000);
+    mu__membership_begin(&members, a, 60000);
+    for (; mu__membership_pick(&members) == a; given++)
+        mu__membership_load(&members, a, 0, 1500);
+    assert_int_equal(given, 3);
+    mu__membership_begin(&members, a, 1500);
+    mu__membership_unload(&members, a, 0, 1500, false);
+    mu__membership_unload(&members, a, 0, 1500, false);
+    assert_int_equal(members.workers[a].load, 2);
     assert_int_equal(mu__membership_pick(&members), 0);
-    mu__membership_unload(&members, a, 0);
-    assert_int_equal(mu__membership_pick(&members), 0);
-    mu__membership_unload(&members, a, 0);
+    mu__membership_unload(&members, a, 0, 0, true);
     assert_int_equal(mu__membership_pick(&members), a);
+    mu__membership_done(&members);
+}
+
+/* A large window that was filled is offered again when half of it is free. */
+static void test_refill_by_halves(void **state)
+{
+    struct mu__membership members = {0};
+    uint32_t a = mu__membership_add(&members, 7, 0, 2, 20);
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++) {
+        assert_int_equal(mu__membership_pick(&members), a);
+        mu__membership_load(&members, a, 0, 0);
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(mu__membership_pick(&members), 0);
+        mu__membership_unload(&members, a, 0, 0, false);
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(mu__membership_pick(&members), a);
+        mu__membership_load(&members, a, 0, 0);
+    }
+    assert_int_equal(mu__membership_pick(&members), 0);
     mu__membership_done(&members);
 }
 
@@ -135,6 +188,7 @@ struct known {
     bool present;
     uint32_t node;
     uint32_t window;
+    bool full;                  /* filled, and not half empty since */
     uint32_t load;
     uint64_t bytes[IN_FLIGHT_MAX];
     uint64_t bytes_sum;
@@ -142,8 +196,19 @@ struct known {
 
 static bool has_room(const struct known *known)
 {
-    return known->present && known->load < known->window &&
+    return known->present && !known->full && known->load < known->window &&
            known->bytes_sum <= MU__WORKER_BYTES_MAX;
+}
+
+static void note_full(struct known *known)
+{
+    bool has_place = known->load < known->window &&
+                     known->bytes_sum <= MU__WORKER_BYTES_MAX;
+
+    if (!has_place)
+        known->full = known->window >= 16;
+    else if (known->load <= 1 || known->load <= known->window / 2)
+        known->full = false;
 }
 
 static void check_pick(struct mu__membership *members, const struct known *known)
@@ -169,7 +234,8 @@ static void give(struct mu__membership *members, struct known *known, uint32_t n
 {
     known[number].bytes[known[number].load++] = bytes;
     known[number].bytes_sum += bytes;
-    mu__membership_load(members, number, bytes);
+    note_full(&known[number]);
+    mu__membership_load(members, number, bytes, 0);
 }
 
 static void take(struct mu__membership *members, struct known *known, uint32_t number)
@@ -177,7 +243,8 @@ static void take(struct mu__membership *members, struct known *known, uint32_t n
     uint64_t bytes = known[number].bytes[--known[number].load];
 
     known[number].bytes_sum -= bytes;
-    mu__membership_unload(members, number, bytes);
+    note_full(&known[number]);
+    mu__membership_unload(members, number, bytes, 0, false);
 }
 
 static void come(struct mu__membership *members, struct known *known, uint32_t node,
@@ -249,7 +316,9 @@ int main(void)
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_holds),
-        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_time_bounds_what_is_given),
+        cmocka_unit_test(test_no_time_behind_what_is_long),
+        cmocka_unit_test(test_refill_by_halves),
         cmocka_unit_test(test_chance),
     };
 

@@ -62,7 +62,7 @@ bool mu__sup_room_admits(const struct supervisor *s, const struct client *client
 
 void mu__sup_own(struct supervisor *s, struct client *client, struct mu__closure *closure)
 {
-    closure->client = number_of(s, client);
+    closure->client = (uint16_t)number_of(s, client);
     client->closures++;
     for (int i = 0; i < MU__BOUNDS_COUNT; i++)
         mu__share_hold(&s->admission.bounds[i], &client->room.shares[i],

@@ -194,6 +194,15 @@ static size_t functions_count(const struct cluster *cluster)
     return CLUSTER_FUNCTIONS_COUNT - (cluster->options.effects_add == NULL);
 }
 
+/* All works are runs. */
+static uint64_t work_us(const struct mu__work *work)
+{
+    const struct mu__registered *registered = ((const struct mu_run *)work)->registered;
+    const struct cluster_task *task = registered->user;
+
+    return task->cluster->options.work_us(registered->name);
+}
+
 static void registered(struct mu__call *call)
 {
     assert(call->code == 0);
@@ -497,6 +506,8 @@ struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options
     cluster->options.silence_ms = or_default(options->silence_ms, 500);
     set_coordination_defaults(cluster);
     sim_settings(cluster->sim)->executors = cluster->options.threads;
+    if (options->work_us != NULL)
+        sim_settings(cluster->sim)->work_us = work_us;
     cluster->chief = add_task(cluster, "chief", 0, true);
     for (uint32_t i = 0; i < options->workers; i++)
         cluster->workers[i] = add_task(cluster, "worker", i, true);

@@ -71,6 +71,9 @@ struct cluster_options {
     /* What workers know besides; the test's. */
     const struct cluster_function *functions;
     unsigned functions_count;
+
+    /* How long a run of a function takes; 0: as the settings say. NULL: all do. */
+    uint64_t (*work_us)(const char *function);
 };
 
 /* How a closure is to be run, as SCHEDULE says it. All zero: as any. */
@@ -264,8 +267,10 @@ struct cluster {
     bool loose[CLUSTER_KEYS_MAX];       /* by key: its writes may count more than once */
     uint64_t backups;           /* that chiefs ran, */
     uint64_t stuck;             /* runs that they gave up, */
+    uint64_t recalled;          /* closures that workers gave back to them, */
     uint64_t recomputed;        /* and kept results that were seen to be computed anew */
     uint64_t waited;            /* looks at a client that found closures without room */
+    uint64_t idle_since_ms;     /* on the chief's clock: a worker has nothing to do */
     uint64_t checks;
     char broken[256];                   /* what went wrong first, "" when nothing did */
 };

@@ -278,6 +278,23 @@ static void check_aborted(struct cluster *cluster, const struct cluster_closure 
                       closure->function, closure->key);
 }
 
+/* An attempt runs at most once, and one that was given back does not: nothing ran more
+ * often than its closure was sent. Who began anew, or ran twice at a time, is another
+ * matter. */
+static void check_attempts(struct cluster *cluster, const struct cluster_closure *closure)
+{
+    if (closure->future == NULL || closure->key < 0 || closure->ask.name != NULL ||
+        closure->session->over || closure->state != MU_REMOTE_READY ||
+        sim_lives(cluster->chief->node) > 1 || cluster->chief->journal.storage != NULL ||
+        cluster->options.supervisor.backup_percent != 0 ||
+        (closure->ask.flags & MU__CLOSURE_KEEP) != 0 || closure->future->attempt == 0)
+        return;
+    if (cluster->runs[closure->key] > closure->future->attempt)
+        cluster_break(cluster, "%s %" PRId64 " ran %d times in %" PRIu32 " attempts",
+                      closure->function, closure->key, cluster->runs[closure->key],
+                      closure->future->attempt);
+}
+
 static void check_session_rest(struct cluster *cluster,
                                const struct cluster_session *session)
 {
@@ -290,6 +307,7 @@ static void check_session_rest(struct cluster *cluster,
     for (size_t i = 0; i < session->closures_count; i++) {
         check_refused(cluster, session->closures[i]);
         check_aborted(cluster, session->closures[i]);
+        check_attempts(cluster, session->closures[i]);
     }
 }
 

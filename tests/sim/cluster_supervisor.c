@@ -2,8 +2,12 @@
 #include "tests/sim/cluster.h"
 
 #include "actors/supervisor/builds.h"
+#include "tests/sim/inner.h"
 
 #include <inttypes.h>
+
+/* Longer than processes stand still and links are cut, which hold up all that is said. */
+enum { WAITING_MAX_MS = 15000 };
 
 /* What was counted over all closures. */
 struct sums {
@@ -27,6 +31,11 @@ static void add_closure(struct cluster *cluster, const struct supervisor *s,
         sums->kept++;
     else
         sums->bytes += mu__closure_bytes(closure);
+    /* Those of the journal may remember another chief's. */
+    if (closure->crashes > s->workers_lost && (more == NULL || more->number == 0))
+        cluster_break(cluster, "closure %" PRIu64 " has been lost %d times, of %" PRIu64
+                      " workers", mu__closure_id(closure), closure->crashes,
+                      s->workers_lost);
     if (more == NULL)
         return;
     sums->mores++;
@@ -55,6 +64,39 @@ static void add_lists(struct cluster *cluster, const struct supervisor *s,
     }
 }
 
+/* What its attempts are expected to take, and which are known to have begun, is what was
+ * noted of each. */
+static void check_time(struct cluster *cluster, const struct supervisor *s,
+                       const struct mu__member_worker *worker)
+{
+    const struct station *station = &s->stations[worker->number];
+    const struct mu__closure *closure =
+        mu__closures_first(&s->closures, mu__list_in_flight(worker->number));
+    uint64_t load_us = 0;
+    uint32_t begun = 0;
+
+    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
+        struct orphan charge = mu__sup_charge(closure);
+
+        load_us += charge.cost_us;
+        begun += charge.begun;
+    }
+    for (uint32_t i = 0; i < station->orphans_count; i++) {
+        load_us += station->orphans[i].cost_us;
+        begun += station->orphans[i].begun;
+    }
+    for (uint32_t i = 0; i < s->backups_count; i++) {
+        closure = mu__closures_find(&s->closures, s->backups[i]);
+        begun += closure != NULL &&
+                 mu__sup_more(s, closure)->backup_worker == worker->number &&
+                 mu__sup_more(s, closure)->backup_begun;
+    }
+    if (load_us != worker->load_us || begun != worker->begun)
+        cluster_break(cluster, "worker %" PRIu32 " has %" PRIu64 " us and %" PRIu32
+                      " begun, but its attempts %" PRIu64 " us and %" PRIu32,
+                      worker->index, worker->load_us, worker->begun, load_us, begun);
+}
+
 /* A worker's load is what it has in flight, backups there, and what it has not answered
  * though nobody waits for it. */
 static void check_worker(struct cluster *cluster, const struct supervisor *s,
@@ -74,6 +116,7 @@ static void check_worker(struct cluster *cluster, const struct supervisor *s,
     if (load != worker->load)
         cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32 ", but %"
                       PRIu32 " attempts", worker->index, worker->load, load);
+    check_time(cluster, s, worker);
     if (s->config.window != 0 && worker->load > worker->window +
                                                    station->orphans_count +
                                                    s->backups_count)
@@ -209,6 +252,55 @@ static void check_held(struct cluster *cluster, const struct supervisor *s)
                       bytes, s->args_bytes);
 }
 
+/* What could run at once elsewhere does not wait behind something long. */
+static void check_waiting(struct cluster *cluster, const struct supervisor *s,
+                          const struct mu__member_worker *worker, uint64_t now_ms)
+{
+    const struct mu__closure *closure =
+        mu__closures_first(&s->closures, mu__list_in_flight(worker->number));
+
+    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
+        if (closure->more == 0 && closure->marks == 0 && closure->crashes == 0 &&
+            (uint32_t)now_ms - closure->started_ms > WAITING_MAX_MS)
+            cluster_break(cluster, "closure %" PRIu64 " waits at worker %" PRIu32
+                          " for %" PRIu32 " ms, and another has had nothing to do",
+                          mu__closure_id(closure), worker->index,
+                          (uint32_t)now_ms - closure->started_ms);
+}
+
+/* Whether a worker has had nothing to do for as long, while nothing was queued. */
+static bool was_idle(struct cluster *cluster, const struct supervisor *s, uint64_t now_ms)
+{
+    bool idle = false;
+
+    for (uint32_t list = MU__LIST_QUEUES; list <= MU__LIST_PICKY; list++)
+        if (list != MU__LIST_HELD && mu__closures_count(&s->closures, list) > 0)
+            cluster->idle_since_ms = now_ms;
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        idle = idle || (worker != NULL && worker->load == 0 &&
+                        mu__membership_has_room(worker));
+    }
+    if (!idle)
+        cluster->idle_since_ms = now_ms;
+    return now_ms - cluster->idle_since_ms > WAITING_MAX_MS;
+}
+
+static void check_idle(struct cluster *cluster, const struct supervisor *s)
+{
+    uint64_t now_ms = sim_now_ms(cluster->sim) + cluster->chief->node->clock_ms;
+
+    if (!was_idle(cluster, s, now_ms))
+        return;
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        if (worker != NULL)
+            check_waiting(cluster, s, worker, now_ms);
+    }
+}
+
 static const struct supervisor *supervisor_of(const struct cluster *cluster)
 {
     return mu__actor_state(cluster->chief->member.kernel, (mu__pid){0, MU__SUPERVISOR});
@@ -223,6 +315,7 @@ void cluster_note_supervisor(struct cluster *cluster)
     s = supervisor_of(cluster);
     cluster->backups += s->backups_run;
     cluster->stuck += s->stuck;
+    cluster->recalled += s->recalls.returned;
 }
 
 /* With a journal a chief begins with closures that nobody had to be admitted for. */
@@ -279,6 +372,7 @@ void cluster_check_supervisor(struct cluster *cluster, bool rest)
         if (worker != NULL)
             check_worker(cluster, s, worker);
     }
+    check_idle(cluster, s);
     check_all_builds(cluster, s);
     if (rest)
         check_rest(cluster, s, &sums);

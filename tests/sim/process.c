@@ -199,15 +199,17 @@ static void slot_run(void *owner)
     sim_event_at(node->sim, &slot->event, slot->end_us);
 }
 
-static uint64_t draw_work_us(struct sim_node *node)
+static uint64_t draw_work_us(struct sim_node *node, const struct mu__work *work)
 {
     struct sim *sim = node->sim;
     const struct sim_settings *settings = &sim->settings;
+    uint64_t takes_us = settings->work_us == NULL ? 0 : settings->work_us(work);
     uint64_t stuck_us;
 
     if (sim->now_us >= settings->stuck_until_us ||
         !sim_chance(&sim->random, settings->stuck_percent))
-        return sim_draw_range(sim, settings->work) * node->slow;
+        return takes_us != 0 ? takes_us
+                             : sim_draw_range(sim, settings->work) * node->slow;
     stuck_us = sim_draw_range(sim, settings->stuck);
     sim->counters.stuck++;
     sim_note(sim, MU__LOG_WARN, "a work of %s is stuck for %llu ms", node->name,
@@ -220,13 +222,16 @@ static void slot_begin(struct sim_node *node, struct sim_slot *slot,
                        struct mu__work *work)
 {
     struct sim *sim = node->sim;
-    uint64_t takes_us = draw_work_us(node);
+    uint64_t takes_us = draw_work_us(node, work);
     bool drawn = sim->settings.work.min_us != sim->settings.work.max_us;
     uint64_t run_us = drawn ? sim_between(&sim->random, 0, takes_us) : takes_us;
 
+    atomic_store_explicit(&work->begun_ms, world_now_ms(&node->world),
+                          memory_order_relaxed);
     if (work->begin != NULL)
         work->begin(work);
     slot->work = work;
+    work->ran_us = takes_us < UINT32_MAX ? (uint32_t)takes_us : UINT32_MAX;
     slot->end_us = sim->now_us + takes_us;
     sim_event_init(&slot->event, node, SIM_LANE_ASIDE, slot_run, slot);
     sim_event_at(sim, &slot->event, sim->now_us + run_us);
@@ -248,6 +253,7 @@ static void world_submit(struct mu__world *world, struct mu__work *work)
     if (!node->running)
         return;
     node->works++;
+    atomic_store_explicit(&work->begun_ms, 0, memory_order_relaxed);
     for (unsigned i = 0; i < count; i++)
         if (node->slots[i].work == NULL) {
             slot_begin(node, &node->slots[i], work);
@@ -256,6 +262,22 @@ static void world_submit(struct mu__world *world, struct mu__work *work)
     work->next = NULL;
     *node->work_last = work;
     node->work_last = &work->next;
+}
+
+static bool world_withdraw(struct mu__world *world, struct mu__work *work)
+{
+    struct sim_node *node = node_of(world);
+    struct mu__work **link = &node->work_first;
+
+    while (*link != NULL && *link != work)
+        link = &(*link)->next;
+    if (*link == NULL)
+        return false;
+    *link = work->next;
+    if (*link == NULL)
+        node->work_last = link;
+    node->works--;
+    return true;
 }
 
 unsigned sim_works(const struct sim_node *node)
@@ -270,6 +292,7 @@ const struct mu__world_ops sim_world_ops = {
     .wake_at = world_wake_at,
     .transmit = world_transmit,
     .submit = world_submit,
+    .withdraw = world_withdraw,
     .log = world_log,
 };
 

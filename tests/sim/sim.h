@@ -67,7 +67,8 @@ struct sim_settings {
     struct sim_range latency;       /* of a frame, one way */
     struct sim_range connect;       /* from dial to out_up */
     struct sim_range notice;        /* until a lost connection is noticed */
-    struct sim_range work;          /* how long an executor needs */
+    struct sim_range work;          /* how long an executor needs, */
+    uint64_t (*work_us)(const struct mu__work *work);   /* unless this says it: not 0 */
     struct sim_range post;          /* from another thread to the loop */
     struct sim_range late;          /* a turn after its due time */
     struct sim_range redial;        /* first and longest wait before dialling again */

@@ -1,0 +1,46 @@
+/* How long functions run, by the supervisor's number for their name: for windows and for
+ * stragglers. Plain data. */
+#ifndef MU_ACTORS_SUPERVISOR_FUNCTION_TIMES_H
+#define MU_ACTORS_SUPERVISOR_FUNCTION_TIMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    MU__WINDOW_TIME_US = 4000,      /* work that each thread of a worker may have ahead */
+    MU__COST_UNKNOWN_US = UINT16_MAX
+};
+
+struct mu__function_time {
+    uint32_t count;         /* runs that were noted; stays at 100 */
+    uint32_t mean_us;       /* the last ones count most */
+};
+
+struct mu__function_times {
+    struct mu__function_time *items;
+    uint32_t size;
+};
+
+/* Zeroed memory is empty. */
+void mu__function_times_done(struct mu__function_times *times);
+
+/* A run of a function took so long. Out of memory: it is not noted. */
+void mu__function_times_note(struct mu__function_times *times, uint32_t function,
+                             uint32_t ran_us);
+
+/* NULL: no run was noted. */
+static inline const struct mu__function_time *mu__function_times_find(
+    const struct mu__function_times *times, uint32_t function)
+{
+    return function < times->size && times->items[function].count > 0
+               ? &times->items[function]
+               : NULL;
+}
+
+/* What a run of it is taken to cost a worker, in microseconds, at most
+ * MU__COST_UNKNOWN_US: its mean, but at first more, so that what is given ahead of an
+ * unknown function grows twofold with each result. */
+uint16_t mu__function_times_cost_us(const struct mu__function_times *times,
+                                    uint32_t function);
+
+#endif

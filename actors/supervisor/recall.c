@@ -1,0 +1,551 @@
+#include "actors/supervisor/recall.h"
+
+#include "actors/attempts.h"
+#include "actors/supervisor_inner.h"
+
+enum {
+    LOOK_MS = 5,                /* between looks while something may move, */
+    LOOK_MAX_MS = 40,           /* and while nothing did */
+    LATE_MS = 500,              /* what has not begun by then has no thread */
+    STEALS_MAX = 16,            /* workers that are asked in one look */
+    ANSWER_MS = 1000,           /* a worker that has not answered is asked again */
+    RETURNS_MAX = 10000         /* of one closure: attempts have 16 bits */
+};
+
+uint32_t mu__sup_runs(const struct supervisor *s, const struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    uint32_t returns = more == NULL ? 0 : more->returns;
+
+    return closure->attempt > returns ? closure->attempt - returns : 0;
+}
+
+/* ---- Asking ---- */
+
+/* What could run elsewhere, and would be better off. */
+static bool may_recall(const struct supervisor *s, const struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    return (closure->marks & MU__MARK_BEGUN) == 0 &&
+           closure->crashes < SUSPECT_CRASHES &&
+           (more == NULL || (more->worker == 0 && more->backup_worker == 0 &&
+                             more->returns < RETURNS_MAX));
+}
+
+/* One RECALL, from its last entry to its first. */
+struct request {
+    struct mu__msg *msg;
+    uint8_t *first;
+    const uint8_t *end;
+    uint32_t room;              /* entries that fit before `first` */
+};
+
+static bool request_begin(struct mu__ctx *ctx, struct request *request, uint32_t room)
+{
+    *request = (struct request){.msg = mu__msg_new(ctx, MU__RECALL)};
+    if (request->msg == NULL)
+        return false;
+    request->room = room < MU__RECALL_MAX ? room : MU__RECALL_MAX;
+    request->msg->backing = mu__buf_new((size_t)request->room * MU__ATTEMPT_BYTES);
+    if (request->msg->backing == NULL) {
+        mu__msg_free(ctx, request->msg);
+        return false;
+    }
+    request->first =
+        request->msg->backing->data + (size_t)request->room * MU__ATTEMPT_BYTES;
+    request->end = request->first;
+    return true;
+}
+
+static void request_add(struct request *request, const struct mu__closure *closure)
+{
+    const struct mu__attempt attempt = {mu__closure_id(closure), closure->attempt, 0};
+
+    request->first -= MU__ATTEMPT_BYTES;
+    request->room--;
+    (void)mu__attempts_put(request->first, MU__ATTEMPT_BYTES, &attempt);
+}
+
+/* How many were asked for. */
+static uint32_t request_send(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                             struct request *request)
+{
+    struct mu__recall *body = mu__body(request->msg);
+    uint32_t size = (uint32_t)(request->end - request->first);
+
+    if (size == 0) {
+        mu__msg_free(ctx, request->msg);
+        return 0;
+    }
+    body->attempts = (struct mu__view){request->first, size};
+    s->stations[number].recalled_ms = mu__now_ms(ctx);
+    s->recalls.asked++;
+    (void)mu__send(ctx,
+                   (mu__pid){mu__membership_get(&s->members, number)->node, MU__WORKER},
+                   request->msg);
+    return size / MU__ATTEMPT_BYTES;
+}
+
+static bool is_asked(const struct supervisor *s, uint32_t number, uint64_t now_ms)
+{
+    uint64_t recalled_ms = s->stations[number].recalled_ms;
+
+    return recalled_ms != 0 && now_ms - recalled_ms < ANSWER_MS;
+}
+
+/* What a worker has in flight, but for the first `stay` that are not known to have begun:
+ * the first of these. NULL: there is nothing more. */
+static const struct mu__closure *behind(const struct supervisor *s, uint32_t number,
+                                        uint32_t stay)
+{
+    const struct mu__closure *closure =
+        mu__closures_first(&s->closures, mu__list_in_flight(number));
+
+    while (closure != NULL && ((closure->marks & MU__MARK_BEGUN) != 0 || stay > 0)) {
+        stay -= (closure->marks & MU__MARK_BEGUN) == 0;
+        closure = mu__closures_next(&s->closures, closure);
+    }
+    return closure;
+}
+
+typedef bool (*suits_fn)(const struct supervisor *s, const struct mu__closure *closure,
+                         void *arg);
+
+/* At most `most` of what a worker has in flight from `first` on and which `suits`: the
+ * last ones. How many were asked for. `first` and `suits` may be NULL. */
+static uint32_t recall_last(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            const struct mu__closure *first, uint32_t most,
+                            suits_fn suits, void *arg)
+{
+    uint32_t list = mu__list_in_flight(number);
+    const struct mu__closure *closure =
+        first == NULL ? NULL : mu__closures_last(&s->closures, list);
+    uint32_t count = mu__closures_count(&s->closures, list);
+    struct request request;
+
+    if (closure == NULL || !request_begin(ctx, &request, most < count ? most : count))
+        return 0;
+    while (closure != NULL && request.room > 0) {
+        if ((suits == NULL || suits(s, closure, arg)) && may_recall(s, closure))
+            request_add(&request, closure);
+        closure = closure == first ? NULL : mu__closures_prev(&s->closures, closure);
+    }
+    return request_send(ctx, s, number, &request);
+}
+
+void mu__sup_recall_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    (void)recall_last(ctx, s, number, behind(s, number, 0), MU__RECALL_MAX, NULL, NULL);
+}
+
+void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
+                        const struct mu__closure *closure)
+{
+    struct more *more = mu__sup_more(s, closure);
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t delay_ms = ANSWER_MS;
+    struct request request;
+
+    if (request_begin(ctx, &request, 1)) {
+        request_add(&request, closure);
+        (void)request_send(ctx, s, mu__list_worker(closure->list), &request);
+    }
+    if (more->timer != 0)
+        mu__timer_cancel(ctx, more->timer);
+    if (more->deadline_ms != 0 && more->deadline_ms < now_ms + delay_ms)
+        delay_ms = more->deadline_ms > now_ms ? more->deadline_ms - now_ms : 0;
+    more->timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_CLOSURE, more->index));
+}
+
+/* ---- Behind something long ---- */
+
+/* What this worker would not be given now goes where there is room, or waits here. */
+static void recall_excess(struct mu__ctx *ctx, struct supervisor *s,
+                          const struct mu__member_worker *worker)
+{
+    uint32_t list = mu__list_in_flight(worker->number);
+    const struct mu__closure *closure = mu__closures_first(&s->closures, list);
+    uint32_t threads = mu__member_free_threads(worker);
+    uint64_t may_us = (uint64_t)threads * worker->time_us;
+    uint64_t before_us = 0;
+    uint32_t running = 0;
+
+    if (worker->time_us == 0 || worker->load <= worker->begun)
+        return;
+    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
+        if ((closure->marks & MU__MARK_BEGUN) != 0)
+            continue;
+        if (running++ >= threads && before_us >= may_us)
+            break;
+        before_us += closure->cost_us;
+    }
+    (void)recall_last(ctx, s, worker->number, closure, MU__RECALL_MAX, NULL, NULL);
+}
+
+static void note_begun(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                       const struct mu__attempt *told)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, told->closure);
+    struct more *more = closure == NULL ? NULL : mu__sup_more(s, closure);
+    uint32_t begun_ms = (uint32_t)(mu__now_ms(ctx) - told->for_ms);
+
+    if (closure != NULL && mu__list_worker(closure->list) == number &&
+        closure->attempt == told->attempt) {
+        if ((closure->marks & MU__MARK_BEGUN) != 0)
+            return;
+        mu__membership_begin(&s->members, number, closure->cost_us);
+        closure->marks |= MU__MARK_BEGUN;
+        closure->started_ms = begun_ms;
+        if (more != NULL && more->run_limit_ms != 0)
+            mu__sup_arm(ctx, s, closure);
+    } else if (more != NULL && more->backup_worker == number &&
+               more->backup_attempt == told->attempt) {
+        if (more->backup_begun)
+            return;
+        mu__membership_begin(&s->members, number, 0);
+        more->backup_begun = true;
+        more->backup_started_ms = begun_ms;
+    } else {
+        (void)mu__sup_abandoned_told(ctx, s, number, told->closure, told->attempt, false);
+    }
+}
+
+static void note_all_begun(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                           struct mu__view begun)
+{
+    uint32_t count = mu__attempts_count(begun, MU__ATTEMPT_TIMED_BYTES);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct mu__attempt told = mu__attempts_at(begun, MU__ATTEMPT_TIMED_BYTES, i);
+
+        note_begun(ctx, s, number, &told);
+    }
+}
+
+void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__begun *body = mu__body(msg);
+    const struct mu__member_worker *worker =
+        mu__membership_by_node(&s->members, msg->from.node);
+
+    if (worker == NULL)
+        return;
+    note_all_begun(ctx, s, worker->number, body->begun);
+    recall_excess(ctx, s, worker);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- What comes back ---- */
+
+/* It was sent, and that was all: it did not run, and nothing speaks against it. */
+static void give_back(struct mu__ctx *ctx, struct supervisor *s,
+                      struct mu__closure *closure, uint32_t number)
+{
+    const struct orphan was = mu__sup_charge(closure);
+    struct more *more;
+
+    s->recalls.returned++;
+    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
+    mu__sup_unload(ctx, s, number, &was);
+    if (mu__sup_promote_backup(s, closure))
+        return;
+    if ((closure->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
+        !mu__sup_is_wanted(s, closure)) {
+        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+                              "cancelled before it ran");
+        return;
+    }
+    more = mu__sup_need_more(s, closure);
+    if (more != NULL)
+        more->returns++;
+    mu__sup_queue_first(ctx, s, closure);
+}
+
+static void take_returned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                          const struct mu__attempt *told)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, told->closure);
+
+    if (closure != NULL && mu__list_worker(closure->list) == number &&
+        closure->attempt == told->attempt)
+        give_back(ctx, s, closure, number);
+    else if (!mu__sup_abandoned_told(ctx, s, number, told->closure, told->attempt, true))
+        s->stale++;
+}
+
+void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__recalled *body = mu__body(msg);
+    const struct mu__member_worker *worker =
+        mu__membership_by_node(&s->members, msg->from.node);
+    uint32_t number;
+
+    if (worker == NULL)
+        return;
+    number = worker->number;
+    s->stations[number].recalled_ms = 0;
+    s->recalls.refused += mu__attempts_count(body->begun, MU__ATTEMPT_TIMED_BYTES);
+    note_all_begun(ctx, s, number, body->begun);
+    /* From the last one on, so that at the queue's front they keep their order. */
+    for (uint32_t i = mu__attempts_count(body->returned, MU__ATTEMPT_BYTES); i-- > 0;) {
+        struct mu__attempt told = mu__attempts_at(body->returned, MU__ATTEMPT_BYTES, i);
+
+        take_returned(ctx, s, number, &told);
+    }
+    /* A large window is not emptied with one message. */
+    if (body->returned.size == MU__RECALL_MAX * MU__ATTEMPT_BYTES &&
+        (mu__membership_get(&s->members, number)->holds &
+         (MU__HOLD_DRAIN | MU__HOLD_STUCK)) != 0)
+        mu__sup_recall_all(ctx, s, number);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- While another worker has nothing to do ---- */
+
+/* What is at a worker and surely has no thread. */
+static uint32_t waiting_at(const struct mu__member_worker *worker)
+{
+    uint32_t threads = mu__member_threads(worker);
+    uint32_t running = worker->begun > threads ? worker->begun : threads;
+
+    return worker->load > running ? worker->load - running : 0;
+}
+
+/* A worker that has a free thread, while nothing is queued that it could run. */
+static const struct mu__member_worker *idle_worker(struct supervisor *s)
+{
+    const struct mu__member_worker *worker;
+
+    if (mu__closures_first_queued(&s->closures) != NULL)
+        return NULL;
+    worker = mu__membership_get(&s->members, mu__membership_pick(&s->members));
+    return worker != NULL && worker->load < mu__member_threads(worker) ? worker : NULL;
+}
+
+static uint32_t free_threads(const struct supervisor *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        if (worker != NULL && mu__membership_has_room(worker) &&
+            worker->load < mu__member_threads(worker))
+            count += mu__member_threads(worker) - worker->load;
+    }
+    return count;
+}
+
+static const struct mu__member_worker *fullest(const struct supervisor *s,
+                                               uint64_t now_ms)
+{
+    const struct mu__member_worker *best = NULL;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        if (worker != NULL && waiting_at(worker) > 0 && !is_asked(s, i, now_ms) &&
+            (best == NULL || waiting_at(worker) > waiting_at(best)))
+            best = worker;
+    }
+    return best;
+}
+
+struct theft {
+    const struct mu__member_worker *idle;
+    bool is_stuck;              /* no thread is free where it waits */
+};
+
+/* What has its inputs where it waits stays there, unless that takes long. */
+static bool suits_idle(const struct supervisor *s, const struct mu__closure *closure,
+                       void *arg)
+{
+    const struct theft *theft = arg;
+    const struct more *more = mu__sup_more(s, closure);
+
+    return more == NULL || (more->not_worker != theft->idle->index + 1 &&
+                            (more->inputs_count == 0 ||
+                             (theft->is_stuck &&
+                              mu__sup_builds_suit(s, more, theft->idle))));
+}
+
+/* Half of what waits there, or all of it if no thread is free to begin it. */
+static uint32_t steal_from(struct mu__ctx *ctx, struct supervisor *s,
+                           const struct mu__member_worker *worker,
+                           const struct mu__member_worker *idle)
+{
+    uint32_t waiting = waiting_at(worker);
+    uint32_t threads = mu__member_free_threads(worker);
+    uint32_t most = threads == 0 ? waiting : (waiting + 1) / 2;
+    struct theft theft = {idle, threads == 0};
+
+    return recall_last(ctx, s, worker->number, behind(s, worker->number, threads), most,
+                       suits_idle, &theft);
+}
+
+/* Sent so long ago that its worker would have said that it runs. */
+static bool is_overdue(const struct supervisor *s, const struct mu__closure *closure,
+                       void *arg)
+{
+    (void)s;
+    return (uint32_t)(*(uint32_t *)arg - closure->started_ms) >= LATE_MS;
+}
+
+/* A worker's threads may have something that this chief knows nothing of: from before its
+ * link broke, or for the chief before. */
+static uint32_t take_overdue(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint32_t low_ms = (uint32_t)now_ms;
+    uint32_t asked = 0;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+        const struct mu__closure *first;
+
+        if (worker == NULL || worker->load == worker->begun || is_asked(s, i, now_ms))
+            continue;
+        first = behind(s, i, 0);
+        if (first != NULL && is_overdue(s, first, &low_ms))
+            asked += recall_last(ctx, s, i, first, MU__RECALL_MAX, is_overdue, &low_ms);
+    }
+    return asked;
+}
+
+/* How many were asked for. */
+static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
+{
+    const struct mu__member_worker *idle = idle_worker(s);
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint32_t wanted = idle == NULL ? 0 : free_threads(s);
+    uint32_t asked = 0;
+
+    for (unsigned i = 0; i < STEALS_MAX && asked < wanted; i++) {
+        const struct mu__member_worker *worker = fullest(s, now_ms);
+        uint32_t count = worker == NULL ? 0 : steal_from(ctx, s, worker, idle);
+
+        if (count == 0)
+            break;
+        asked += count;
+    }
+    return idle == NULL ? 0 : asked + take_overdue(ctx, s);
+}
+
+/* ---- In front of something more urgent ---- */
+
+/* The lower, the more urgent. What is for one worker alone comes before what is not. */
+static uint32_t rank_of(const struct supervisor *s, const struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    if (more == NULL)
+        return 2 * MU__PRIORITY_USUAL + 1;
+    return 2u * more->priority + (more->worker == 0);
+}
+
+/* Whether one that is further behind, or not even sent, is more urgent. `arg`: the rank
+ * of the most urgent one so far. */
+static bool is_in_front(const struct supervisor *s, const struct mu__closure *closure,
+                        void *arg)
+{
+    uint32_t *best = arg;
+    uint32_t rank = rank_of(s, closure);
+
+    if (rank > *best)
+        return true;
+    if ((closure->marks & MU__MARK_BEGUN) == 0)
+        *best = rank;
+    return false;
+}
+
+/* The rank of the first that waits to be given to a worker. Those for any worker count
+ * for as many workers as they need. */
+static uint32_t best_waiting(struct supervisor *s, const struct mu__member_worker *worker,
+                             uint32_t *left)
+{
+    const struct mu__closure *closure = mu__closures_first_queued(&s->closures);
+    uint32_t best = UINT32_MAX;
+    uint32_t threads = mu__member_threads(worker);
+
+    if (closure != NULL && *left > 0)
+        best = rank_of(s, closure);
+    closure = mu__closures_first(&s->closures, mu__list_pinned(worker->number));
+    if (closure != NULL && rank_of(s, closure) < best)
+        return rank_of(s, closure);
+    if (best != UINT32_MAX)
+        *left -= *left < threads ? *left : threads;
+    return best;
+}
+
+/* Whether what a worker has takes long enough for the order to matter. */
+static bool takes_long(const struct mu__member_worker *worker)
+{
+    return worker->load_us >
+           (uint64_t)MU__WINDOW_TIME_US * mu__member_free_threads(worker);
+}
+
+/* How many were asked for. */
+static uint32_t let_urgent_pass(struct mu__ctx *ctx, struct supervisor *s)
+{
+    const struct mu__closure *first = mu__closures_first_queued(&s->closures);
+    uint32_t left = first == NULL ? 0 : mu__closures_count(&s->closures, first->list);
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint32_t asked = 0;
+
+    for (uint32_t i = 1; s->recalls.has_ranks && i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+        uint32_t best;
+
+        if (worker == NULL || waiting_at(worker) == 0 || !takes_long(worker) ||
+            is_asked(s, i, now_ms))
+            continue;
+        best = best_waiting(s, worker, &left);
+        asked += recall_last(ctx, s, i, behind(s, i, mu__member_free_threads(worker)),
+                             MU__RECALL_MAX, is_in_front, &best);
+    }
+    return asked;
+}
+
+/* ---- Looking ---- */
+
+static bool may_move(struct supervisor *s)
+{
+    return s->members.crowded > 0 && (s->recalls.has_ranks || idle_worker(s) != NULL);
+}
+
+static void look_after(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
+{
+    struct mu__recalls *recalls = &s->recalls;
+
+    recalls->is_late = !may_move(s);
+    if (recalls->is_late && s->members.load == 0)
+        return;
+    recalls->timer = mu__timer_set(ctx, recalls->is_late ? LATE_MS : delay_ms,
+                                   timer_token(TIMER_RECALL, 0));
+}
+
+void mu__sup_recall_watch(struct mu__ctx *ctx, struct supervisor *s)
+{
+    if (s->recalls.timer != 0) {
+        if (!may_move(s))
+            return;
+        mu__timer_cancel(ctx, s->recalls.timer);
+        s->recalls.timer = 0;
+    }
+    s->recalls.delay_ms = 0;
+    look_after(ctx, s, LOOK_MS);
+}
+
+void mu__sup_recall_tick(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint32_t asked = steal(ctx, s) + let_urgent_pass(ctx, s);
+
+    s->recalls.timer = 0;
+    s->recalls.delay_ms = asked > 0 ? LOOK_MS : 2 * s->recalls.delay_ms + LOOK_MS;
+    if (s->recalls.delay_ms > LOOK_MAX_MS)
+        s->recalls.delay_ms = LOOK_MAX_MS;
+    look_after(ctx, s, s->recalls.delay_ms);
+}

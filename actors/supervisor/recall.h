@@ -1,0 +1,48 @@
+/* Taking back what was sent to a worker and has not begun there.
+ *
+ * A worker says what runs for some time (BEGUN). For the rest the supervisor knows only
+ * that it was sent: RECALL asks for some of it back, and RECALLED says what will not run
+ * there. What runs and what is given back is decided at the worker, for each attempt
+ * once. What comes back goes to the front of its queue, and is nothing that failed.
+ *
+ * Taken back is what waits behind something long; what waits at one worker while another
+ * has nothing to do; what is in front of something more urgent; and all that waits at a
+ * worker that leaves. */
+#ifndef MU_ACTORS_SUPERVISOR_RECALL_H
+#define MU_ACTORS_SUPERVISOR_RECALL_H
+
+#include "actors/closures.h"
+#include "actors/membership.h"
+#include "runtime/kernel.h"
+
+struct supervisor;
+
+/* The supervisor's part. */
+struct mu__recalls {
+    uint64_t timer;         /* of the next look; 0: there is none */
+    uint64_t delay_ms;      /* before it */
+    bool is_late;           /* nothing may move now, as far as is known */
+    uint64_t asked;         /* RECALLs sent */
+    uint64_t returned;      /* closures that came back, */
+    uint64_t refused;       /* and those that had begun */
+    bool has_ranks;         /* a closure that is not as any other was queued */
+};
+
+void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* Ask a worker for all that it has not begun, but for what may run nowhere else. */
+void mu__sup_recall_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* Ask for one closure that is in flight. */
+void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
+                        const struct mu__closure *closure);
+
+/* After closures were given out, or could not be: look soon whether some should move. */
+void mu__sup_recall_watch(struct mu__ctx *ctx, struct supervisor *s);
+void mu__sup_recall_tick(struct mu__ctx *ctx, struct supervisor *s);
+
+/* How often a closure was sent and not given back: so often it ran, or may have. */
+uint32_t mu__sup_runs(const struct supervisor *s, const struct mu__closure *closure);
+
+#endif
