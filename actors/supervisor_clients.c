@@ -311,8 +311,8 @@ static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
     struct mu__closure *closure =
         function == MU__NAME_NONE ? NULL : mu__closures_add(&s->closures);
 
-    if (s->functions.added && function < s->times_size)
-        s->times[function] = (struct function_time){0};
+    if (s->functions.added)
+        mu__function_times_forget(&s->times, function);
     if (closure == NULL || !keep_args(closure, msg, &body->args)) {
         mu__names_release(&s->functions, function);
         if (closure != NULL)

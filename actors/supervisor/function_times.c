@@ -26,6 +26,12 @@ static struct mu__function_time *item_of(struct mu__function_times *times,
     return &times->items[function];
 }
 
+void mu__function_times_forget(struct mu__function_times *times, uint32_t function)
+{
+    if (function < times->size)
+        times->items[function] = (struct mu__function_time){0};
+}
+
 void mu__function_times_note(struct mu__function_times *times, uint32_t function,
                              uint32_t ran_us)
 {

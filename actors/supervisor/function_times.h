@@ -28,6 +28,9 @@ void mu__function_times_done(struct mu__function_times *times);
 void mu__function_times_note(struct mu__function_times *times, uint32_t function,
                              uint32_t ran_us);
 
+/* The number is that of another function from now on. */
+void mu__function_times_forget(struct mu__function_times *times, uint32_t function);
+
 /* NULL: no run was noted. */
 static inline const struct mu__function_time *mu__function_times_find(
     const struct mu__function_times *times, uint32_t function)

@@ -119,6 +119,11 @@ static int tear_down_journal(void **state)
     return unlink(store + strlen("journal:"));
 }
 
+static bool etcd_is_here(void)
+{
+    return needs_programs("etcd", NULL) == NULL;
+}
+
 static int set_up_etcd(void **state)
 {
     (void)state;
