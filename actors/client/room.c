@@ -121,6 +121,7 @@ static void send(struct mu__ctx *ctx, struct client *c, uint32_t slot,
     int rv;
 
     c->slots[slot].state = SLOT_SENT;
+    c->room.need_stands = false;
     c->room.closures_sent++;
     c->room.bytes_sent += size_at_chief(&c->room, c->slots[slot].bytes);
     rv = mu__send(ctx, c->chief, msg);
@@ -175,6 +176,19 @@ static bool is_sated(const struct mu__room *room)
            room->bytes_sent * 2 <= room->bytes_allowed;
 }
 
+/* More bytes than are allowed. That stands until the closure is sent: with the bytes alone
+ * it may still lack a place, and they must not go to another one meanwhile. */
+static uint64_t find_need(const struct mu__room *room, uint32_t lacking, uint64_t size)
+{
+    if (room->number == 0 || room->waiting == 0)
+        return 0;
+    if (room->need_stands && size <= room->need_told)
+        return room->need_told;
+    return (lacking & MU__LACKS_BYTES) != 0 && size > room->bytes_allowed
+               ? round_up(size, room->bytes_max)
+               : 0;
+}
+
 /* True when the chief does not know of it yet. */
 static bool note_lack(struct client *c)
 {
@@ -183,10 +197,7 @@ static bool note_lack(struct client *c)
         room->waiting == 0 ? 0 : c->slots[first_waiting(room)].bytes;
     uint64_t size = size_at_chief(room, bytes);
     uint32_t lacking = room->waiting == 0 ? 0 : lacks(room, bytes);
-    uint64_t need = room->number != 0 && (lacking & MU__LACKS_BYTES) != 0 &&
-                            size > room->bytes_allowed
-                        ? round_up(size, room->bytes_max)
-                        : 0;
+    uint64_t need = find_need(room, lacking, size);
     bool is_new = (lacking & ~room->lacks_told) != 0 || need > room->need_told ||
                   (need == 0 && room->need_told != 0);
 
@@ -196,6 +207,7 @@ static bool note_lack(struct client *c)
     }
     room->lacks_told |= lacking;
     room->need_told = need;
+    room->need_stands = need != 0;
     return is_new;
 }
 
@@ -344,6 +356,7 @@ void mu__client_room_forget(struct client *c)
     room->closures_max = room->bytes_max = 0;
     room->lacks_told = 0;
     room->need_told = 0;
+    room->need_stands = false;
 }
 
 void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

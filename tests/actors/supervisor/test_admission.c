@@ -327,6 +327,33 @@ static void test_large_among_small(void **state)
     end(cluster);
 }
 
+/* One place, and each closure needs all of the bytes: who has the one must get the
+ * other, too. */
+static void test_large_with_one_place(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .clients = 2, .queue_max = 1,
+                                    .supervisor.queue_bytes_max = 1000);
+    struct cluster_closure *closures[2][5];
+    void *data = calloc(1, 2000);
+
+    (void)state;
+    assert_non_null(data);
+    for (int i = 0; i < 2; i++)
+        open_at(cluster->clients[i]);
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 5; j++)
+            closures[i][j] = cluster_schedule_value(cluster->clients[i], "weigh",
+                                                    mu_value_bytes(data, 2000));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(join(cluster->clients[i]), 0);
+        for (int j = 0; j < 5; j++)
+            assert_int_equal(cluster_result(closures[i][j]), 2000);
+    }
+    assert_true(sim_now_ms(cluster->sim) < 10000);
+    free(data);
+    end(cluster);
+}
+
 /* ---- Those that do not keep to it ---- */
 
 static struct supervisor *supervisor_of(struct cluster *cluster)
@@ -481,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_explained_while_it_waits),
         cmocka_unit_test(test_error_cancels_those_that_wait),
         cmocka_unit_test(test_large_among_small),
+        cmocka_unit_test(test_large_with_one_place),
         cmocka_unit_test(test_who_does_not_ask_harms_nobody),
         cmocka_unit_test(test_tokens_of_any_size),
         cmocka_unit_test(test_names_of_functions_are_forgotten),
