@@ -256,23 +256,26 @@ enum mu__put_flag {
  * arguments, sent and not resolved. Answered by ROOM_ASK with its `number`: then the
  * client holds to it. `closures_max`, `bytes_max`: the chief's own bounds, which that
  * many `clients` share. A closure with more bytes than `bytes_max` counts as one of that
- * size. */
+ * size. `session`: the one of ROOM_ASK; what was said to a former one counts no more. */
 #define MU__ROOM_ALLOW_FIELDS(F, S)                                         \
     F(S, REQUIRED, u32, number, 0)                                          \
     F(S, REQUIRED, u64, closures, 0)                                        \
     F(S, REQUIRED, u64, bytes, 0)                                           \
     F(S, OPTIONAL, u64, closures_max, 0)                                    \
     F(S, OPTIONAL, u64, bytes_max, 0)                                       \
-    F(S, OPTIONAL, u32, clients, 0)
+    F(S, OPTIONAL, u32, clients, 0)                                         \
+    F(S, OPTIONAL, u32, session, 0)
 
 /* From a client that schedules: the last ROOM_ALLOW that it heard (0: none yet), what it
  * lacks (enum mu__room_lack), and how many bytes its next closure needs when they are
- * more than it is allowed. `leaves`: it schedules no more. */
+ * more than it is allowed. `leaves`: it schedules no more. `session` is another one each
+ * time that it begins to. */
 #define MU__ROOM_ASK_FIELDS(F, S)                                           \
     F(S, REQUIRED, u32, number, 0)                                          \
     F(S, OPTIONAL, u32, lacks, 255)                                         \
     F(S, OPTIONAL, u64, need_bytes, 0)                                      \
-    F(S, OPTIONAL, flag, leaves, 0)
+    F(S, OPTIONAL, flag, leaves, 0)                                         \
+    F(S, OPTIONAL, u32, session, 0)
 
 /* With `closure`, `name`, or `place`, which is the asker's own token of a closure that it
  * scheduled: why that closure has not run, instead of the status. */

@@ -207,7 +207,7 @@ static void allow(struct fixture *f, uint32_t number, uint64_t closures, uint64_
     struct mu__msg *msg = answer(MU__ROOM_ALLOW, sizeof(struct mu__room_allow));
 
     *(struct mu__room_allow *)mu__body(msg) = (struct mu__room_allow){
-        .number = number, .closures = closures, .bytes = bytes,
+        .number = number, .closures = closures, .bytes = bytes, .session = 1,
         .closures_max = 1024, .bytes_max = 1 << 30, .clients = 2};
     deliver(f, msg, MU__SUPERVISOR);
 }

@@ -158,6 +158,7 @@ static void ask(struct mu__ctx *ctx, struct client *c, bool leaves)
 
     if (msg != NULL) {
         body = mu__body(msg);
+        body->session = room->session;
         body->number = room->number;
         body->lacks = room->lacks_told;
         body->need_bytes = room->need_told;
@@ -335,6 +336,7 @@ bool mu__client_room_timer(struct mu__ctx *ctx, struct client *c, uint64_t timer
 
 void mu__client_room_open(struct mu__ctx *ctx, struct client *c)
 {
+    c->room.session++;
     c->room.lacks_told = 0;
     c->room.need_told = 0;
     ask(ctx, c, false);
@@ -366,7 +368,7 @@ void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__room *room = &c->room;
 
     if (!c->has_chief || !mu__pid_equal(msg->from, c->chief) || body->number == 0 ||
-        c->session == NULL)
+        c->session == NULL || body->session != room->session)
         return;
     room->number = body->number;
     room->closures_allowed = body->closures;

@@ -26,6 +26,7 @@ struct mu__room_queue {
 };
 
 struct mu__room {
+    uint32_t session;           /* how often one was opened */
     uint32_t number;            /* of the chief's last ROOM_ALLOW; 0: none yet */
     uint32_t clients;           /* that share the chief's bounds */
     uint64_t closures_allowed;

@@ -86,6 +86,7 @@ static void send_allow(struct mu__ctx *ctx, struct supervisor *s, struct client 
     room->told_since_ms = mu__now_ms(ctx);
     if (msg != NULL) {
         body = mu__body(msg);
+        body->session = room->session;
         body->number = room->number;
         body->closures = room->told[MU__BOUND_CLOSURES];
         body->bytes = room->told[MU__BOUND_BYTES];
@@ -286,10 +287,11 @@ void mu__sup_room_leave(struct mu__ctx *ctx, struct supervisor *s, struct client
     divide(ctx, s, true);
 }
 
-static void begin(struct supervisor *s, struct mu__client_room *room)
+static void begin(struct supervisor *s, struct mu__client_room *room, uint32_t session)
 {
     if (!room->is_member)
         s->admission.members++;
+    room->session = session;
     room->is_member = true;
     for (int i = 0; i < MU__BOUNDS_COUNT; i++)
         room->shares[i].is_fresh = true;
@@ -323,8 +325,8 @@ void mu__sup_on_room_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     if (body->number == 0)
-        begin(s, &client->room);
-    if (!client->room.is_member)
+        begin(s, &client->room, body->session);
+    if (!client->room.is_member || body->session != client->room.session)
         return;
     if (body->number != 0 && body->number == client->room.number)
         take_answer(s, &client->room);

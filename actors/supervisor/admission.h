@@ -29,6 +29,7 @@ struct mu__client_room {
     struct mu__share shares[MU__BOUNDS_COUNT];
     uint64_t told[MU__BOUNDS_COUNT];    /* by the last ROOM_ALLOW */
     uint32_t number;            /* of that */
+    uint32_t session;           /* the client's, to whom it was said */
     bool is_member;
     uint64_t need_since_ms;
     uint64_t told_since_ms;     /* when that was said */

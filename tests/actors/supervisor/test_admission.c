@@ -150,6 +150,36 @@ static void test_restarted_chief_begins_anew(void **state)
     end(cluster);
 }
 
+/* A coordinator that is closed and opened again: what the chief has said to the former one
+ * is on its way still, and counts no more. */
+static void test_opened_again(void **state)
+{
+    struct cluster *cluster =
+        BEGIN(.workers = 1, .window = 1, .clients = 2, .queue_max = 8);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *others[20];
+    struct cluster_closure *closures[4];
+
+    (void)state;
+    set_work_ms(cluster, 50);
+    open_at(cluster->clients[1]);
+    run_for(cluster, 30);
+    schedule(cluster->clients[1], "square", 20, others);
+    open_at(client);
+    for (int i = 0; i < 20; i++) {
+        run_for(cluster, 7);
+        assert_int_equal(cluster_wait(cluster_ask(client, MU__CLIENT_CLOSE, -1)), 0);
+        client->session->over = true;
+        open_at(client);
+    }
+    schedule(client, "square", 4, closures);
+    assert_int_equal(join(client), 0);
+    assert_int_equal(join(cluster->clients[1]), 0);
+    expect_squares(closures, 4);
+    expect_squares(others, 20);
+    end(cluster);
+}
+
 /* ---- One that waits at its client ---- */
 
 static void test_cancelled_while_it_waits(void **state)
@@ -472,7 +502,7 @@ static void test_names_of_functions_are_forgotten(void **state)
 static void test_names_of_metrics_are_forgotten(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
-    static char names[400][16];
+    static char names[400][24];
     struct cluster_call *call;
 
     (void)state;
@@ -502,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_idle_client_lends_its_part),
         cmocka_unit_test(test_lost_client_gives_its_room_back),
         cmocka_unit_test(test_restarted_chief_begins_anew),
+        cmocka_unit_test(test_opened_again),
         cmocka_unit_test(test_cancelled_while_it_waits),
         cmocka_unit_test(test_deadline_while_it_waits),
         cmocka_unit_test(test_most_urgent_gets_room_first),
