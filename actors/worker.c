@@ -85,10 +85,9 @@ static struct mu__registered *function_of(const struct worker *w, struct mu__vie
     return f;
 }
 
-static int add_function(struct worker *w, struct mu__function_call *call)
+static int check_function(struct worker *w, struct mu__function_call *call)
 {
     struct mu__view name = mu__view_str(call->name);
-    struct mu__registered *f = NULL;
 
     if (name.size == 0 || name.size > MU__FUNCTION_NAME_MAX)
         return mu_error_set(&call->call.error, -MU_EINVALID,
@@ -97,6 +96,21 @@ static int add_function(struct worker *w, struct mu__function_call *call)
     if (function_of(w, name) != NULL)
         return mu_error_set(&call->call.error, -MU_EEXISTS,
                             "function \"%s\" is registered already", call->name);
+    if (w->serving && !w->config.serves_at_once)
+        return mu_error_set(&call->call.error, -MU_EPRECONDITION,
+                            "this node serves already: functions are registered before "
+                            "that");
+    return 0;
+}
+
+static int add_function(struct worker *w, struct mu__function_call *call)
+{
+    struct mu__view name = mu__view_str(call->name);
+    struct mu__registered *f = NULL;
+    int rv = check_function(w, call);
+
+    if (rv != 0)
+        return rv;
     if (w->functions_count == FUNCTIONS_MAX ||
         !mu__grow_array((void **)&f, 1, sizeof *f))
         return mu_error_set(&call->call.error, -MU_ENOMEM,
@@ -151,12 +165,6 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (call->operation == MU__WORKER_SERVE) {
         serve(ctx, w);
         mu__call_complete(call, 0);
-        return;
-    }
-    if (w->serving && !w->config.serves_at_once) {
-        mu__call_complete(call, mu_error_set(&call->error, -MU_EPRECONDITION,
-                                             "this node serves already: functions are "
-                                             "registered before that"));
         return;
     }
     mu__call_complete(call, add_function(state, (struct mu__function_call *)call));

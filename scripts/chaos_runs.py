@@ -93,6 +93,7 @@ class Runs:
         flags = [word for text in settings + self.options.set for word in ("--set", text)]
         return subprocess.Popen(
             [self.options.build / "muster", "run", "--workers", "2", "--ps", "1",
+             "--log-level", "info",
              "--plugin", self.options.build / "examples/distribute.so",
              "--store", self.store, "--lease-ms", "2000", "--grace-ms", "2000",
              "--set", "numbers=1000", *flags, *self.options.flags],

@@ -177,8 +177,8 @@ static bool is_sated(const struct mu__room *room)
            room->bytes_sent * 2 <= room->bytes_allowed;
 }
 
-/* More bytes than are allowed. That stands until the closure is sent: with the bytes alone
- * it may still lack a place, and they must not go to another one meanwhile. */
+/* More bytes than are allowed. That stands until the closure is sent: with the bytes
+ * alone it may still lack a place, and they must not go to another one meanwhile. */
 static uint64_t find_need(const struct mu__room *room, uint32_t lacking, uint64_t size)
 {
     if (room->number == 0 || room->waiting == 0)

@@ -152,7 +152,7 @@ static void test_options_that_make_no_sense(void **state)
         int code;
         const char *words;
     } rows[] = {
-        {"baker", 0, 1, 1000, NULL, -MU_EINVALID, "baker"},
+        {"Baker", 0, 1, 1000, NULL, -MU_EINVALID, "Baker"},
         {"worker", 9, 1, 1000, NULL, -MU_ERANGE, "9"},
         {"worker", 0, 0, 1000, NULL, -MU_EINVALID, "threads is 0, expected"},
         {"worker", 0, 1, 1, NULL, -MU_EINVALID, "heartbeat_ms is 1, expected"},

@@ -380,7 +380,7 @@ static void test_wrong_addresses(void **state)
 
     (void)state;
     cli_start(&asked, NULL, "kv", "get", "a", "--address", "tcp://127.0.0.1:1",
-              "--limit-ms", "200", NULL);
+              "--limit-ms", "1000", NULL);
     cli_expect_code(&asked, 4);
     (void)cli_expect(&asked, NULL, "tcp://127.0.0.1:1");
     (void)cli_expect(&asked, NULL, "was never connected: connection refused");

@@ -856,7 +856,7 @@ static const struct {
     {"{", NULL, 0, NULL, NULL, MU_MODE_STANDALONE, -MU_EINVALID, "TF_CONFIG: "},
     {"{\"cluster\":7}", NULL, 0, NULL, NULL, MU_MODE_STANDALONE, -MU_EINVALID,
      "TF_CONFIG: cluster: "},
-    {"{\"cluster\":{" C "},\"task\":{\"type\":\"boss\",\"index\":0}}", NULL, 0, NULL,
+    {"{\"cluster\":{" C "},\"task\":{\"type\":\"Boss\",\"index\":0}}", NULL, 0, NULL,
      NULL, MU_MODE_INDEPENDENT, -MU_EINVALID, "TF_CONFIG: task.type: "},
     {"{\"cluster\":{" C "},\"task\":{\"type\":\"worker\",\"index\":0}}", NULL, 0, NULL,
      NULL, MU_MODE_INDEPENDENT, -MU_ENOTFOUND, "TF_CONFIG: task.type: "},
