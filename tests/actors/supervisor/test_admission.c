@@ -150,8 +150,8 @@ static void test_restarted_chief_begins_anew(void **state)
     end(cluster);
 }
 
-/* A coordinator that is closed and opened again: what the chief has said to the former one
- * is on its way still, and counts no more. */
+/* A coordinator that is closed and opened again: what the chief has said to the former
+ * one is on its way still, and counts no more. */
 static void test_opened_again(void **state)
 {
     struct cluster *cluster =
