@@ -14,6 +14,7 @@ enum cmd_exit {
     CMD_ADDRESS = 3,
     CMD_UNREACHED = 4,
     CMD_UNENDED = 5,
+    CMD_COMPARED = 6,
     CMD_SIGNAL = 128    /* plus the signal's number */
 };
 
@@ -41,7 +42,8 @@ enum cmd_verb_bit {
     CMD_STORE_LS = 1 << 19,
     CMD_STORE_CLEAR = 1 << 20,
     CMD_JOURNAL_CHECK = 1 << 21,
-    CMD_JOURNAL_REPAIR = 1 << 22
+    CMD_JOURNAL_REPAIR = 1 << 22,
+    CMD_KV_TXN = 1 << 28
 };
 
 struct cmd_verb {
@@ -67,6 +69,7 @@ int cmd_kv_watch(struct cmd_options *options);
 int cmd_kv_ls(struct cmd_options *options);
 int cmd_kv_rm(struct cmd_options *options);
 int cmd_kv_incr(struct cmd_options *options);
+int cmd_kv_txn(struct cmd_options *options);
 int cmd_barrier(struct cmd_options *options);
 int cmd_tasks(struct cmd_options *options);
 int cmd_devices(struct cmd_options *options);

@@ -12,7 +12,8 @@
 #define NODES (CMD_NODE | CMD_RUN)
 #define CHIEF_ASKERS (CMD_STATUS | CMD_EXPLAIN | CMD_DRAIN | CMD_STOP)
 #define KV                                                                            \
-    (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR)
+    (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR |   \
+     CMD_KV_TXN)
 #define STORE (CMD_STORE_LS | CMD_STORE_CLEAR)
 #define SERVICE_ASKERS (STORE | KV | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT)
 #define ASKERS (CHIEF_ASKERS | SERVICE_ASKERS)
@@ -382,15 +383,25 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .verbs = CMD_KV_GET | CMD_TASKS, .word = "0|1", .initial = "0", .high = 1,
         .help = "wait until the key is there, or all the tasks are connected",
     },
-    [CMD_FLAG_INSERT] = {
-        .name = "insert", .variable = "MUSTER_KV_INSERT", .kind = CMD_SWITCH,
+    [CMD_FLAG_PREFIX] = {
+        .name = "prefix", .variable = "MUSTER_KV_PREFIX", .kind = CMD_SWITCH,
+        .verbs = CMD_KV_GET | CMD_KV_WATCH, .word = "0|1", .initial = "0", .high = 1,
+        .help = "all keys below KEY, as if it ended with \"/\"",
+    },
+    [CMD_FLAG_IF_ABSENT] = {
+        .name = "if-absent", .variable = "MUSTER_KV_IF_ABSENT", .kind = CMD_SWITCH,
         .verbs = CMD_KV_PUT, .word = "0|1", .initial = "0", .high = 1,
         .help = "only if the key is not there yet",
     },
-    [CMD_FLAG_COMPARE] = {
-        .name = "compare", .variable = "MUSTER_KV_COMPARE", .kind = CMD_TEXT,
-        .verbs = CMD_KV_PUT, .word = "REVISION",
+    [CMD_FLAG_IF_REVISION] = {
+        .name = "if-revision", .variable = "MUSTER_KV_IF_REVISION", .kind = CMD_TEXT,
+        .verbs = CMD_KV_PUT | CMD_KV_RM, .word = "REVISION",
         .help = "only if that is the key's revision; 0: if it is not there",
+    },
+    [CMD_FLAG_IF_VALUE] = {
+        .name = "if-value", .variable = "MUSTER_KV_IF_VALUE", .kind = CMD_TEXT,
+        .verbs = CMD_KV_PUT | CMD_KV_RM, .word = "VALUE",
+        .help = "only if that is the key's value",
     },
     [CMD_FLAG_LONG] = {
         .name = "long", .variable = "MUSTER_KV_LONG", .letter = 'l', .kind = CMD_SWITCH,
