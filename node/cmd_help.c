@@ -93,16 +93,16 @@ const struct cmd_verb cmd_verbs[] = {
      "All changes are made at one moment if everything behind \"if\" holds; else\n"
      "nothing is changed, and the exit code is 6. KEY is one word, VALUE the rest of\n"
      "the line; one that begins with a quotation mark is a string as in JSON. Empty\n"
-     "lines and those that begin with \"#\" are skipped. Prints the revision of the last\n"
-     "change, and behind it, when there is an incr, the sum of the first one.\n",
+     "lines and those that begin with \"#\" are skipped. Prints the revision of the\n"
+     "last change, and behind it, when there is an incr, the sum of the first one.\n",
      "  printf '%s\\n' 'if job/owner value a' 'put job/owner b' 'incr job/moves' |\n"
      "      muster kv txn --address tcp://127.0.0.1:4000\n",
      NULL},
     {"kv watch", CMD_KV_WATCH, cmd_kv_watch, "print each change of a key, or below one",
      "Prints what is there, then \"current\", and then each change as it comes, until\n"
      "--count of them were printed after that, or Ctrl-C. KEY is that key alone, and\n"
-     "not what is below it; one that ends with \"/\", or --prefix: all below it, and not\n"
-     "the key itself. \"/\" is everything.\n",
+     "not what is below it; one that ends with \"/\", or --prefix: all below it, and\n"
+     "not the key itself. \"/\" is everything.\n",
      "  muster kv watch config/ --address tcp://127.0.0.1:4000\n"
      "  muster kv watch model/ready --count 1 -o json --cluster @cluster.json\n",
      "KEY"},
