@@ -22,7 +22,7 @@ bool cmd_kv_is_directory(const struct cmd_ask *ask)
 
 static bool wants_absent(const struct cmd_options *options)
 {
-    return options->verb->bit == CMD_KV_PUT &&
+    return options->verb->bit != CMD_KV_RM &&
            cmd_number(options, CMD_FLAG_IF_ABSENT) == 1;
 }
 

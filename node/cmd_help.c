@@ -122,6 +122,26 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster kv incr epochs --address tcp://127.0.0.1:4000\n"
      "  muster kv incr credit -5 --cluster @cluster.json\n",
      "KEY [BY]"},
+    {"kv hold", CMD_KV_HOLD, cmd_kv_hold, "give a key a value while a command runs",
+     "Puts the key as a lease, runs the command, and deletes the key when that has\n"
+     "ended; it goes, too, when this process or its machine dies. Without a command it\n"
+     "prints the revision, and holds the key until Ctrl-C. Conditions are as of `kv\n"
+     "put`. When the key is lost meanwhile, the command is told to end (SIGTERM, after\n"
+     "5 s SIGKILL) and the exit code is 1; else it is the command's.\n",
+     "  muster kv hold servers/$HOSTNAME up --cluster @cluster.json -- ./serve\n",
+     "KEY VALUE [-- COMMAND [ARGUMENT...]]"},
+    {"lock", CMD_LOCK, cmd_lock, "hold a lock while a command runs",
+     "Waits until it holds the lock NAME, first come, first served, runs the command,\n"
+     "and releases the lock when that has ended, or when this process or its machine\n"
+     "dies. Without a command it prints the lock's number, and holds it until Ctrl-C.\n"
+     "The command finds the number, which is larger each time, in MUSTER_LOCK_NUMBER,\n"
+     "and the lock's key, which has it as its revision, in MUSTER_LOCK_KEY. A lock that\n"
+     "is not free within --limit-ms gives exit code 4, and says who holds it. When it\n"
+     "is lost meanwhile, the command is told to end (SIGTERM, after 5 s SIGKILL) and\n"
+     "the exit code is 1; else it is the command's.\n",
+     "  muster lock deploy --address tcp://127.0.0.1:4000 -- ./deploy.sh --fast\n"
+     "  muster lock deploy --limit-ms 0 --cluster @cluster.json -- true\n",
+     "NAME [-- COMMAND [ARGUMENT...]]"},
     {"barrier", CMD_BARRIER, cmd_barrier, "wait until all of a set of tasks are there",
      "Takes part in a barrier as a client: --tasks says whose barrier it is, with this\n"
      "process among them, which --as names when they have several clients. So scripts\n"
