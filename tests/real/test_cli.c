@@ -12,6 +12,7 @@ static struct cli cli;
 static const char *const verbs[] = {
     "node",    "run",     "status",  "explain",  "drain",   "stop",   "kv get",
     "kv put",  "kv watch", "kv ls",   "kv rm",    "kv incr", "barrier",
+    "kv txn",  "kv hold",  "lock",
     "tasks",   "devices", "preempt", "resolve", "check",   "version",
 };
 
