@@ -104,7 +104,7 @@ class Etcd(Task):
 
     def command(self):
         at = [f"http://{HOST}:{port}" for port in (self.relay.target, self.peer)]
-        return ["etcd", "--data-dir", self.cluster.folder / "etcd",
+        return ["etcd", "--data-dir", self.cluster.files / "etcd",
                 "--listen-client-urls", at[0], "--advertise-client-urls", at[0],
                 "--listen-peer-urls", at[1], "--initial-advertise-peer-urls", at[1],
                 "--initial-cluster", f"default={at[1]}", "--logger", "zap",
@@ -127,6 +127,9 @@ class Cluster:
         self.later = []             # heap of (when, order, function)
         self.order = 0
         self.result = None
+        self.sum = options.closures     # that the counter is to come to
+        self.exit_code = 0          # of all tasks
+        self.files = folder         # where journals are, and what etcd has
         self.chief_lives = []       # retries that each life of the chief has told
         self.relays = Relays()
         self.ports = iter(random.SystemRandom().sample(PORTS, 2 * options.tasks + 3))
@@ -134,7 +137,7 @@ class Cluster:
         self.chief = Task(self, "chief", 0)
         self.workers = [Task(self, "worker", i) for i in range(options.workers)]
         self.servers = [Task(self, "ps", i) for i in range(options.ps)]
-        has_etcd = "etcd" in (options.service, options.resolver)
+        has_etcd = "etcd" in (options.service, options.resolver, options.mixed)
         self.etcd = [Etcd(self)] if has_etcd else []
         self.tasks = self.etcd + [self.chief] + self.servers + self.workers
         self.kept = self.workers[:WORKERS_KEPT]     # the others come and go
@@ -172,7 +175,7 @@ class Cluster:
     def flags_of(self, task):
         flags = ["--plugin", self.options.build / "examples/counter.so",
                  "--set", f"closures={self.options.closures}"]
-        return flags + (["--journal", self.folder / "journal"] if task is self.chief
+        return flags + (["--journal", self.files / "journal"] if task is self.chief
                         else [])
 
     def after(self, seconds, function):
@@ -450,8 +453,9 @@ class Cluster:
             elif task.process.returncode != 128 + signal.SIGTERM:
                 self.problems.append(f"{task.name} ended with {task.process.returncode} "
                                      "on SIGTERM")
-        elif task.process.returncode != 0:
-            self.problems.append(f"{task.name} ended with {task.process.returncode}")
+        elif task.process.returncode != self.exit_code:
+            self.problems.append(f"{task.name} ended with {task.process.returncode}, "
+                                 f"expected {self.exit_code}")
 
     def check_left(self):
         """Who is told to leave does so within the grace that it has."""
@@ -484,6 +488,10 @@ class Cluster:
         self.check_left()
 
     def check_words(self):
+        self.check_result()
+        self.check_silence()
+
+    def check_result(self):
         self.read_chief()
         text = self.chief.output.read_text(errors="replace")
         last = re.findall(r"closures, (\d+) retried", text)
@@ -492,12 +500,14 @@ class Cluster:
         self.counts["retries"] += sum(self.chief_lives)
         if self.result is None:
             self.problems.append("no counter was told")
-        elif self.result != (self.options.closures, self.options.closures):
-            self.problems.append(f"the counter is {self.result[0]} instead of "
-                                 f"{self.options.closures}")
+        elif self.result != (self.sum, self.sum):
+            self.problems.append(f"the counter is {self.result[0]} instead of {self.sum}")
         else:
-            self.counts["closures"] += self.options.closures
+            self.counts["closures"] += self.sum
+
+    def check_silence(self, chief_says=""):
         for task in self.tasks + self.left:
             said = task.errors.read_text(errors="replace") if task.errors.exists() else ""
-            if said and task not in self.etcd:
+            expected = chief_says if task is self.chief else ""
+            if said != expected and task not in self.etcd:
                 self.problems.append(f"{task.name} said: {said[:2000]}")
