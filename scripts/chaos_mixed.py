@@ -19,7 +19,9 @@ FREEZE_S = (0.1, 1.5)           # and a worker, one of whose functions never end
 STORE_BYTES_MAX = 1 << 20       # of a journal of the service
 JOURNAL_BYTES_MAX = 8 << 20     # and of a chief
 FAILURE = "mixed: told to fail in the end\n"
-SLOW, STUMBLE, FREEZE, HANG = 12, 3, 1, 1       # closures of each round, beside the quick
+
+# Closures of a round beside the quick ones: at least, and at most.
+CLOSURES = {"slow": (0, 24), "stumble": (0, 6), "freeze": (0, 2), "hang": (0, 2)}
 
 # What a round is like, how often; and of one that comes to its end what the store says.
 KINDS = {"ended": 4, "failed": 1, "killed": 3}
@@ -55,12 +57,16 @@ class Mixed(Cluster):
         self.files = self.past.files
         self.past.starts += 1
         self.start = self.past.starts
-        self.sum = options.closures + SLOW + STUMBLE + FREEZE
+        self.mix = {what: self.random.randint(*range_)
+                    for what, range_ in CLOSURES.items()}
+        self.mix["hang"] = min(self.mix["hang"], options.workers - 1)
+        self.sum = options.closures + sum(self.mix.values()) - self.mix["hang"]
+        self.threads = self.random.choice((1, 1, 2))
         self.kind = self.random.choices(list(KINDS), KINDS.values())[0]
         self.exit_code = 1 if self.kind == "failed" else 0
         self.killed = False
         self.trace = folder / "frozen"
-        self.frozen = {}            # when a process is to be killed, by its pid
+        self.frozen = {}            # when whose process is to be killed, by lines of it
         self.hosts = [self.chief] + (self.servers if self.etcd else [])
         self.store = f"journal:{self.files / 'store'}"
         if self.etcd:
@@ -80,11 +86,12 @@ class Mixed(Cluster):
         return self.random.choice(names)
 
     def flags_of(self, task):
-        settings = (f"start={self.start}", f"quick={self.options.closures}",
-                    f"slow={SLOW}", f"stumble={STUMBLE}", f"freeze={FREEZE}",
-                    f"hang={HANG}", f"fails={self.exit_code}", f"trace={self.trace}")
+        settings = [f"start={self.start}", f"quick={self.options.closures}",
+                    f"fails={self.exit_code}", f"trace={self.trace}"]
+        settings += [f"{what}={count}" for what, count in self.mix.items()]
         flags = ["--service-hosts", ",".join(f"{t.job}:{t.index}" for t in self.hosts),
                  "--suspect-ms", "1500", "--dead-ms", "3000", "--lease-ms", "2000",
+                 "--threads", str(self.threads),
                  "--plugin", self.options.build / "examples/mixed.so"]
         for setting in settings:
             flags += ["--set", setting]
@@ -159,7 +166,8 @@ class Mixed(Cluster):
         self.check_silence(FAILURE if self.exit_code and not self.killed else "")
         if not self.killed:
             self.check_result()
-            self.counts["hanging"] += HANG
+            for what in ("slow", "stumble", "hang"):
+                self.counts[what] += self.mix[what]
         self.counts["killed" if self.killed else self.kind] += 1
         self.check_store()
         self.check_sizes()
