@@ -184,7 +184,12 @@ MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
  * Other threads, and functions, may be inside calls meanwhile: the calls return
  * -MU_ECLOSED, and so do those that begin later. Once this has returned, nobody may use
  * the node any more. Its coordinator and its variables may be used: their calls return
- * -MU_ECLOSED until they are closed themselves. */
+ * -MU_ECLOSED until they are closed themselves.
+ *
+ * A child that the process forks has none of the node's threads. The node stays the
+ * parent's: in the child calls on it, its coordinator and its variables return
+ * -MU_ECLOSED at once, with words, and this one -MU_EPRECONDITION; nobody but the child
+ * notices. The child may open nodes of its own. */
 MU_EXPORT int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error);
 
 /* Stop a node that runs on the program's loop; `closed` is called on that loop when the
