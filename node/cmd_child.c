@@ -119,6 +119,7 @@ static int start_with(struct cmd_child *child, const int out[2], const int tells
     child->returned = false;
     child->loading[0] = '\0';
     child->reason[0] = '\0';
+    child->job_failed = false;
     return 0;
 }
 
@@ -149,6 +150,8 @@ static void take_told(struct cmd_child *child, const char *line)
                : line[0] == MU__TOLD_REASON ? child->reason
                                             : NULL;
 
+    if (line[0] == MU__TOLD_JOB_FAILED)
+        child->job_failed = true;
     if (to != NULL)
         (void)snprintf(to, CMD_TOLD_BYTES, "%s", line + 1);
 }

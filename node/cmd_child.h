@@ -27,6 +27,7 @@ struct cmd_child {
     int tells_fd;                   /* reads what it tells us; -1 */
     char loading[CMD_TOLD_BYTES];   /* once it has ended: the plugin that it was loading
                                        then; "": none */
+    bool job_failed;                /* it has ended because the job has failed */
     char reason[CMD_TOLD_BYTES];    /* and why it has ended; "": it has not said */
     uint64_t started_ms;
     uint64_t restart_ms;            /* when it is to be started again; 0: not */

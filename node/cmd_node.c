@@ -521,6 +521,7 @@ static void say_failure(struct task *task, const char *why)
 {
     if (task->node->reasons.by_job) {
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "the job has failed: %s", why);
+        mu__tell_parent(MU__TOLD_JOB_FAILED, "");
         return;
     }
     cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", why);

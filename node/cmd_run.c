@@ -3,6 +3,7 @@
  * One thread, one poll(), no sockets of ours: processes are forked here. What ends them
  * in every case is the kernel, which kills them when this process ends (cmd_child.c); all
  * that follows is about ending them well. */
+#include "cli/limits.h"
 #include "cli/settings.h"
 #include "node/cmd.h"
 #include "node/cmd_child.h"
@@ -531,7 +532,7 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
 {
     int code = child->code;
 
-    return code == CMD_FINE ||
+    return code == CMD_FINE || child->job_failed ||
            (run->phase != RUNNING &&
             (code == CMD_FAILED || code == CMD_SIGNAL + SIGTERM ||
              code == CMD_SIGNAL + SIGINT));
@@ -824,14 +825,17 @@ static int place(struct run *run, mu_error *error)
     static const struct cmd_wanted alone[] = {{"chief", 1}, {NULL, 0}};
     const struct cmd_wanted *wanted = cmd_mode(o) == MU_MODE_LOCAL ? alone : all;
     int total = 0;
+    int rv;
 
     for (size_t i = 0; wanted[i].type != NULL; i++)
         total += wanted[i].count;
     if (total == 0)
         return mu_error_set(error, -MU_EINVALID,
                             "there is nothing to run: expected a task at least");
-    return cmd_place(wanted, cmd_number(o, CMD_FLAG_TRANSPORT) == 1, error, run->folder,
-                     &run->cluster);
+    rv = cli_limits_prepare((size_t)total, cmd_number(o, CMD_FLAG_THREADS), error);
+    return rv != 0 ? rv
+                   : cmd_place(wanted, cmd_number(o, CMD_FLAG_TRANSPORT) == 1, error,
+                               run->folder, &run->cluster);
 }
 
 static void init_output(struct run *run)

@@ -6,7 +6,8 @@
  * ("3:PID", with the pid of `muster run`). Each line in it begins with one of these. */
 enum mu__told {
     MU__TOLD_LOADING = 'L',     /* the plugin that is being loaded; "": none any more */
-    MU__TOLD_REASON = 'R'       /* why the process ends with an error */
+    MU__TOLD_REASON = 'R',      /* why the process ends with an error */
+    MU__TOLD_JOB_FAILED = 'J'   /* it does because the job has failed, elsewhere */
 };
 
 #define MU__PARENT_VARIABLE "MUSTER_PARENT_FD"

@@ -119,6 +119,15 @@ static void test_others_say_at_info_why_the_job_has_failed(void **state)
     expect_count("ERROR", 1);
 }
 
+/* They may end before the chief does, which is no trouble of theirs. */
+static void test_end_of_others_is_no_warning(void **state)
+{
+    (void)state;
+    run_chief("words", "warn");
+    expect_count("chief/0 ended with exit code 1\n", 1);
+    expect_count("\n", 4);
+}
+
 static void test_error_of_a_call_keeps_its_task(void **state)
 {
     (void)state;
@@ -163,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reason_is_said_by_its_task_and_at_the_end),
         cmocka_unit_test(test_others_say_at_info_why_the_job_has_failed),
+        cmocka_unit_test(test_end_of_others_is_no_warning),
         cmocka_unit_test(test_error_of_a_call_keeps_its_task),
         cmocka_unit_test(test_last_call_with_the_code_is_the_reason),
         cmocka_unit_test(test_call_with_another_code_is_no_reason),
