@@ -162,26 +162,6 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending
     return rv;
 }
 
-/* For whoever knows only the code that the program ended with. */
-static void note_server_error(mu_node *node, const mu_error *error)
-{
-    if (error->code != -MU_EUNAVAILABLE || error->kind != MU_ERROR_SERVER)
-        return;
-    uv_mutex_lock(&node->lock);
-    node->server_error = *error;
-    uv_mutex_unlock(&node->lock);
-}
-
-mu_error mu__node_server_error(mu_node *node)
-{
-    mu_error error;
-
-    uv_mutex_lock(&node->lock);
-    error = node->server_error;
-    uv_mutex_unlock(&node->lock);
-    return error;
-}
-
 static void wake(struct mu__pending *pending)
 {
     uv_sem_post(&pending->woken);
@@ -199,7 +179,7 @@ static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *
         uv_sem_wait(&pending.woken);
         rv = call->code;
         if (rv != 0)
-            note_server_error(node, &call->error);
+            mu__node_note_error(node, &call->error);
     } else {
         mu__node_say_closed(node, rv, &call->error);
     }

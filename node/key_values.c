@@ -162,6 +162,8 @@ static int ask_one(mu_node *node, const mu_kv_ask *ask, mu_error *ret_error,
                             "this call waits, so it must not be made on a loop's thread "
                             "(nor by an inline function)");
     rv = ask_and_wait(node, ask, wait);
+    if (rv != 0)
+        mu__node_note_error(node, &wait->error);
     if (rv != 0 && ret_error != NULL)
         *ret_error = wait->error;
     return rv;

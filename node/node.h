@@ -41,6 +41,18 @@ struct mu__program {
     void *user;
 };
 
+/* Errors that may be why the program has failed; of each kind the last one, code 0: there
+ * was none. */
+struct mu__reasons {
+    mu_error given;         /* by mu_node_fail */
+    mu_error server;        /* -MU_EUNAVAILABLE of a parameter server, of any call */
+    mu_error call;          /* of a call on the program's thread */
+    uv_thread_t thread;     /* which it is, while the program runs */
+    bool runs;
+    bool by_job;            /* the task has failed because the job has, elsewhere. Of the
+                               thread in mu_node_main alone */
+};
+
 enum mu__node_state {
     MU__NODE_RUNNING,
     MU__NODE_LEAVING,
@@ -87,9 +99,8 @@ struct mu_node {
     void (*closed_cb)(void *user);
     void *closed_user;
     uv_mutex_t lock;                /* guards `pending`, `coordinator`, `orphan` and
-                                       `server_error` */
-    mu_error server_error;          /* the last -MU_EUNAVAILABLE of a parameter server
-                                       that a call was told; code 0: none */
+                                       `reasons` */
+    struct mu__reasons reasons;     /* why its program has failed */
     struct mu__pending *pending;
     struct mu_coordinator *coordinator;
     struct mu_coordinator *orphan;  /* could not be closed: freed with the node */
@@ -207,9 +218,8 @@ void mu__node_refuse_calls(mu_node *node);
 
 unsigned mu__node_ps_count(mu_node *node);
 
-/* The last -MU_EUNAVAILABLE of a parameter server that a call on this node was told; code
- * 0: there was none. Any thread. */
-mu_error mu__node_server_error(mu_node *node);
+/* A call on this node has failed: it may be why its program does. Any thread. */
+void mu__node_note_error(mu_node *node, const mu_error *error);
 
 /* The mode in which mu_node_main runs what mu_node_distribute has set, if that is so. */
 void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
