@@ -47,7 +47,7 @@ static void say_ended(const struct mu__plugin_guard *guard, const char *how)
 {
     const char *parts[] = {"muster: plugin \"", guard->path, "\" ", how,
                            " while it was being loaded\n"};
-    char line[1024];
+    char line[4608];
     size_t used = 0;
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
