@@ -135,6 +135,9 @@ struct cluster_journal {
      * what was not flushed is lost; the next one may begin. Either may be NULL. */
     void (*dies)(struct mu__storage *storage);
     void (*is_gone)(struct mu__storage *storage);
+
+    /* No process may begin with what is there now. NULL: any may. */
+    bool (*is_damaged)(struct mu__storage *storage);
 };
 
 struct cluster;
@@ -158,6 +161,7 @@ struct cluster_task {
                                        plays its task */
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct cluster_journal store;       /* of a host, the same; its kind is an option */
+    unsigned refused;               /* how often it did not start over a damaged file */
     const char *run;                /* of the job, for its next process; the test's */
     struct mu__http *door;              /* to the cluster's etcd, of its process */
     struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT + CLUSTER_OWN_MAX];
