@@ -27,6 +27,7 @@ struct mixing {
     mu_remote_value **values;   /* of all closures: those that hang until they are
                                    cancelled, those that freeze, then the others */
     size_t scheduled;
+    size_t fetched;             /* of those, behind what hangs and what freezes */
     int64_t expected[ELEMENTS];
     uint64_t shown_ms;
 };
@@ -47,6 +48,46 @@ static size_t closures_count(const struct settings *s)
 static uint64_t added_count(const struct settings *s)
 {
     return s->freeze + s->stumble + s->slow + s->quick;
+}
+
+/* ---- Waiting ---- */
+
+static void show_progress(struct mixing *m)
+{
+    const uint64_t now = now_ms();
+    mu_coordinator_counts counts;
+
+    if (now - m->shown_ms < SHOW_MS)
+        return;
+    m->shown_ms = now;
+    mu_coordinator_count(m->coordinator, &counts);
+    (void)printf("mixed: %" PRIu64 " of %zu closures, %" PRIu64 " retried\n",
+                 counts.finished, m->scheduled, counts.retried);
+}
+
+static int fetch(struct mixing *m, size_t from, size_t to, mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (size_t i = from; rv == 0 && i < to; i++) {
+        rv = mu_remote_value_fetch(m->values[i], FETCH_MS, ret_error, NULL);
+        show_progress(m);
+    }
+    return rv;
+}
+
+/* Of all that neither hangs nor freezes, until at most `outstanding` are left. */
+static int fetch_until(struct mixing *m, size_t outstanding, mu_error *ret_error)
+{
+    size_t first = (size_t)(m->settings->hang + m->settings->freeze) + m->fetched;
+    int rv;
+
+    if (m->scheduled <= first + outstanding)
+        return 0;
+    rv = fetch(m, first, m->scheduled - outstanding, ret_error);
+    if (rv == 0)
+        m->fetched += m->scheduled - outstanding - first;
+    return rv;
 }
 
 /* ---- Scheduling ---- */
@@ -91,7 +132,9 @@ static int schedule_one(struct mixing *m, const char *function, uint64_t run_lim
         return rv;
     m->expected[element] += strcmp(function, "hang") != 0;
     m->scheduled++;
-    return 0;
+    return m->settings->outstanding == 0
+               ? 0
+               : fetch_until(m, (size_t)m->settings->outstanding, ret_error);
 }
 
 static int schedule_many(struct mixing *m, const char *function, uint64_t count,
@@ -132,31 +175,7 @@ static int schedule_all(struct mixing *m, mu_error *ret_error)
     return rv != 0 ? rv : schedule_behaved(m, ret_error);
 }
 
-/* ---- Waiting ---- */
-
-static void show_progress(struct mixing *m)
-{
-    const uint64_t now = now_ms();
-    mu_coordinator_counts counts;
-
-    if (now - m->shown_ms < SHOW_MS)
-        return;
-    m->shown_ms = now;
-    mu_coordinator_count(m->coordinator, &counts);
-    (void)printf("mixed: %" PRIu64 " of %zu closures, %" PRIu64 " retried\n",
-                 counts.finished, m->scheduled, counts.retried);
-}
-
-static int fetch(struct mixing *m, size_t from, size_t to, mu_error *ret_error)
-{
-    int rv = 0;
-
-    for (size_t i = from; rv == 0 && i < to; i++) {
-        rv = mu_remote_value_fetch(m->values[i], FETCH_MS, ret_error, NULL);
-        show_progress(m);
-    }
-    return rv;
-}
+/* ---- Running ---- */
 
 /* What hangs has held up nobody, and is still there. */
 static int check_hanging(struct mixing *m, mu_error *ret_error)
@@ -190,7 +209,7 @@ static int run_closures(struct mixing *m, mu_error *ret_error)
     int rv = schedule_all(m, ret_error);
 
     if (rv == 0)
-        rv = fetch(m, frozen, m->scheduled, ret_error);
+        rv = fetch_until(m, 0, ret_error);
     if (rv == 0)
         rv = check_hanging(m, ret_error);
     if (rv == 0)
