@@ -1,5 +1,6 @@
 #include "actors/coordination.h"
 
+#include "actors/coordination/mark.h"
 #include "actors/coordination/runs.h"
 #include "actors/coordination_inner.h"
 #include "actors/packing.h"
@@ -529,7 +530,9 @@ static void on_asked(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         say_here(ctx, c, msg->from.node);
         return;
     }
-    if (msg->kind >= MU__RUN_END)
+    if (msg->kind == MU__TASK_MARK)
+        mu__coord_on_task_mark(ctx, c, msg);
+    else if (msg->kind >= MU__RUN_END)
         asked_of_runs[msg->kind - MU__RUN_END](ctx, c, msg);
     else
         asked[msg->kind - MU__TASK_REGISTER](ctx, c, msg);
@@ -616,6 +619,7 @@ static const struct mu__handler handlers[] = {
     {MU__RUN_END, on_asked},
     {MU__RUNS_GET, on_asked},
     {MU__RUNS_CLEAR, on_asked},
+    {MU__TASK_MARK, on_asked},
     {MU__HTTP_DONE, on_http_done},
     {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},
