@@ -202,6 +202,28 @@ static void test_error_is_reported_and_reset(void **state)
     end();
 }
 
+/* One that is of no coordinated job is not known before it was there. */
+static void test_wait_for_a_task_that_was_never_there(void **state)
+{
+    char spec[256];
+
+    (void)state;
+    begin(NULL);
+    await_all();
+    ASK(&asked, "tasks", "--tasks", "evaluator:0", "--wait", "--limit-ms", "200");
+    expect_end(4, "after 200 ms: /job:evaluator/task:0 is not known");
+    ASK(&asked, "tasks", "--tasks", "evaluator:0", "--wait");
+    (void)cli_expect(&asked, NULL, "muster tasks: waiting: /job:evaluator/task:0");
+    (void)snprintf(spec, sizeof spec, "{\"chief\": [\"%s\"]}",
+                   address + strlen("tcp://"));
+    cli_start(&other, NULL, "node", "--cluster", spec, "--task", "evaluator:0", "--bind",
+              "tcp://127.0.0.1:0", NULL);
+    expect_end(0, "/job:evaluator/task:0  connected");
+    cli_kill(&other, SIGKILL);
+    (void)cli_wait(&other);
+    end();
+}
+
 static void test_task_that_stays_away(void **state)
 {
     (void)state;
@@ -415,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_tasks),
         cmocka_unit_test(test_killed_task),
         cmocka_unit_test(test_error_is_reported_and_reset),
+        cmocka_unit_test(test_wait_for_a_task_that_was_never_there),
         cmocka_unit_test(test_task_that_stays_away),
         cmocka_unit_test(test_nobody_there),
         cmocka_unit_test(test_devices),
