@@ -638,7 +638,6 @@ void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *h
     struct mu__link *link = refused_link(links, header, refusal);
     char reason[MU__LINK_REASON_BYTES];
     char why[MU__LINK_REASON_BYTES];
-    bool is_known;
 
     if (is_for_another(links, header)) {
         links->counters.stale_frames++;
@@ -652,9 +651,9 @@ void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *h
                               refusal->index, reason);
         return;
     }
-    is_known = refusal->taken && link->taken_since_ms != 0;
     (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);
-    mu__links_log(links, is_known ? MU__LOG_DEBUG : MU__LOG_WARN,
+    mu__links_log(links, refusal->taken && link->taken_since_ms != 0 ? MU__LOG_DEBUG
+                                                                    : MU__LOG_WARN,
                   "/job:%s/task:%" PRIu32 ": %s", link->type, link->index, why);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
     if (!refusal->taken) {

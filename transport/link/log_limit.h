@@ -1,5 +1,5 @@
-/* Lines of a log that a peer can cause as often as it likes: one for each address, or each
- * text, in ten seconds, and how many were not shown. Plain data. */
+/* Lines of a log that a peer can cause as often as it likes: one for each address, or for
+ * each text, in ten seconds, and how many were not shown. Plain data. */
 #ifndef MU_TRANSPORT_LINK_LOG_LIMIT_H
 #define MU_TRANSPORT_LINK_LOG_LIMIT_H
 
