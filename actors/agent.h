@@ -96,6 +96,7 @@ enum mu__agent_operation {
     MU__AGENT_RUN_END,      /* failure; below: the node is being closed */
     MU__AGENT_RUNS,         /* content: what the store has */
     MU__AGENT_RUNS_CLEAR,   /* what, name: version, how many were deleted */
+    MU__AGENT_MARK,         /* tasks: one; failure, code 0: it is reset */
     MU__AGENT_OPERATIONS_COUNT
 };
 

@@ -41,7 +41,10 @@ enum cmd_verb_bit {
     CMD_STORE_LS = 1 << 19,
     CMD_STORE_CLEAR = 1 << 20,
     CMD_JOURNAL_CHECK = 1 << 21,
-    CMD_JOURNAL_REPAIR = 1 << 22
+    CMD_JOURNAL_REPAIR = 1 << 22,
+    CMD_TASK_REPORT = 1 << 28,
+    CMD_TASK_RESET = 1 << 29,
+    CMD_OFFER = 1 << 30
 };
 
 struct cmd_verb {
@@ -74,6 +77,9 @@ int cmd_preempt(struct cmd_options *options);
 int cmd_stop(struct cmd_options *options);
 int cmd_store_ls(struct cmd_options *options);
 int cmd_store_clear(struct cmd_options *options);
+int cmd_task_report(struct cmd_options *options);
+int cmd_task_reset(struct cmd_options *options);
+int cmd_offer(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);
 int cmd_journal_check(struct cmd_options *options);

@@ -81,6 +81,7 @@ enum cmd_flag {
     CMD_FLAG_COUNT,
     CMD_FLAG_TASKS,
     CMD_FLAG_AS,
+    CMD_FLAG_CODE,
     CMD_FLAG_WATCH,
     CMD_FLAG_LIST,
     CMD_FLAG_EXPLAIN,
