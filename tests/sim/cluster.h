@@ -349,6 +349,15 @@ void cluster_schedule_dropped(struct cluster_task *task, const char *function);
 struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
                                                const char *function, mu_value *args);
 
+/* As one of several threads does it: ask for room, wait with the others until there is
+ * some (`of.client.admitted`), and schedule what was admitted. The future is there; takes
+ * args. */
+uint64_t cluster_args_bytes(const mu_value *args);
+struct cluster_call *cluster_admit(struct cluster_task *task, uint64_t bytes,
+                                   int64_t limit_ms);
+struct cluster_closure *cluster_schedule_admitted(struct cluster_task *task,
+                                                  const char *function, mu_value *args);
+
 /* cluster_schedule with wishes. */
 struct cluster_closure *cluster_schedule_with(struct cluster_task *task,
                                               const char *function,
