@@ -283,9 +283,12 @@ static bool is_damaged(const struct cluster_journal *journal)
 static void check_start(struct cluster_task *task, int rv, const mu_error *error)
 {
     bool damaged = is_damaged(&task->journal);
+    bool tight = rv == -MU_EEXHAUSTED && task->journal.is_tight != NULL &&
+                 task->journal.is_tight(task->journal.storage);
 
     task->refused += damaged || is_damaged(&task->store);
-    if (!damaged && rv != 0)
+    task->refused_tight += tight;
+    if (!damaged && !tight && rv != 0)
         cluster_break(task->cluster, "%s does not start: %s", task->name, error->message);
     if (!damaged)
         return;
@@ -598,7 +601,7 @@ void cluster_free(struct cluster *cluster)
 
 void cluster_start(struct cluster_task *task)
 {
-    if (sim_start(task->node) != 0 && task->refused == 0)
+    if (sim_start(task->node) != 0 && task->refused + task->refused_tight == 0)
         cluster_break(task->cluster, "%s does not start", task->name);
 }
 
