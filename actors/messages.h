@@ -543,6 +543,12 @@ enum mu__put_flag {
     F(S, OPTIONAL, u32, what, 255)                                          \
     F(S, OPTIONAL, str, name, 63)
 
+/* From the service's host to an agent that waits with a question of that token for a
+ * while: who is missing, for its log. Is not answered, and answers nothing. */
+#define MU__WAIT_NOTE_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, message, MU__ERROR_TEXT_MAX)
+
 /* To connected tasks: another one failed, and is not recoverable; or, with `own`, the
  * service counts this one as failed. The agent is in ERROR from then on. */
 #define MU__TASK_ERROR_FIELDS(F, S)                                         \
@@ -887,7 +893,8 @@ enum mu__put_flag {
     M(121, VAR_REOPENED, var_reopened, MU__VAR_REOPENED_FIELDS, false)             \
     M(135, RUN_END, run_end, MU__RUN_END_FIELDS, true)                      \
     M(136, RUNS_GET, runs_get, MU__RUNS_GET_FIELDS, true)                   \
-    M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS, true)
+    M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS, true)             \
+    M(140, WAIT_NOTE, wait_note, MU__WAIT_NOTE_FIELDS, true)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,
