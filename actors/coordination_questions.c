@@ -414,10 +414,12 @@ static void say_not_leaving(struct coordination *c, const struct question *quest
 static void say_unchanged(const struct question *question, uint64_t now_ms,
                           mu_error *ret_error)
 {
+    const char *tasks = question->group->text;
+
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
-                       "no state of %" PRIu64 " tasks has changed for %" PRIu64
+                       "no state of %" PRIu64 " tasks (%.100s) has changed for %" PRIu64
                        " ms: their version is %" PRIu64 " still", question->group->total,
-                       now_ms - question->since_ms, question->group->version);
+                       tasks == NULL || tasks[0] == '\0' ? "all" : tasks, now_ms - question->since_ms, question->group->version);
 }
 
 static void expire(struct mu__ctx *ctx, struct coordination *c, struct question *question)
