@@ -11,23 +11,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Stands for any type but "worker" whose tasks run closures. */
+#define OWN_TYPE "(own)"
+
 /* Who dials whom. The other side dials back, so one of two is enough; a task dials those
- * without which it cannot do its work. */
+ * without which it cannot do its work. One of a type of its own dials the chief, who may
+ * not know that the type runs closures, and says so then. */
 static const struct {
     const char *type;
     const char *dials[4];
 } roles[] = {
-    {"chief", {"worker", "ps", "evaluator"}},
+    {"chief", {"worker", OWN_TYPE, "ps", "evaluator"}},
     {"worker", {"ps"}},
+    {OWN_TYPE, {"chief", "ps"}},
     {"ps", {NULL}},
     {"evaluator", {"chief", "ps"}},
     {"client", {"chief", "ps"}},
 };
 
-/* What runs closures links as workers do, whatever its type. */
+/* The name of a type in the table. */
 static const char *role_name(const struct mu__worker_types *types, const char *type)
 {
-    return mu__worker_types_has(types, type) ? "worker" : type;
+    return strcmp(type, "worker") != 0 && mu__worker_types_has(types, type) ? OWN_TYPE
+                                                                            : type;
 }
 
 /* One that runs closures and that the cluster does not list, where the chief cannot find
