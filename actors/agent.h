@@ -173,6 +173,10 @@ struct mu__key_request {
     bool orphan;                /* answered while messages borrow from it */
 };
 
+/* As the operation of a request: a transaction. Its value is what KEY_TXN has, its key one
+ * of the keys, for messages. */
+enum { MU__KV_TRANSACT = MU_KV_DELETE + 1 };
+
 /* A KEY_ASK message, to be posted to MU__AGENT. `ask->key` is normalized, and copied, as
  * the value. From the post on `done` is called once, on the loop's thread, whatever
  * becomes of the message. With `ret_id` it can be cancelled: by a KEY_CANCEL message with

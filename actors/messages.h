@@ -33,6 +33,7 @@ enum {
     MU__INPUTS_MAX = 1024,          /* references among the arguments of one closure */
     MU__KEY_MAX = 1023,             /* of the coordination service, as what follows */
     MU__KEY_VALUE_MAX = 1 << 20,
+    MU__TXN_BYTES_MAX = (2 << 20) + (1 << 16),  /* of a transaction of keys, packed */
     MU__BARRIER_NAME_MAX = 255,
     MU__TASKS_TEXT_MAX = 1 << 16,   /* a set of tasks: see task_set.h */
     MU__TASKS_CONTENT_MAX = 1 << 26,    /* what is told about tasks */
@@ -701,6 +702,14 @@ enum mu__put_flag {
     F(S, OPTIONAL, u32, code, 255)                                          \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
+/* Changes of several keys at one moment, if all comparisons hold: `content` is what
+ * coordination/transaction.h says. `number` of the answer is the sum of the first
+ * increment; with FAILED_PRECONDITION the comparison that does not hold, from 1, or 0. */
+#define MU__KEY_TXN_FIELDS(F, S)                                            \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u64, done, 0)                                            \
+    F(S, REQUIRED, value, content, MU__TXN_BYTES_MAX)
+
 /* -- in the journal of the key-values: see store.h; packed like messages, no actor hears
  * them -- */
 #define MU__STORE_BEGIN_FIELDS(F, S)                                        \
@@ -895,7 +904,8 @@ enum mu__put_flag {
     M(135, RUN_END, run_end, MU__RUN_END_FIELDS, true)                      \
     M(136, RUNS_GET, runs_get, MU__RUNS_GET_FIELDS, true)                   \
     M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS, true)             \
-    M(145, REGISTER_REFUSED, register_refused, MU__REGISTER_REFUSED_FIELDS, true)
+    M(145, REGISTER_REFUSED, register_refused, MU__REGISTER_REFUSED_FIELDS, true) \
+    M(150, KEY_TXN, key_txn, MU__KEY_TXN_FIELDS, true)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,

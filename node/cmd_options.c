@@ -330,7 +330,7 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_WORKERS] = {
         .name = "workers", .variable = "MUSTER_WORKERS", .kind = CMD_NUMBER,
-        .verbs = CMD_RUN, .word = "N", .initial = "2", .high = 200,
+        .verbs = CMD_RUN, .word = "N", .initial = "2", .high = 1000,
         .help = "how many workers",
     },
     [CMD_FLAG_PS] = {

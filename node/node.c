@@ -17,6 +17,7 @@
 #include "resolver/cluster.h"
 #include "runtime/base/printable.h"
 #include "runtime/thread_uv.h"
+#include "runtime/uv/process.h"
 
 #include "muster.h"
 
@@ -636,6 +637,8 @@ static mu_node *node_new(const mu_node_options *o)
         return NULL;
     }
     atomic_init(&node->refs, 1);
+    mu__process_watch();
+    node->forks = mu__process_forks();
     mu__node_init_home(node);
     node->plugin_timeout_ms = o->plugin_timeout_ms;
     node->log = o->log == NULL ? mu__log_text : o->log;
@@ -760,6 +763,10 @@ int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 
     if (node == NULL)
         return 0;
+    if (mu__node_is_forked(node)) {
+        mu__node_say_closed(node, -MU_EPRECONDITION, ret_error);
+        return -MU_EPRECONDITION;
+    }
     if (!node->owns_loop || mu__node_on_loop(node))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "a node on the program's loop is closed with "

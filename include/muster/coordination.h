@@ -207,6 +207,69 @@ MU_EXPORT int mu_kv_begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn don
  * have been applied. */
 MU_EXPORT int mu_kv_cancel(mu_node *node, uint64_t request);
 
+/* ---- Transactions ----
+ *
+ * Changes of several keys that are made at one moment, all or none, and only if all
+ * comparisons hold. What is applied is applied once, as with the other calls. At most
+ * MU_KV_TRANSACTION_MAX comparisons and as many changes, and
+ * MU_KV_TRANSACTION_BYTES_MAX of keys and values together (-MU_EEXHAUSTED). */
+#define MU_KV_TRANSACTION_MAX 128
+#define MU_KV_TRANSACTION_BYTES_MAX (2 * 1024 * 1024)
+
+enum mu_kv_check_type {
+    MU_KV_IF_REVISION,      /* the key's revision is `revision`; 0: it is not there */
+    MU_KV_IF_ABSENT,        /* it is not there */
+    MU_KV_IF_PRESENT,
+    MU_KV_IF_VALUE          /* it has exactly these bytes */
+};
+
+typedef struct mu_kv_check {
+    int type;
+    const char *key;
+    uint64_t revision;
+    const void *value;
+    size_t size;
+} mu_kv_check;
+
+/* MU_KV_PUT overwrites, and may have the flag MU_KV_LEASE. MU_KV_INCREMENT adds `by`.
+ * MU_KV_DELETE is of the key and all below it; none is fine. A key may be changed once,
+ * and nothing below one that is deleted (-MU_EINVALID). */
+typedef struct mu_kv_change {
+    int operation;
+    unsigned flags;
+    const char *key;
+    const void *value;
+    size_t size;
+    int64_t by;
+} mu_kv_change;
+
+typedef struct mu_kv_transaction {
+    const mu_kv_check *checks;
+    size_t checks_count;
+    const mu_kv_change *changes;    /* none: it is only compared */
+    size_t changes_count;
+} mu_kv_transaction;
+
+typedef struct mu_kv_outcome {
+    uint64_t revision;      /* of the last change in the store once it was applied */
+    int64_t number;         /* the sum of its first increment */
+    int failed;             /* with -MU_EPRECONDITION the comparison that did not hold,
+                               from 0; -1: none, the words say what it was */
+} mu_kv_outcome;
+
+/* ret_outcome may be NULL. -MU_EPRECONDITION: a comparison does not hold, or a key that
+ * is to be incremented has no number; -MU_ERANGE: its sum is too large. Then nothing was
+ * changed. */
+MU_EXPORT int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction,
+                             int64_t timeout_ms, mu_error *ret_error,
+                             mu_kv_outcome *ret_outcome);
+
+/* The same without waiting, as mu_kv_begin, whose bounds it shares. The answer has
+ * revision and number; with -MU_EPRECONDITION, number is mu_kv_outcome.failed + 1. */
+MU_EXPORT int mu_kv_transact_begin(mu_node *node, const mu_kv_transaction *transaction,
+                                   int64_t timeout_ms, mu_kv_done_fn done, void *user,
+                                   mu_error *ret_error, uint64_t *ret_request);
+
 /* A watch: all changes of a key, or of what is below a directory. What is there at the
  * begin comes first, then MU_KV_CURRENT once. Changes of one key that were not read yet
  * are one: the last state counts. */

@@ -287,6 +287,31 @@ static void on_taken(void *owner, const char *reason)
     task->taken++;
 }
 
+static bool is_damaged(const struct cluster_journal *journal)
+{
+    return journal->is_damaged != NULL && journal->is_damaged(journal->storage);
+}
+
+/* Of a damaged file nothing may be lost without a word: it is refused, as what it is. A
+ * host's process goes on without its service. */
+static void check_start(struct cluster_task *task, int rv, const mu_error *error)
+{
+    bool damaged = is_damaged(&task->journal);
+
+    task->refused += damaged || is_damaged(&task->store);
+    if (!damaged && rv != 0)
+        cluster_break(task->cluster, "%s does not start: %s", task->name, error->message);
+    if (!damaged)
+        return;
+    if (rv == 0)
+        cluster_break(task->cluster, "%s starts over a damaged file", task->name);
+    else if (rv != -MU_EDATALOSS || error->message[0] == '\0')
+        cluster_break(task->cluster, "%s does not start over a damaged file: %s (%s)",
+                      task->name, mu_err_name(rv), error->message);
+    else
+        sim_note(task->cluster->sim, MU__LOG_WARN, "%s: %s", task->name, error->message);
+}
+
 static int start_process(void *arg, struct sim_node *node, struct mu__world *world,
                          struct mu__wire *wire)
 {
@@ -326,10 +351,9 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
     config.supervisor.journal = task->journal.storage;
     set_coordination(task, &config);
     rv = mu__member_start(&task->member, &config, world, wire, &error);
-    if (rv != 0) {
-        cluster_break(task->cluster, "%s does not start: %s", task->name, error.message);
+    check_start(task, rv, &error);
+    if (rv != 0)
         return rv;
-    }
     task->runs = true;
     hooks = mu__member_hooks(&task->member);
     sim_attach(node, &hooks, &mu__member_events, &task->member);
@@ -593,7 +617,7 @@ void cluster_free(struct cluster *cluster)
 
 void cluster_start(struct cluster_task *task)
 {
-    if (sim_start(task->node) != 0)
+    if (sim_start(task->node) != 0 && task->refused == 0)
         cluster_break(task->cluster, "%s does not start", task->name);
 }
 

@@ -137,6 +137,9 @@ struct cluster_journal {
      * what was not flushed is lost; the next one may begin. Either may be NULL. */
     void (*dies)(struct mu__storage *storage);
     void (*is_gone)(struct mu__storage *storage);
+
+    /* No process may begin with what is there now. NULL: any may. */
+    bool (*is_damaged)(struct mu__storage *storage);
 };
 
 struct cluster;
@@ -160,6 +163,7 @@ struct cluster_task {
                                        plays its task */
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct cluster_journal store;       /* of a host, the same; its kind is an option */
+    unsigned refused;               /* how often it did not start over a damaged file */
     const char *run;                /* of the job, for its next process; the test's */
     const char *worker_types;       /* the option, the same; NULL: the cluster's */
     struct mu__http *door;              /* to the cluster's etcd, of its process */

@@ -318,7 +318,7 @@ static void test_journal_keeps_the_type(void **state)
     struct sim_storage *storage = sim_storage_new("journal", 1);
 
     (void)state;
-    cluster->chief->journal = (struct cluster_journal){&storage->base, NULL, NULL};
+    cluster->chief->journal = (struct cluster_journal){.storage = &storage->base};
     begin_without(cluster, cluster->gpus[0]);
     open_at(cluster->chief);
     (void)cluster_schedule_with(cluster->chief, "square",
