@@ -260,6 +260,12 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .help = "task types whose tasks barriers and registering wait for, the same for "
                 "all tasks",
     },
+    [CMD_FLAG_WORKER_TYPES] = {
+        .name = "worker-types", .option = OPTION(WORKER_TYPES), .kind = CMD_TEXT,
+        .verbs = NODES | CMD_CHECK, .word = "TYPES",
+        .help = "task types whose tasks run closures, the same for all tasks: worker, "
+                "and types of your own",
+    },
     [CMD_FLAG_RECOVERABLE] = {
         .name = "recoverable", .option = OPTION(RECOVERABLE), .kind = CMD_TEXT,
         .verbs = NODES, .word = "TYPES",
@@ -333,6 +339,12 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_PS] = {
         .name = "ps", .variable = "MUSTER_PS", .kind = CMD_NUMBER, .verbs = CMD_RUN,
         .word = "N", .initial = "1", .high = 200, .help = "how many parameter servers",
+    },
+    [CMD_FLAG_COUNTS] = {
+        .name = "counts", .variable = "MUSTER_COUNTS", .kind = CMD_TEXT,
+        .verbs = CMD_RUN, .word = "TYPE=N,...",
+        .help = "how many tasks of types of your own, as gpu=2,cpu=3; with "
+                "--worker-types those that run closures",
     },
     [CMD_FLAG_EVALUATOR] = {
         .name = "evaluator", .variable = "MUSTER_EVALUATOR", .kind = CMD_NUMBER,
