@@ -45,9 +45,12 @@ enum cmd_verb_bit {
     CMD_STORE_CLEAR = 1 << 20,
     CMD_JOURNAL_CHECK = 1 << 21,
     CMD_JOURNAL_REPAIR = 1 << 22,
-    CMD_KV_TXN = 1 << 28,
-    CMD_KV_HOLD = 1 << 29,
-    CMD_LOCK = 1 << 30
+    CMD_TASK_REPORT = 1 << 23,
+    CMD_TASK_RESET = 1 << 24,
+    CMD_OFFER = 1 << 25,
+    CMD_KV_TXN = 1 << 26,
+    CMD_KV_HOLD = 1 << 27,
+    CMD_LOCK = 1 << 28
 };
 
 struct cmd_verb {
@@ -83,6 +86,9 @@ int cmd_preempt(struct cmd_options *options);
 int cmd_stop(struct cmd_options *options);
 int cmd_store_ls(struct cmd_options *options);
 int cmd_store_clear(struct cmd_options *options);
+int cmd_task_report(struct cmd_options *options);
+int cmd_task_reset(struct cmd_options *options);
+int cmd_offer(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);
 int cmd_journal_check(struct cmd_options *options);

@@ -63,6 +63,13 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster stop ps:1 --address tcp://127.0.0.1:4000\n"
      "  muster stop worker:0 \"too many\" --cluster @cluster.json -o json\n",
      "TASK [REASON]"},
+    {"offer", CMD_OFFER, cmd_offer, "tell tasks that wait for it their cluster",
+     "Tells the cluster to its tasks, or those of --tasks, each of which waits at its\n"
+     "address there (`muster node --wait-cluster --bind URL`). Who has it already, as\n"
+     "the same task, is fine. Waits for those that are not there yet, for --limit-ms.\n",
+     "  muster offer --cluster @cluster.json\n"
+     "  muster offer --tasks worker:0-3 --cluster @cluster.json --limit-ms 60000\n",
+     NULL},
     {"kv get", CMD_KV_GET, cmd_kv_get, "print the value of a key, or of all below one",
      "Prints the bytes of the key's value as they are. With --wait it waits until the\n"
      "key is there, else a key that is not there gives exit code 1. A KEY that ends\n"
@@ -158,6 +165,16 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster tasks --tasks worker:0-3 --wait --limit-ms 60000 --cluster @cluster.json"
      "\n",
      NULL},
+    {"task report", CMD_TASK_REPORT, cmd_task_report, "say that a task is in error",
+     "The TASK (\"worker:1\") is in error from now on, as if it had said that itself:\n"
+     "barriers that need it fail, and unless its type is recoverable, so do others.\n",
+     "  muster task report worker:1 \"a bad disk\" --address tcp://127.0.0.1:4000\n"
+     "  muster task report worker:1 --code DATALOSS --cluster @cluster.json\n",
+     "TASK [MESSAGE]"},
+    {"task reset", CMD_TASK_RESET, cmd_task_reset, "end the error of a task",
+     "A TASK that is in error, by its own failure or another one's, is not any more: it\n"
+     "registers again, or one that is started in its place may.\n",
+     "  muster task reset worker:1 --address tcp://127.0.0.1:4000\n", "TASK"},
     {"devices", CMD_DEVICES, cmd_devices, "ask the coordination service for machines",
      "Prints host, cores, memory, GPUs and TPUs of each task that is connected.\n",
      "  muster devices --address tcp://127.0.0.1:4000\n", NULL},

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* All that may host the service. */
@@ -32,6 +33,40 @@ int64_t cmd_patience(const struct cmd_ask *ask)
     return ask->options->values[CMD_FLAG_LIMIT_MS].source == CMD_FROM_DEFAULT
                ? -1
                : cmd_limit(ask);
+}
+
+/* ---- who is not known yet ---- */
+
+enum { KNOWN_STEP_MS = 50, KNOWN_TELL_MS = 2000 };
+
+int cmd_await_known(const struct cmd_ask *ask, const char *tasks, mu_error *ret_error,
+                    int64_t *ret_left_ms)
+{
+    const struct timespec step = {0, KNOWN_STEP_MS * 1000000};
+    int64_t limit_ms = cmd_patience(ask);
+    int64_t waited_ms = 0;
+    mu_error why;
+    int rv;
+
+    for (;;) {
+        mu_value *states = NULL;
+
+        rv = mu_tasks_states(ask->node, tasks, cmd_limit(ask), &why, &states);
+        mu_value_free(states);
+        if (rv != -MU_ENOTFOUND ||
+            (limit_ms >= 0 && waited_ms + KNOWN_STEP_MS > limit_ms))
+            break;
+        (void)nanosleep(&step, NULL);
+        waited_ms += KNOWN_STEP_MS;
+        if (waited_ms == KNOWN_TELL_MS)
+            (void)fprintf(stderr, "muster %s: waiting: %s\n", ask->options->verb->name,
+                          why.message);
+    }
+    *ret_left_ms = limit_ms < 0 ? -1 : limit_ms - waited_ms;
+    if (rv == -MU_ENOTFOUND)
+        return mu_error_set(ret_error, -MU_EDEADLINE, "after %lld ms: %s",
+                            (long long)limit_ms, why.message);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s", why.message);
 }
 
 /* ---- whom to ask ---- */

@@ -160,6 +160,8 @@ int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
                             "this call waits, so it must not be made on a loop's thread "
                             "(nor by an inline function)");
     rv = ask_and_wait(node, begins, what, wait);
+    if (rv != 0)
+        mu__node_note_error(node, &wait->error);
     if (rv != 0 && ret_error != NULL)
         *ret_error = wait->error;
     return rv;

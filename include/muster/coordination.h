@@ -106,6 +106,21 @@ MU_EXPORT int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version,
 MU_EXPORT int mu_tasks_devices(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                                mu_value **ret_devices);
 
+/* Another task has failed (`task` is "worker:1"): it is in error as if it had called
+ * mu_agent_report_error itself, and what follows from that does, too. Its error names it,
+ * and in its words who has reported it. -MU_ENOTFOUND: the service does not know it,
+ * -MU_EPRECONDITION: it is not connected. */
+MU_EXPORT int mu_tasks_report_error(mu_node *node, const char *task, int code,
+                                    const char *message, int64_t limit_ms,
+                                    mu_error *ret_error);
+
+/* Another task, which is in error by its own failure or that of others, is not any more:
+ * its calls that wait fail with -MU_EABORTED, it registers again by itself, and where it
+ * is gone for good, one that is started in its place may. -MU_ENOTFOUND: the service does
+ * not know it, -MU_EPRECONDITION: it is not in error. */
+MU_EXPORT int mu_tasks_reset(mu_node *node, const char *task, int64_t limit_ms,
+                             mu_error *ret_error);
+
 /* Which of `tasks` are alive: called by each member of the set, with the same set;
  * answers all of them with the same list (maps: task, incarnation) once each one has
  * called or is not connected. -MU_EINVALID when this task is not in the set. */
