@@ -142,7 +142,8 @@ static void test_barriers_go_on_with_a_full_disk(void **state)
 
         (void)snprintf(name, sizeof name, "b%u", i);
         said = meet(&p, name);
-        if (strstr(said, "barrier_passed token=") == NULL || strstr(said, "code=") != NULL)
+        if (strstr(said, "barrier_passed token=") == NULL ||
+            strstr(said, "code=") != NULL)
             fail_msg("%s: %s", name, said);
     }
     (void)increment(p.w1, "n", 1);
