@@ -11,6 +11,7 @@
  *   coordination_barriers.c   barriers, tasks alive
  *   coordination_preempt.c    preemption: notices and rounds
  *   coordination_cluster.c    tasks that come to the coordinated jobs, or leave them
+ *   coordination/transactions.c   changes of several keys at one moment
  *   coordination/runs.h       runs of the job: what belongs to one, when another begins
  *   coordination/own_keys.c   the service's own keys
  *
@@ -333,6 +334,7 @@ void mu__coord_on_key_put(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 void mu__coord_on_key_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_increment(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_delete(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_txn(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_list(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_watch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

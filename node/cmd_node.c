@@ -361,7 +361,7 @@ static void name_task(struct task *task, int which)
         (void)snprintf(task->names[which], sizeof task->names[which], "/job:%s",
                        task->spec.type);
     atomic_store(&task->name, task->names[which]);
-    atomic_store(&task->drains, strcmp(task->spec.type, "worker") == 0);
+    atomic_store(&task->drains, cmd_runs_closures(task->options, task->spec.type));
 }
 
 /* What its resolver has found out is this task's from now on, before any plugin. */

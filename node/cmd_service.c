@@ -163,6 +163,7 @@ struct watcher {
     sigset_t signals;
     pthread_t thread;
     atomic_bool done;       /* a signal is only to end the thread */
+    atomic_int child;       /* a command that signals are for; 0: none */
     atomic_int number;      /* of the first one, 0: none */
 };
 
@@ -175,13 +176,32 @@ static void add_signal(sigset_t *signals, int number)
         (void)sigaddset(signals, number);
 }
 
+/* The next one that is not for a command; 0: the thread is to end. What a terminal sends,
+ * it has sent to the command, too. */
+static int next_signal(struct watcher *watcher)
+{
+    for (;;) {
+        siginfo_t info;
+        int number = sigwaitinfo(&watcher->signals, &info);
+        int child = atomic_load(&watcher->child);
+
+        if (number < 0)
+            continue;
+        if (atomic_load(&watcher->done))
+            return 0;
+        if (child == 0)
+            return number;
+        if (number != SIGURG && info.si_code <= 0)
+            (void)kill(child, number);
+    }
+}
+
 static void *watch(void *arg)
 {
     struct watcher *watcher = arg;
-    int number = 0;
+    int number = next_signal(watcher);
 
-    (void)sigwait(&watcher->signals, &number);
-    if (atomic_load(&watcher->done))
+    if (number == 0)
         return NULL;
     atomic_store(&watcher->number, number);
     (void)mu_agent_leave(watcher->node, CMD_LEAVE_MS, NULL);
@@ -208,6 +228,13 @@ struct service {
     int index;              /* of the client; -1: any */
     struct watcher watcher;
 };
+
+void cmd_service_command(struct cmd_ask *ask, int pid)
+{
+    struct service *service = ask->user;
+
+    atomic_store(&service->watcher.child, pid);
+}
 
 static int find(struct cmd_ask *ask, mu_error *error)
 {

@@ -23,6 +23,11 @@ int cmd_ask_service_as(const struct cmd_options *options, int index,
 int cmd_await_known(const struct cmd_ask *ask, const char *tasks, mu_error *ret_error,
                     int64_t *ret_left_ms);
 
+/* From now on signals are for a command with that pid, and do not end this process; 0:
+ * for this process again. Those of a terminal, which has sent them to both, are not sent
+ * on. */
+void cmd_service_command(struct cmd_ask *ask, int pid);
+
 /* Whether output is JSON. */
 bool cmd_wants_json(const struct cmd_ask *ask);
 

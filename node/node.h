@@ -88,6 +88,7 @@ struct mu_node {
     uint64_t closing_ms;            /* loop time when closing began */
     atomic_llong close_limit_ms;
     atomic_bool closed;             /* calls are refused */
+    unsigned forks;                 /* mu__process_forks() of the process it is in */
     atomic_bool keeps_run;          /* it will be started again, to go on as it is now */
     atomic_uint posting;            /* threads that saw it open and have not posted yet */
     char taken[768];                /* why this process ends: another one plays its task;
@@ -176,6 +177,14 @@ void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
                            const mu_cluster *cluster);
 
 bool mu__node_on_loop(const mu_node *node);
+
+/* The process was forked after the node was opened, and this is the child: the node's
+ * threads are not there, so nothing of it may be waited for or locked. */
+bool mu__node_is_forked(const mu_node *node);
+
+/* Set the error of a call that was refused with that code: the node is closed, or (see
+ * above) not this process's. */
+void mu__node_say_closed(const mu_node *node, int code, mu_error *ret_error);
 
 /* Where this node hosts the coordination service: the store hears that it is closed in
  * order. To be called before the closing begins, by no loop's thread. */

@@ -30,19 +30,29 @@ static struct mu__plugin_guard *own_guard(void)
 
 /* ---- The process ends ---- */
 
-static void put(const char *text)
+/* What fits of it, behind what the line has. */
+static size_t put(char *line, size_t size, size_t used, const char *text)
 {
-    (void)!write(STDERR_FILENO, text, strlen(text));
+    size_t length = strlen(text);
+
+    if (length > size - used)
+        length = size - used;
+    memcpy(line + used, text, length);
+    return used + length;
 }
 
-/* Of an atexit handler and of signal handlers. */
+/* Of an atexit handler and of signal handlers. One write, so that no other line of this
+ * process gets into it. */
 static void say_ended(const struct mu__plugin_guard *guard, const char *how)
 {
-    put("muster: plugin \"");
-    put(guard->path);
-    put("\" ");
-    put(how);
-    put(" while it was being loaded\n");
+    const char *parts[] = {"muster: plugin \"", guard->path, "\" ", how,
+                           " while it was being loaded\n"};
+    char line[4608];
+    size_t used = 0;
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        used = put(line, sizeof line, used, parts[i]);
+    (void)!write(STDERR_FILENO, line, used);
 }
 
 /* A plugin that ends the process has not done the process's work. */
