@@ -156,7 +156,7 @@ static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
 {
     if ((more->flags & MU__CLOSURE_ONCE) == 0 || more->effect != 0)
         return true;
-    if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s)) {
+    if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s) == 0) {
         more->effect = ++s->effect_last;
         return true;
     }

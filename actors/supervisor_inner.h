@@ -514,9 +514,9 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 
 /* One more number of an effect may be given out, as far as those go that are out; and as
- * far as the journal goes. */
+ * far as the journal goes: else -MU_EEXHAUSTED (it is full) or -MU_EUNAVAILABLE. */
 bool mu__sup_has_effect_number(const struct supervisor *s);
-bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
+int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
 /* A closure of the journal is resolved: write that down, answer those who joined it.
  * False when it could not be written: then its effect is not finished with, since the
