@@ -60,6 +60,7 @@ enum reached {
     STUCK,
     FENCES,                     /* chiefs of runs that write */
     ADDED, REMOVED, MOVED,      /* workers, as chiefs learned of it */
+    OF_TYPE,                    /* closures for tasks of one type alone */
     WAITED,                     /* looks at clients whose closures had no room */
     RECALLED,
     HANGS_RECALLED,             /* the same, in runs where functions hang */
@@ -87,6 +88,7 @@ static const char *const reached_words[REACHED] = {
     [FENCES] = "chiefs of runs that write",
     [ADDED] = "workers added",      [REMOVED] = "removed",
     [MOVED] = "moved",
+    [OF_TYPE] = "closures for one type alone",
     [WAITED] = "looks at closures that waited for room",
 };
 
@@ -143,6 +145,7 @@ struct plan {
     bool full_disk;             /* for a while */
     bool changes;               /* of the cluster */
     bool mixed;                 /* functions are now quick, now slow */
+    bool types;                 /* closures for tasks of one type alone */
     unsigned hurt_percent;      /* of the chief's crashes that damage its journal */
     bool tight;                 /* there is no room on its disk now and then */
     unsigned twins;             /* second processes of tasks */
@@ -257,12 +260,24 @@ static const char *draw_function(struct program *program)
     return names[draw(program, 0, sizeof names / sizeof names[0] - 1)];
 }
 
+/* Both types that run closures have a task that comes back when all has healed. */
+static const char *draw_type(struct program *program)
+{
+    if (!program->run->plan.types || !chance(program, 60))
+        return NULL;
+    program->run->reached[OF_TYPE]++;
+    return chance(program, 70) ? "gpu" : "worker";
+}
+
 /* Another way to the same end: none of it may change what a closure comes to, but for
  * those that are too late. */
-static struct cluster_ask draw_ask(struct program *program)
+static struct cluster_ask draw_ask(struct program *program, const char *type)
 {
-    unsigned workers = program->task->cluster->options.workers;
-    struct cluster_ask ask = {.flags = chance(program, 20) ? MU__CLOSURE_NO_BACKUP : 0};
+    const struct cluster_options *options = &program->task->cluster->options;
+    unsigned workers = type == NULL || strcmp(type, "worker") == 0 ? options->workers
+                                                                   : options->gpus;
+    struct cluster_ask ask = {.flags = chance(program, 20) ? MU__CLOSURE_NO_BACKUP : 0,
+                              .worker_type = type};
 
     if (chance(program, 50))
         ask.priority = (unsigned)draw(program, 1, MU__PRIORITIES);
@@ -353,6 +368,7 @@ static bool schedule_keeping(struct program *program)
 
     if (!program->run->plan.keeps || !chance(program, 40))
         return false;
+    ask.worker_type = draw_type(program);
     if (program->task == program->run->cluster->chief && chance(program, 50) &&
         schedule_sum(program, &ask))
         return true;
@@ -364,13 +380,13 @@ static bool schedule_keeping(struct program *program)
 
 static void schedule_one(struct program *program)
 {
-    static const struct cluster_ask once = {.flags = MU__CLOSURE_ONCE};
     const char *function = draw_function(program);
-    struct cluster_ask ask = {0};
+    struct cluster_ask ask = {.flags = MU__CLOSURE_ONCE};
 
     program->scheduled++;
     if (draws_write(program)) {
-        (void)cluster_write(program->task, &once);
+        ask.worker_type = draw_type(program);
+        (void)cluster_write(program->task, &ask);
         return;
     }
     if (schedule_keeping(program))
@@ -379,8 +395,9 @@ static void schedule_one(struct program *program)
         cluster_schedule_dropped(program->task, function);
         return;
     }
+    ask = (struct cluster_ask){.worker_type = draw_type(program)};
     if (program->asks && chance(program, 50))
-        ask = draw_ask(program);
+        ask = draw_ask(program, ask.worker_type);
     (void)cluster_schedule_with(program->task, function, &ask);
 }
 
@@ -427,6 +444,9 @@ static void schedule_name(struct program *program, struct named *named)
         .flags = named->writes ? MU__CLOSURE_ONCE : 0,
         .key = named->key < 0 ? NULL : &named->key,
     };
+
+    if (program->run->plan.types && (named - program->names) % 3 == 0)
+        ask.worker_type = "gpu";
 
     if (named->key < 0)
         named->writes = named->writes && program->run->counter_ready &&
@@ -1092,6 +1112,17 @@ static void draw_room(struct cluster_options *options, uint64_t seed)
         options->supervisor.queue_bytes_max = sim_between(&random, 1, 100);
 }
 
+/* The same: tasks of a type of their own run closures beside the workers. */
+static bool draw_types(struct cluster_options *options, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 109);
+
+    if (!sim_chance(&random, 30))
+        return false;
+    options->gpus = (unsigned)sim_between(&random, 1, 4);
+    return true;
+}
+
 static void begin(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 100);
@@ -1104,6 +1135,7 @@ static void begin(struct run *run, uint64_t seed)
     draw_pulse(&options, &random, plan.stuck_percent > 0);
     plan.changes = draws_changes(seed);
     draw_room(&options, seed);
+    plan.types = draw_types(&options, seed);
     draw_damage(&plan, seed);
     plan.twins = draw_twins(&plan, seed);
     mixed = sim_stream(seed, 104);

@@ -55,15 +55,27 @@ static int64_t number_at(mu_run *run, size_t i)
     return number;
 }
 
+/* Whether a task is the one that `index` + 1 stands for: without a type, a worker. */
+static bool is_named(const struct cluster_task *task, int64_t key, unsigned index)
+{
+    const char *type = task->cluster->type_of[key];
+
+    return index == task->index + 1 &&
+           strcmp(task->type, type == NULL ? "worker" : type) == 0;
+}
+
 static void record(struct cluster_task *task, const char *function, int64_t key)
 {
     struct cluster *cluster = task->cluster;
 
     assert(key >= 0 && key < CLUSTER_KEYS_MAX);
-    if (cluster->only_on[key] != 0 && cluster->only_on[key] != task->index + 1)
-        cluster_break(cluster, "%s %" PRId64 " is for worker %d only, but runs on %s",
+    if (cluster->type_of[key] != NULL && strcmp(cluster->type_of[key], task->type) != 0)
+        cluster_break(cluster, "%s %" PRId64 " is for tasks of type %s, but runs on %s",
+                      function, key, cluster->type_of[key], task->name);
+    if (cluster->only_on[key] != 0 && !is_named(task, key, cluster->only_on[key]))
+        cluster_break(cluster, "%s %" PRId64 " is for task %d only, but runs on %s",
                       function, key, cluster->only_on[key] - 1, task->name);
-    if (cluster->never_on[key] == task->index + 1)
+    if (cluster->never_on[key] != 0 && is_named(task, key, cluster->never_on[key]))
         cluster_break(cluster, "%s %" PRId64 " must not run on %s, but does", function,
                       key, task->name);
     cluster->runs[key]++;
@@ -129,7 +141,9 @@ static int run_make(mu_run *run, void *user)
 /* Differs from that of any other process. */
 static int64_t mine_of(const struct cluster_task *task)
 {
-    return -((int64_t)task->index * 100000 + sim_lives(task->node));
+    int64_t place = task->index + (strcmp(task->type, "gpu") == 0 ? CLUSTER_TASKS_MAX : 0);
+
+    return -(place * 100000 + sim_lives(task->node));
 }
 
 static int run_mine(mu_run *run, void *user)
@@ -327,6 +341,9 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
         .queue_max = options->queue_max,
         .attempts_max = options->attempts_max,
         .supervisor = options->supervisor,
+        .worker_types = task->worker_types != NULL ? task->worker_types
+                        : options->gpus > 0        ? "worker,gpu"
+                                                   : NULL,
         .heartbeat_ms = options->heartbeat_ms,
         .silence_ms = options->silence_ms,
     };
@@ -538,6 +555,8 @@ struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options
     cluster->chief = add_task(cluster, "chief", 0, true);
     for (uint32_t i = 0; i < options->workers; i++)
         cluster->workers[i] = add_task(cluster, "worker", i, true);
+    for (uint32_t i = 0; i < options->gpus; i++)
+        cluster->gpus[i] = add_task(cluster, "gpu", i, true);
     for (uint32_t i = 0; i < options->servers; i++)
         cluster->servers[i] = add_task(cluster, "ps", i, true);
     if (options->evaluator)
@@ -988,6 +1007,7 @@ static void give_key(struct cluster_closure *closure, const struct cluster_ask *
     if (ask != NULL) {
         cluster->only_on[closure->key] = (uint8_t)ask->worker;
         cluster->never_on[closure->key] = (uint8_t)ask->not_worker;
+        cluster->type_of[closure->key] = ask->worker_type;
     }
 }
 
@@ -1005,6 +1025,8 @@ static void fill_schedule(struct mu__schedule *body,
     body->attempts_max = ask->attempts_max;
     body->worker = ask->worker;
     body->not_worker = ask->not_worker;
+    if (ask->worker_type != NULL)
+        body->worker_type = mu__view_str(ask->worker_type);
     if (closure->inputs_size > 0)
         body->inputs = (struct mu__view){closure->inputs, closure->inputs_size};
     if (ask->name != NULL)
@@ -1337,10 +1359,18 @@ struct cluster_call *cluster_explain(struct cluster_task *task,
 struct cluster_call *cluster_drain(struct cluster_task *task, int worker,
                                    int64_t limit_ms)
 {
+    return cluster_drain_task(task, "worker", worker, limit_ms);
+}
+
+struct cluster_call *cluster_drain_task(struct cluster_task *task, const char *type,
+                                        int index, int64_t limit_ms)
+{
     struct mu__msg *msg = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain));
+    struct mu__drain *body = (void *)msg->body;
 
     assert(msg != NULL);
-    ((struct mu__drain *)(void *)msg->body)->worker = (uint32_t)(worker + 1);
+    body->worker = (uint32_t)(index + 1);
+    body->worker_type = mu__view_str(type);
     return post_question(call_new(task, MU__CLIENT_ASK, limit_ms), msg);
 }
 
