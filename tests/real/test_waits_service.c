@@ -30,8 +30,8 @@ static void start_host(struct waits_scene *scene, unsigned peer)
     (void)snprintf(store, sizeof store, "journal:%s/store", (char *)scene->own);
     cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task",
               "chief:0", "--heartbeat-ms", "200", "--silence-ms", "2000",
-              "--coordinated-jobs", "chief", "--suspect-ms", "2000", "--dead-ms", "4000", "--store",
-              store, "--store-sync", "0", "--recoverable", "none", NULL);
+              "--coordinated-jobs", "chief", "--suspect-ms", "2000", "--dead-ms", "4000",
+              "--store", store, "--store-sync", "0", "--recoverable", "none", NULL);
 }
 
 enum { IS_CLIENT = 1, DEAD_MS = 4000 };
@@ -360,8 +360,8 @@ static int close_session(struct waits_env *env, int64_t limit_ms, mu_error *erro
 
 #define HOST "/job:chief/task:0"
 
-/* At the limit the words are about the host: one that stands still is silent at first, and
- * is lost then. */
+/* At the limit the words are about the host: one that stands still is silent at first,
+ * and is lost then. */
 #define NEVER WAITS_LATE(HOST "|was never connected|refused")
 #define ABSENT WAITS_LATE(HOST "|is not connected since|refused")
 #define SILENT WAITS_LATE(HOST "|, which hosts the service, ")
