@@ -108,12 +108,12 @@ static void test_who_waits_for_long_hears_who_is_missing(void **state)
     service_run_until(t.s, 5099);
     expect_three(&t, "");
     service_run_until(t.s, 10099);
-    expect_said(t.w1, "[ 5100] wait_note token=2 message=\"barrier \"slow\": 1 of 2 tasks "
-                      "arrived in 5000 ms, /job:worker/task:1 first; missing: "
+    expect_said(t.w1, "[ 5100] wait_note token=2 message=\"barrier \"slow\": 1 of 2 "
+                      "tasks arrived in 5000 ms, /job:worker/task:1 first; missing: "
                       "/job:worker/task:0 (last heard 100 ms ago)\"\n");
     service_run_until(t.s, 10100);
-    expect_said(t.w1, "[10100] wait_note token=2 message=\"barrier \"slow\": 1 of 2 tasks "
-                      "arrived in 10000 ms, /job:worker/task:1 first; missing: "
+    expect_said(t.w1, "[10100] wait_note token=2 message=\"barrier \"slow\": 1 of 2 "
+                      "tasks arrived in 10000 ms, /job:worker/task:1 first; missing: "
                       "/job:worker/task:0 (last heard 100 ms ago)\"\n");
     expect_said(t.w0, "");
     service_run_until(t.s, 11000);

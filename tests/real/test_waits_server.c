@@ -268,7 +268,7 @@ static void revive_client(struct waits_scene *scene)
 
 static const struct waits_row offer_rows[] = {
     {"mu_server_offer_cluster", offer_cluster, see_it_wait,
-     {UNTOLD("refused"), UNTOLD("refused"), UNTOLD("has not answered"), UNTOLD("not")},
+     {UNTOLD("refused"), UNTOLD("refused"), UNTOLD("is not connected"), UNTOLD("not")},
      WAITS_ALL(WAITS_LOGS(0, "", "waiting: |" SERVER)), 0},
     {"mu_server_start", start_told, NULL,
      {WAITS_LATE("no client has offered a cluster spec to"), WAITS_NONE, WAITS_NONE,
@@ -330,7 +330,10 @@ static int run_and_end(struct waits_env *env, int64_t limit_ms, mu_error *error)
     options.end_limit_ms = WAITS_LIMIT_MS;
     waits_options(env->scene, env, &options.node_options);
     rv = mu_distribute_run(&options, error, NULL);
-    return rv != 0 ? rv : mu_distribute_end(limit_ms, error);
+    if (rv != -MU_EUNAVAILABLE ||
+        !waits_has_words(error->message, "no result of /job:worker/task:0|was away"))
+        return mu_error_set(error, rv == 0 ? -MU_EUNKNOWN : rv, "the run came to %d", rv);
+    return mu_distribute_end(limit_ms, error);
 }
 
 static const struct waits_row end_rows[] = {
