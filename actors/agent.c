@@ -13,6 +13,7 @@ static void on_here(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_heard(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_task_error(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_task_cleared(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -29,6 +30,7 @@ static const struct mu__handler handlers[] = {
     {MU__TASK_HEARD, on_heard},
     {MU__TASKS_ANSWER, on_answer},
     {MU__TASK_ERROR, on_task_error},
+    {MU__TASK_CLEARED, on_task_cleared},
     {MU__WAIT_NOTE, mu__agent_on_wait_note},
     {MU__BARRIER_PASSED, mu__agent_on_passed},
     {MU__PREEMPT_ASK, mu__agent_on_preempt_ask},
@@ -479,6 +481,14 @@ static void on_task_error(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__agent_enter_error(ctx, a, &error);
 }
 
+static void on_task_cleared(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+
+    if (mu__agent_is_from_host(a, msg))
+        mu__agent_cleared(ctx, a, mu__body(msg));
+}
+
 /* ---- calls ---- */
 
 static void call_on_error(struct mu__ctx *ctx, struct agent *a,
@@ -570,6 +580,7 @@ static const struct {
     [MU__AGENT_RUN_END] = {mu__agent_call_run_end, 0},
     [MU__AGENT_RUNS] = {mu__agent_call_runs, 0},
     [MU__AGENT_RUNS_CLEAR] = {mu__agent_call_runs_clear, 0},
+    [MU__AGENT_MARK] = {mu__agent_call_mark, 0},
 };
 
 static void arm_tick(struct mu__ctx *ctx, struct agent *a)

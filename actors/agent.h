@@ -96,6 +96,7 @@ enum mu__agent_operation {
     MU__AGENT_RUN_END,      /* failure; below: the node is being closed */
     MU__AGENT_RUNS,         /* content: what the store has */
     MU__AGENT_RUNS_CLEAR,   /* what, name: version, how many were deleted */
+    MU__AGENT_MARK,         /* tasks: one; failure, code 0: it is reset */
     MU__AGENT_OPERATIONS_COUNT
 };
 
@@ -173,6 +174,10 @@ struct mu__key_request {
     bool answered;
     bool orphan;                /* answered while messages borrow from it */
 };
+
+/* As the operation of a request: a transaction. Its value is what KEY_TXN has, its key
+ * is one of the keys, for messages. */
+enum { MU__KV_TRANSACT = MU_KV_DELETE + 1 };
 
 /* A KEY_ASK message, to be posted to MU__AGENT. `ask->key` is normalized, and copied, as
  * the value. From the post on `done` is called once, on the loop's thread, whatever

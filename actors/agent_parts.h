@@ -8,6 +8,7 @@
  *   agent_barriers.c    barriers
  *   agent_preempt.c     preemption
  *   agent/runs.c        runs of the job
+ *   agent/mark.c        errors of other tasks, reported or reset
  *
  * Everything that waits is a struct mu__asked, in one list in the order of tokens, from
  * its arrival until it is forgotten. What is to be sent is sent in that order, once the
@@ -400,6 +401,13 @@ void mu__agent_call_runs(struct mu__ctx *ctx, struct agent *a,
                          struct mu__agent_call *call);
 void mu__agent_call_runs_clear(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_call *call);
+
+/* ---- agent/mark.c ---- */
+
+void mu__agent_call_mark(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__agent_call *call);
+void mu__agent_cleared(struct mu__ctx *ctx, struct agent *a,
+                       const struct mu__task_cleared *body);
 
 /* The run that this process takes part in, in the store of the host that is followed; 0:
  * none yet. And: it was registered in this one. */

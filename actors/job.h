@@ -36,6 +36,7 @@ struct mu__job_config {
     const char *task;           /* of this node, "/job:worker/task:1" */
     const char *type;
     uint32_t index;
+    bool runs_closures;         /* its type is one of worker_types */
     const char *chief_type;     /* who ends the job; worker 0 where there is no chief */
     uint32_t chief_index;
     const char *chief;          /* the same in words, with its address */

@@ -134,7 +134,7 @@ static bool begin_drain(struct mu__ctx *ctx, struct job *job)
     const struct job_peer *chief = mu__job_chief(job);
     struct mu__msg *msg;
 
-    if (strcmp(job->config.type, "worker") != 0 || chief == NULL ||
+    if (!job->config.runs_closures || chief == NULL ||
         strcmp(chief->type, "chief") != 0)
         return false;
     msg = mu__msg_new(ctx, MU__DRAIN);
@@ -207,8 +207,7 @@ void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__cluster_removed *body = mu__body(msg);
     struct job_stop *stop = &job->stop;
 
-    if (!body->own || strcmp(job->config.type, "worker") != 0 || job->done ||
-        stop->active)
+    if (!body->own || !job->config.runs_closures || job->done || stop->active)
         return;
     stop->active = true;
     (void)snprintf(stop->by, sizeof stop->by, "its cluster");

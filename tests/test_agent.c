@@ -870,7 +870,7 @@ static struct cluster *begin_journal(struct sim_storage **ret_storage)
 
     *ret_storage = sim_storage_new("store", 5);
     cluster->chief->store =
-        (struct cluster_journal){&(*ret_storage)->base, NULL, is_gone};
+        (struct cluster_journal){&(*ret_storage)->base, NULL, is_gone, NULL, NULL};
     started(cluster);
     return cluster;
 }
