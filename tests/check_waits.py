@@ -22,7 +22,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 DECLARATION = re.compile(r"MU_EXPORT\s+([^;{]*?)\b(mu_\w+)\s*\(([^;]*?)\)\s*"
                          r"(?:MU_PRINTF\([^)]*\)\s*)?;", re.DOTALL)
 ROW = re.compile(r"\{\"(mu_\w+)\",")
-LIMIT = re.compile(r"\bint64_t\s+\w*(?:limit_ms|wait_ms)\b")
+LIMIT = re.compile(r"\bint64_t\s+\w*(?:limit_ms|wait_ms|timeout_ms)\b")
 
 
 def declared(headers):

@@ -124,6 +124,11 @@ static int drain_worker(struct waits_env *env, int64_t limit_ms, mu_error *error
     return mu_coordinator_drain(env->coordinator, 1, limit_ms, error);
 }
 
+static int drain_task(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_coordinator_drain_task(env->coordinator, "worker", 1, limit_ms, error);
+}
+
 static int forget(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     return mu_coordinator_forget(env->coordinator, limit_ms, error);
@@ -284,6 +289,8 @@ static const struct waits_row rows[] = {
     {"mu_coordinator_explain", explain, take_coordinator, ASKS_LATER,
      ASKS_LATER_ON(UNKNOWN), 0},
     {"mu_coordinator_drain", drain_worker, take_coordinator,
+     {WAITS_NONE, REFUSED, WHY_LOST, LOST}, ASKS_LATER_ON(NOBODY), 0},
+    {"mu_coordinator_drain_task", drain_task, take_coordinator,
      {WAITS_NONE, REFUSED, WHY_LOST, LOST}, ASKS_LATER_ON(NOBODY), 0},
     {"mu_coordinator_forget", forget, take_coordinator, ASKS_LATER,
      ASKS_LATER_ON(WAITS_OK), 0},

@@ -10,6 +10,7 @@
 #define MUSTER_TESTS_REAL_WAITS_H
 
 #include "tests/real/cli.h"
+#include "tests/real/launch.h"
 #include "tests/real/nodes.h"
 
 #include <inttypes.h>
@@ -233,7 +234,6 @@ static inline void waits_cluster(struct waits_scene *scene)
         int count;
     } jobs[] = {
         {"chief", 1}, {"worker", scene->kind->workers}, {"ps", scene->kind->servers}};
-    int sockets[WAITS_TASKS_MAX];
     size_t at = 0;
     int count = 0;
     mu_error error;
@@ -244,16 +244,14 @@ static inline void waits_cluster(struct waits_scene *scene)
         at += (size_t)snprintf(scene->json + at, sizeof scene->json - at, "%s\"%s\":[",
                                at == 0 ? "{" : ",", jobs[i].type);
         for (int j = 0; j < jobs[i].count; j++) {
-            assert_true(count < WAITS_TASKS_MAX);
+            assert_true(++count < WAITS_TASKS_MAX);
             at += (size_t)snprintf(scene->json + at, sizeof scene->json - at,
                                    "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",",
-                                   nodes_free_port(&sockets[count++]));
+                                   launch_free_port());
         }
         at += (size_t)snprintf(scene->json + at, sizeof scene->json - at, "]");
     }
     (void)snprintf(scene->json + at, sizeof scene->json - at, "}");
-    while (count > 0)
-        (void)close(sockets[--count]);
     if (mu_cluster_parse(scene->json, strlen(scene->json), "test", &error,
                          &scene->cluster) != 0)
         fail_msg("%s", error.message);
