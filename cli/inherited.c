@@ -135,14 +135,15 @@ static int make_arguments(struct cli_inherited *inherited,
         (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
         for (size_t i = 0; i < items; i++) {
             inherited->arguments[count++] = names[flag];
-            inherited->arguments[count++] = is_list ? value->items[i] : (char *)value->text;
+            inherited->arguments[count++] =
+                is_list ? value->items[i] : (char *)value->text;
         }
     }
     return 0;
 }
 
-int cli_inherited_init(struct cli_inherited *inherited, const struct cmd_options *options,
-                       mu_error *ret_error)
+int cli_inherited_init(struct cli_inherited *inherited,
+                       const struct cmd_options *options, mu_error *ret_error)
 {
     int rv = make_arguments(inherited, options, ret_error);
 

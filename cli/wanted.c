@@ -168,9 +168,9 @@ static int read_counts(const struct cmd_options *options, mu_error *error,
             continue;
         mu__quote(got, sizeof got, text, strlen(text));
         return mu_error_set(error, -MU_EINVALID,
-                            "%s: expected how many tasks there are of at most %d types of "
-                            "your own, each once, as in gpu=2,cpu=3, and 1 to %d of each, "
-                            "got %s",
+                            "%s: expected how many tasks there are of at most %d types "
+                            "of your own, each once, as in gpu=2,cpu=3, and 1 to %d of "
+                            "each, got %s",
                             cmd_origin(options, CMD_FLAG_COUNTS, origin, sizeof origin),
                             TYPES_MAX, TASKS_MAX, got);
     }
@@ -190,8 +190,9 @@ static int add_wanted(const struct cmd_options *o, const struct own_types *own,
         {"worker", (int)cmd_number(o, CMD_FLAG_WORKERS)},
         {"client", cmd_mode(o) == MU_MODE_STANDALONE},
     };
-    size_t usual_count = cmd_mode(o) == MU_MODE_LOCAL ? 1 : sizeof usual / sizeof usual[0];
-    size_t own_count = cmd_mode(o) == MU_MODE_LOCAL ? 0 : own->count;
+    bool is_local = cmd_mode(o) == MU_MODE_LOCAL;
+    size_t usual_count = is_local ? 1 : sizeof usual / sizeof usual[0];
+    size_t own_count = is_local ? 0 : own->count;
     int total = 0;
 
     memcpy(wanted, usual, usual_count * sizeof *wanted);

@@ -500,7 +500,7 @@ void mu__member_name_leaders(struct mu__member *member)
                    url == NULL ? "(no address: the cluster has no chief)" : url);
 }
 
-/* Which types run closures, and how many tasks of each the cluster lists without a gap. */
+/* Which types run closures, and how many tasks of each the cluster lists from 0 on. */
 static int take_worker_types(struct mu__member *member,
                              const struct mu__member_config *config, mu_error *ret_error)
 {
