@@ -403,6 +403,7 @@ static const struct mu__asked_kind getting = {
     .name = name_key,
     .fail = fail_key,
     .late = "was not put",
+    .is_open = true,
 };
 
 static const struct mu__asked_kind trying = {

@@ -1,5 +1,6 @@
 #include "actors/coordination.h"
 
+#include "actors/coordination/mark.h"
 #include "actors/coordination/runs.h"
 #include "actors/coordination_inner.h"
 #include "actors/packing.h"
@@ -44,6 +45,7 @@ static const mu__handle_fn asked_more[] = {
     [MU__RUNS_GET - MU__RUN_END] = mu__coord_on_runs_get,
     [MU__RUNS_CLEAR - MU__RUN_END] = mu__coord_on_runs_clear,
     [MU__KEY_TXN - MU__RUN_END] = mu__coord_on_key_txn,
+    [MU__TASK_MARK - MU__RUN_END] = mu__coord_on_task_mark,
 };
 
 /* ---- Time ---- */
@@ -618,6 +620,7 @@ static const struct mu__handler handlers[] = {
     {MU__RUN_END, on_asked},
     {MU__RUNS_GET, on_asked},
     {MU__RUNS_CLEAR, on_asked},
+    {MU__TASK_MARK, on_asked},
     {MU__HTTP_DONE, on_http_done},
     {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},

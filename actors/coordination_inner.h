@@ -205,6 +205,10 @@ void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
                           struct mu__roster_task *task);
 
+/* From ERROR, its own or that of others, to DISCONNECTED. */
+void mu__coord_reset(struct mu__ctx *ctx, struct coordination *c,
+                     struct mu__roster_task *task);
+
 /* Whether its failures are those of all others, too. */
 static inline bool mu__coord_shares_fate(const struct mu__roster_task *task)
 {

@@ -67,6 +67,7 @@ struct mu__job_call {
 
     uint64_t token;         /* the actor's, as what follows */
     uint32_t node;          /* that was asked and is up; 0: none */
+    uint64_t began_ms;
     bool over_chief;        /* it was the chief, who is not the one */
     bool was_lost;          /* after it was asked */
 };

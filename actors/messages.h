@@ -552,6 +552,25 @@ enum mu__put_flag {
     F(S, OPTIONAL, u32, what, 255)                                          \
     F(S, OPTIONAL, str, name, 63)
 
+/* From any task: another one is in error, as if it had said so itself; with code 0: it
+ * is not any more, and registers again. `task` is a set of one, "worker:1". Answered by
+ * TASKS_ANSWER. */
+#define MU__TASK_MARK_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, task, MU__TASK_NAME_MAX)                            \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* To the agent of a task that another one has reset. */
+#define MU__TASK_CLEARED_FIELDS(F, S)                                       \
+    F(S, OPTIONAL, str, by, MU__TASK_NAME_MAX)
+
+/* From the service's host to an agent that waits with a question of that token for a
+ * while: who is missing, for its log. Is not answered, and answers nothing. */
+#define MU__WAIT_NOTE_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, message, MU__ERROR_TEXT_MAX)
+
 /* To connected tasks: another one failed, and is not recoverable; or, with `own`, the
  * service counts this one as failed. The agent is in ERROR from then on. */
 #define MU__TASK_ERROR_FIELDS(F, S)                                         \
@@ -905,8 +924,11 @@ enum mu__put_flag {
     M(135, RUN_END, run_end, MU__RUN_END_FIELDS, true)                      \
     M(136, RUNS_GET, runs_get, MU__RUNS_GET_FIELDS, true)                   \
     M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS, true)             \
-    M(145, REGISTER_REFUSED, register_refused, MU__REGISTER_REFUSED_FIELDS, true) \
-    M(150, KEY_TXN, key_txn, MU__KEY_TXN_FIELDS, true)
+    M(140, WAIT_NOTE, wait_note, MU__WAIT_NOTE_FIELDS, true)                \
+    M(145, REGISTER_REFUSED, register_refused, MU__REGISTER_REFUSED_FIELDS, true)\
+    M(150, KEY_TXN, key_txn, MU__KEY_TXN_FIELDS, true)                      \
+    M(160, TASK_MARK, task_mark, MU__TASK_MARK_FIELDS, true)                \
+    M(161, TASK_CLEARED, task_cleared, MU__TASK_CLEARED_FIELDS, true)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,

@@ -1,5 +1,4 @@
-/* What the files of the public key-values share: key_values.c, transaction.c; for node/
- * only. */
+/* What the files of the public key-values share: node/key_values.c, api/transaction.c. */
 #ifndef MU_NODE_KEY_VALUES_H
 #define MU_NODE_KEY_VALUES_H
 

@@ -61,6 +61,7 @@ class Mixed(Cluster):
                     for what, range_ in CLOSURES.items()}
         self.mix["hang"] = min(self.mix["hang"], options.workers - 1)
         self.sum = options.closures + sum(self.mix.values()) - self.mix["hang"]
+        self.outstanding = self.random.choice((0, 64))
         self.threads = self.random.choice((1, 1, 2))
         self.kind = self.random.choices(list(KINDS), KINDS.values())[0]
         self.exit_code = 1 if self.kind == "failed" else 0
@@ -87,7 +88,8 @@ class Mixed(Cluster):
 
     def flags_of(self, task):
         settings = [f"start={self.start}", f"quick={self.options.closures}",
-                    f"fails={self.exit_code}", f"trace={self.trace}"]
+                    f"outstanding={self.outstanding}", f"fails={self.exit_code}",
+                    f"trace={self.trace}"]
         settings += [f"{what}={count}" for what, count in self.mix.items()]
         flags = ["--service-hosts", ",".join(f"{t.job}:{t.index}" for t in self.hosts),
                  "--suspect-ms", "1500", "--dead-ms", "3000", "--lease-ms", "2000",

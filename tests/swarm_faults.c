@@ -111,7 +111,7 @@ void swarm_give_store(struct swarm *run, uint64_t seed)
     for (unsigned i = 0; i < run->programs_count; i++)
         if (run->programs[i].is_host)
             run->programs[i].task->store = (struct cluster_journal){
-                &run->storage->base, store_dies, store_is_gone, store_is_damaged};
+                &run->storage->base, store_dies, store_is_gone, store_is_damaged, NULL};
 }
 
 void swarm_draw_trouble(struct swarm_plan *plan, uint64_t seed)

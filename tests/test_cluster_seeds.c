@@ -1013,11 +1013,17 @@ static bool journal_is_damaged(struct mu__storage *storage)
     return sim_storage_is_hurt((struct sim_storage *)storage);
 }
 
+static bool journal_is_tight(struct mu__storage *storage)
+{
+    return sim_storage_is_limited((struct sim_storage *)storage);
+}
+
 static void give_journal(struct run *run, uint64_t seed, struct sim_random *random)
 {
     run->journal = sim_storage_new("journal", seed);
     run->cluster->chief->journal = (struct cluster_journal){
-        &run->journal->base, journal_dies, journal_is_gone, journal_is_damaged};
+        &run->journal->base, journal_dies, journal_is_gone, journal_is_damaged,
+        journal_is_tight};
     for (unsigned i = 0; run->plan.full_disk && i < 3; i++)
         sim_at(run->cluster->sim, sim_between(random, 500, run->plan.chaos_ms), fill_disk,
                run);

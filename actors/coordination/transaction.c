@@ -273,7 +273,8 @@ static int read_all(struct mu__txn *txn, mu_error *error)
     return mu__txn_validate(txn, error);
 }
 
-static int unpack(const struct mu__packed *packed, mu_error *error, mu_value **ret_content)
+static int unpack(const struct mu__packed *packed, mu_error *error,
+                  mu_value **ret_content)
 {
     char why[128] = "";
     int rv = mu__value_unpack(packed, why, sizeof why, ret_content);

@@ -13,7 +13,7 @@
 /* A put or an increment. */
 struct planned {
     struct mu__key_value entry;     /* that is to be there */
-    struct mu__key_value before;    /* valid with `there`, which has a hold on its value */
+    struct mu__key_value before;    /* if `there`, with a hold on its value */
     bool there;
     char number[MU__NUMBER_BYTES];
 };

@@ -1,5 +1,5 @@
-/* What the chief does: schedule functions that hang and, behind them, many that do not;
- * see all of these end meanwhile; cancel what still hangs; provoke errors one by one; and
+/* What the chief does: schedule functions that hang among many that do not; see all of
+ * these end meanwhile; cancel what still hangs; provoke errors one by one; and
  * compare the counter with what was scheduled. With a journal it may be killed at any
  * moment and started again. */
 #include "plugin_mixed.h"
@@ -24,9 +24,13 @@ struct mixing {
     mu_node *node;
     mu_coordinator *coordinator;
     mu_variable *variable;
-    mu_remote_value **values;   /* of all closures: those that hang until they are
-                                   cancelled, those that freeze, then the others */
+    uint64_t named;             /* closures that have got a name */
+    mu_remote_value **held;     /* of those that hang until they are cancelled, and then
+                                   those that freeze */
+    size_t held_count;
+    mu_remote_value **values;   /* of the others, as they were scheduled */
     size_t scheduled;
+    size_t fetched;             /* of them */
     int64_t expected[ELEMENTS];
     uint64_t shown_ms;
 };
@@ -39,14 +43,44 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static size_t closures_count(const struct settings *s)
+/* Closures that end without somebody's help. */
+static size_t values_count(const struct settings *s)
 {
-    return (size_t)(s->hang + s->freeze + s->stumble + s->slow + s->quick);
+    return (size_t)(s->stumble + s->slow + s->quick);
 }
 
 static uint64_t added_count(const struct settings *s)
 {
-    return s->freeze + s->stumble + s->slow + s->quick;
+    return s->freeze + values_count(s);
+}
+
+/* ---- Waiting ---- */
+
+static void show_progress(struct mixing *m)
+{
+    const uint64_t now = now_ms();
+    mu_coordinator_counts counts;
+
+    if (now - m->shown_ms < SHOW_MS)
+        return;
+    m->shown_ms = now;
+    mu_coordinator_count(m->coordinator, &counts);
+    (void)printf("mixed: %" PRIu64 " of %" PRIu64 " closures, %" PRIu64
+                 " retried\n",
+                 counts.finished, m->named, counts.retried);
+}
+
+/* Of all that neither hangs nor freezes, until at most `outstanding` are left. */
+static int fetch_until(struct mixing *m, size_t outstanding, mu_error *ret_error)
+{
+    int rv = 0;
+
+    while (rv == 0 && m->fetched + outstanding < m->scheduled) {
+        rv = mu_remote_value_fetch(m->values[m->fetched], FETCH_MS, ret_error, NULL);
+        m->fetched += rv == 0;
+        show_progress(m);
+    }
+    return rv;
 }
 
 /* ---- Scheduling ---- */
@@ -66,10 +100,10 @@ static mu_value *make_args(const struct mixing *m, int64_t element)
 
 /* A name that has finished, in an earlier life of the chief, is answered from the
  * journal; one that was under way is joined. */
-static int schedule_one(struct mixing *m, const char *function, uint64_t run_limit_ms,
-                        mu_error *ret_error)
+static int schedule_named(struct mixing *m, const char *function, int64_t run_limit_ms,
+                          mu_error *ret_error, mu_remote_value **ret_value)
 {
-    const int64_t element = (int64_t)(m->scheduled % ELEMENTS);
+    const int64_t element = (int64_t)(m->named % ELEMENTS);
     mu_closure_options options;
     char name[NAME_BYTES];
     mu_value *args = make_args(m, element);
@@ -77,124 +111,133 @@ static int schedule_one(struct mixing *m, const char *function, uint64_t run_lim
 
     if (args == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure's arguments");
-    (void)snprintf(name, sizeof name, "%" PRIu64 "/%s-%zu", m->settings->start, function,
-                   m->scheduled);
+    (void)snprintf(name, sizeof name, "%" PRIu64 "/%s-%" PRIu64, m->settings->start,
+                   function, m->named);
     mu_closure_options_init(&options);
     options.name = name;
     options.flags = MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_NO_BACKUP;
-    options.run_limit_ms = (int64_t)run_limit_ms;
+    options.run_limit_ms = run_limit_ms;
     rv = mu_coordinator_schedule_with(m->coordinator, function, args, &options,
-                                      SCHEDULE_MS, ret_error,
-                                      &m->values[m->scheduled]);
+                                      SCHEDULE_MS, ret_error, ret_value);
     mu_value_free(args);
     if (rv != 0)
         return rv;
+    m->named++;
     m->expected[element] += strcmp(function, "hang") != 0;
-    m->scheduled++;
     return 0;
 }
 
-static int schedule_many(struct mixing *m, const char *function, uint64_t count,
-                         uint64_t run_limit_ms, mu_error *ret_error)
+static int schedule_held(struct mixing *m, const char *function, uint64_t count,
+                         mu_error *ret_error)
 {
     int rv = 0;
 
-    for (uint64_t i = 0; rv == 0 && i < count; i++)
-        rv = schedule_one(m, function, run_limit_ms, ret_error);
+    for (uint64_t i = 0; rv == 0 && i < count; i++) {
+        rv = schedule_named(m, function, 0, ret_error, &m->held[m->held_count]);
+        m->held_count += rv == 0;
+    }
     return rv;
 }
 
-/* Slow ones among the quick ones, in the same distances. */
-static int schedule_behaved(struct mixing *m, mu_error *ret_error)
+static int schedule_many(struct mixing *m, const char *function, uint64_t count,
+                         int64_t run_limit_ms, mu_error *ret_error)
 {
-    const struct settings *s = m->settings;
-    uint64_t slow = 0;
+    const uint64_t outstanding = m->settings->outstanding;
     int rv = 0;
 
-    for (uint64_t i = 0; rv == 0 && i < s->quick; i++) {
-        for (; rv == 0 && slow < s->slow && slow * s->quick <= i * s->slow; slow++)
-            rv = schedule_one(m, "slow", 0, ret_error);
-        if (rv == 0)
-            rv = schedule_one(m, "quick", 0, ret_error);
+    for (uint64_t i = 0; rv == 0 && i < count; i++) {
+        rv = schedule_named(m, function, run_limit_ms, ret_error,
+                            &m->values[m->scheduled]);
+        m->scheduled += rv == 0;
+        if (rv == 0 && outstanding != 0)
+            rv = fetch_until(m, (size_t)outstanding, ret_error);
     }
-    return rv != 0 ? rv : schedule_many(m, "slow", s->slow - slow, 0, ret_error);
+    return rv;
 }
 
+/* Slow ones among quick ones, in the same distances. */
+static int schedule_behaved(struct mixing *m, uint64_t quick, uint64_t slow,
+                            mu_error *ret_error)
+{
+    uint64_t done = 0;
+    int rv = 0;
+
+    for (uint64_t i = 0; rv == 0 && i < quick; i++) {
+        for (; rv == 0 && done < slow && done * quick <= i * slow; done++)
+            rv = schedule_many(m, "slow", 1, 0, ret_error);
+        if (rv == 0)
+            rv = schedule_many(m, "quick", 1, 0, ret_error);
+    }
+    return rv != 0 ? rv : schedule_many(m, "slow", slow - done, 0, ret_error);
+}
+
+/* What hangs comes when workers have been given many quick ones, and has others behind
+ * it. */
 static int schedule_all(struct mixing *m, mu_error *ret_error)
 {
     const struct settings *s = m->settings;
-    int rv = schedule_many(m, "hang", s->hang, 0, ret_error);
+    int rv = schedule_behaved(m, s->quick / 2, 0, ret_error);
 
     if (rv == 0)
-        rv = schedule_many(m, "freeze", s->freeze, 0, ret_error);
+        rv = schedule_held(m, "hang", s->hang, ret_error);
+    if (rv == 0)
+        rv = schedule_held(m, "freeze", s->freeze, ret_error);
     if (rv == 0)
         rv = schedule_many(m, "stumble", s->stumble, RUN_LIMIT_MS, ret_error);
-    return rv != 0 ? rv : schedule_behaved(m, ret_error);
-}
-
-/* ---- Waiting ---- */
-
-static void show_progress(struct mixing *m)
-{
-    const uint64_t now = now_ms();
-    mu_coordinator_counts counts;
-
-    if (now - m->shown_ms < SHOW_MS)
-        return;
-    m->shown_ms = now;
-    mu_coordinator_count(m->coordinator, &counts);
-    (void)printf("mixed: %" PRIu64 " of %zu closures, %" PRIu64 " retried\n",
-                 counts.finished, m->scheduled, counts.retried);
-}
-
-static int fetch(struct mixing *m, size_t from, size_t to, mu_error *ret_error)
-{
-    int rv = 0;
-
-    for (size_t i = from; rv == 0 && i < to; i++) {
-        rv = mu_remote_value_fetch(m->values[i], FETCH_MS, ret_error, NULL);
-        show_progress(m);
-    }
+    if (rv == 0)
+        rv = schedule_behaved(m, s->quick - s->quick / 2, s->slow, ret_error);
     return rv;
 }
+
+/* ---- Running ---- */
 
 /* What hangs has held up nobody, and is still there. */
 static int check_hanging(struct mixing *m, mu_error *ret_error)
 {
     for (size_t i = 0; i < m->settings->hang; i++)
-        if (mu_remote_value_state(m->values[i]) != MU_REMOTE_NOT_READY)
-            return mu_error_set(ret_error, -MU_EINTERNAL, "closure hang-%zu has ended, "
-                                "and nobody has cancelled it", i);
+        if (mu_remote_value_state(m->held[i]) != MU_REMOTE_NOT_READY)
+            return mu_error_set(ret_error, -MU_EINTERNAL, "closure %zu of those that "
+                                "hang has ended, and nobody has cancelled it", i);
     return 0;
+}
+
+/* Somebody kills their workers. */
+static int fetch_frozen(struct mixing *m, mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (size_t i = m->settings->hang; rv == 0 && i < m->held_count; i++)
+        rv = mu_remote_value_fetch(m->held[i], FETCH_MS, ret_error, NULL);
+    return rv;
 }
 
 static int cancel_hanging(struct mixing *m, mu_error *ret_error)
 {
     for (size_t i = 0; i < m->settings->hang; i++) {
-        int rv = mu_remote_value_cancel(m->values[i]);
+        int rv = mu_remote_value_cancel(m->held[i]);
 
         if (rv != 0)
-            return mu_error_set(ret_error, rv, "hang-%zu was not cancelled", i);
-        rv = mu_remote_value_fetch(m->values[i], FETCH_MS, ret_error, NULL);
+            return mu_error_set(ret_error, rv, "closure %zu of those that hang was not "
+                                "cancelled", i);
+        rv = mu_remote_value_fetch(m->held[i], FETCH_MS, ret_error, NULL);
         if (rv != -MU_ECANCELLED)
-            return mu_error_set(ret_error, -MU_EINTERNAL, "hang-%zu was cancelled and "
-                                "has %s", i, rv == 0 ? "a result" : mu_err_name(rv));
+            return mu_error_set(ret_error, -MU_EINTERNAL, "closure %zu of those that "
+                                "hang was cancelled and has %s", i,
+                                rv == 0 ? "a result" : mu_err_name(rv));
     }
     return mu_coordinator_join(m->coordinator, CALL_MS, ret_error);
 }
 
 static int run_closures(struct mixing *m, mu_error *ret_error)
 {
-    const size_t hang = (size_t)m->settings->hang;
-    const size_t frozen = hang + (size_t)m->settings->freeze;
     int rv = schedule_all(m, ret_error);
 
     if (rv == 0)
-        rv = fetch(m, frozen, m->scheduled, ret_error);
+        rv = fetch_until(m, 0, ret_error);
     if (rv == 0)
         rv = check_hanging(m, ret_error);
     if (rv == 0)
-        rv = fetch(m, hang, frozen, ret_error);
+        rv = fetch_frozen(m, ret_error);
     return rv != 0 ? rv : cancel_hanging(m, ret_error);
 }
 
@@ -340,10 +383,12 @@ static int open_all(struct mixing *m, mu_error *ret_error)
         rv = mixed_open(m->node, 0, ret_error, &m->variable);
     if (rv != 0)
         return rv;
-    m->values = calloc(closures_count(m->settings) + 1, sizeof m->values[0]);
-    return m->values != NULL ? 0
-                             : mu_error_set(ret_error, -MU_ENOMEM, "no memory for %zu "
-                                            "values", closures_count(m->settings));
+    m->held = calloc((size_t)(m->settings->hang + m->settings->freeze) + 1,
+                     sizeof m->held[0]);
+    m->values = calloc(values_count(m->settings) + 1, sizeof m->values[0]);
+    return m->held != NULL && m->values != NULL
+               ? 0
+               : mu_error_set(ret_error, -MU_ENOMEM, "no memory for the values");
 }
 
 /* Nothing is forgotten before the result was told: until then the chief may be killed,
@@ -367,6 +412,13 @@ static int mix(struct mixing *m, mu_error *ret_error)
     return rv;
 }
 
+static void free_values(mu_remote_value **values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        mu_remote_value_free(values[i]);
+    free(values);
+}
+
 int chief_program(mu_node *node, void *user)
 {
     const struct mixed *mixed = user;
@@ -381,9 +433,8 @@ int chief_program(mu_node *node, void *user)
     if (rv != 0)
         (void)fprintf(stderr, "mixed: %s%s%s\n", error.task,
                       error.task[0] == '\0' ? "" : ": ", error.message);
-    for (size_t i = 0; i < m.scheduled; i++)
-        mu_remote_value_free(m.values[i]);
-    free(m.values);
+    free_values(m.held, m.held_count);
+    free_values(m.values, m.scheduled);
     mu_variable_close(m.variable);
     mu_coordinator_close(m.coordinator);
     (void)fflush(stdout);

@@ -219,6 +219,7 @@ static int read_settings(const mu_node *node, struct settings *ret_settings)
         read_setting(node, "stumble", &s.stumble) != 0 ||
         read_setting(node, "freeze", &s.freeze) != 0 ||
         read_setting(node, "hang", &s.hang) != 0 ||
+        read_setting(node, "outstanding", &s.outstanding) != 0 ||
         read_setting(node, "fails", &s.fails) != 0)
         return -MU_EINVALID;
     *ret_settings = s;

@@ -15,11 +15,12 @@ enum {
 
 struct settings {
     uint64_t start;     /* the number of this start of the whole job */
-    uint64_t quick;     /* closures that add 1 at once */
-    uint64_t slow;      /* and after 100 to 500 ms */
-    uint64_t stumble;   /* and hang the first time, until they are given up */
-    uint64_t freeze;    /* and hang the first time, until their worker is killed */
-    uint64_t hang;      /* that hang until they are cancelled */
+    uint64_t hang;      /* closures that hang until they are cancelled */
+    uint64_t freeze;    /* that hang the first time, until their worker is killed */
+    uint64_t stumble;   /* that hang the first time, until they are given up */
+    uint64_t slow;      /* that add 1 after 100 to 500 ms */
+    uint64_t quick;     /* and at once */
+    uint64_t outstanding; /* of the last three, scheduled and not fetched; 0: all */
     uint64_t fails;     /* 1: the program fails in the end */
 };
 

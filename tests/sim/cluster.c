@@ -298,9 +298,12 @@ static bool is_damaged(const struct cluster_journal *journal)
 static void check_start(struct cluster_task *task, int rv, const mu_error *error)
 {
     bool damaged = is_damaged(&task->journal);
+    bool tight = rv == -MU_EEXHAUSTED && task->journal.is_tight != NULL &&
+                 task->journal.is_tight(task->journal.storage);
 
     task->refused += damaged || is_damaged(&task->store);
-    if (!damaged && rv != 0)
+    task->refused_tight += tight;
+    if (!damaged && !tight && rv != 0)
         cluster_break(task->cluster, "%s does not start: %s", task->name, error->message);
     if (!damaged)
         return;
@@ -618,7 +621,7 @@ void cluster_free(struct cluster *cluster)
 
 void cluster_start(struct cluster_task *task)
 {
-    if (sim_start(task->node) != 0 && task->refused == 0)
+    if (sim_start(task->node) != 0 && task->refused + task->refused_tight == 0)
         cluster_break(task->cluster, "%s does not start", task->name);
 }
 
@@ -1032,10 +1035,12 @@ static void fill_schedule(struct mu__schedule *body,
 }
 
 /* As the public coordinator posts it. */
-static void post_closure(struct cluster_closure *closure, mu_value *args)
+/* The bytes of its arguments. */
+static uint64_t post_admitted(struct cluster_closure *closure, mu_value *args)
 {
     struct mu__msg *msg = mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule));
     struct mu__schedule *body;
+    uint64_t bytes;
 
     assert(msg != NULL && args != NULL);
     body = (void *)msg->body;
@@ -1044,10 +1049,18 @@ static void post_closure(struct cluster_closure *closure, mu_value *args)
     assert(msg->backing != NULL);
     mu_value_free(args);
     msg->to.actor = MU__CLIENT;
-    (void)atomic_fetch_add(&closure->task->session->shared.bytes_scheduled,
-                           body->args.head_size + body->args.tail_size);
-    (void)atomic_fetch_add(&closure->task->session->shared.scheduled, 1);
+    bytes = body->args.head_size + body->args.tail_size;
     sim_post(closure->task->node, msg);
+    return bytes;
+}
+
+/* Whether there is room or not. */
+static void post_closure(struct cluster_closure *closure, mu_value *args)
+{
+    struct mu__session *shared = &closure->task->session->shared;
+
+    (void)atomic_fetch_add(&shared->bytes_scheduled, post_admitted(closure, args));
+    (void)atomic_fetch_add(&shared->scheduled, 1);
 }
 
 struct cluster_closure *cluster_schedule_with(struct cluster_task *task,
@@ -1081,6 +1094,35 @@ struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
 
     post_closure(closure, args);
     return closure;
+}
+
+uint64_t cluster_args_bytes(const mu_value *args)
+{
+    struct mu__packed packed;
+    struct mu__buf *backing = mu__pack_value(args, &packed);
+
+    assert(backing != NULL);
+    mu__buf_unref(backing);
+    return packed.head_size + packed.tail_size;
+}
+
+struct cluster_closure *cluster_schedule_admitted(struct cluster_task *task,
+                                                  const char *function, mu_value *args)
+{
+    struct cluster_closure *closure = closure_new(task, function, true, NULL);
+
+    (void)post_admitted(closure, args);
+    return closure;
+}
+
+struct cluster_call *cluster_admit(struct cluster_task *task, uint64_t bytes,
+                                   int64_t limit_ms)
+{
+    struct cluster_call *call = call_new(task, MU__CLIENT_ROOM, limit_ms);
+
+    call->of.client.bytes = bytes;
+    call->of.client.admits = true;
+    return post(call, MU__CLIENT);
 }
 
 static void store_little64(uint8_t *out, uint64_t number)

@@ -138,8 +138,10 @@ struct cluster_journal {
     void (*dies)(struct mu__storage *storage);
     void (*is_gone)(struct mu__storage *storage);
 
-    /* No process may begin with what is there now. NULL: any may. */
+    /* No process may begin with what is there now; or a chief may say that it cannot,
+     * for want of room. NULL: neither is ever so. */
     bool (*is_damaged)(struct mu__storage *storage);
+    bool (*is_tight)(struct mu__storage *storage);
 };
 
 struct cluster;
@@ -163,7 +165,8 @@ struct cluster_task {
                                        plays its task */
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct cluster_journal store;       /* of a host, the same; its kind is an option */
-    unsigned refused;               /* how often it did not start over a damaged file */
+    unsigned refused;               /* how often it did not start over a damaged file, */
+    unsigned refused_tight;         /* or on a disk without room */
     const char *run;                /* of the job, for its next process; the test's */
     const char *worker_types;       /* the option, the same; NULL: the cluster's */
     struct mu__http *door;              /* to the cluster's etcd, of its process */
@@ -353,6 +356,15 @@ struct cluster_closure *cluster_schedule(struct cluster_task *task, const char *
 void cluster_schedule_dropped(struct cluster_task *task, const char *function);
 struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
                                                const char *function, mu_value *args);
+
+/* As one of several threads does it: ask for room, wait with the others until there is
+ * some (`of.client.admitted`), and schedule what was admitted. The future is there; takes
+ * args. */
+uint64_t cluster_args_bytes(const mu_value *args);
+struct cluster_call *cluster_admit(struct cluster_task *task, uint64_t bytes,
+                                   int64_t limit_ms);
+struct cluster_closure *cluster_schedule_admitted(struct cluster_task *task,
+                                                  const char *function, mu_value *args);
 
 /* cluster_schedule with wishes. */
 struct cluster_closure *cluster_schedule_with(struct cluster_task *task,

@@ -18,18 +18,28 @@ static void mend(struct cluster_mending *m)
     if (!sim_storage_mend(m->storage))
         cluster_break(m->cluster, "%s was damaged, and has been changed",
                       m->storage->base.name);
+    sim_storage_limit(m->storage, 0);
     if (sim_restart(m->task->node) != 0)
         cluster_break(m->cluster, "%s does not start over the mended file",
                       m->task->name);
 }
 
+/* A chief that could not start for that is started again. */
+static void make_room(struct cluster_mending *m)
+{
+    sim_storage_limit(m->storage, 0);
+    if (m->task->refused_tight != m->refused_tight && !sim_alive(m->task->node) &&
+        !sim_storage_is_hurt(m->storage))
+        cluster_start(m->task);
+    m->refused_tight = m->task->refused_tight;
+}
+
 static void change_room(struct cluster_mending *m)
 {
-    if (m->is_tight && (is_over(m) || sim_chance(&m->random, 50))) {
-        m->is_tight = false;
-        sim_storage_limit(m->storage, 0);
+    if (sim_storage_is_limited(m->storage)) {
+        if (is_over(m) || sim_chance(&m->random, 50))
+            make_room(m);
     } else if (m->tight && !is_over(m) && sim_chance(&m->random, 20)) {
-        m->is_tight = true;
         m->tight_count++;
         sim_note(m->cluster->sim, MU__LOG_WARN, "%s has no room",
                  m->storage->base.name);

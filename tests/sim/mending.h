@@ -20,8 +20,8 @@ struct cluster_mending {
     bool tight;                 /* there is no room now and then */
 
     unsigned refused;           /* of the task, as it was seen last */
+    unsigned refused_tight;     /* the same */
     unsigned tight_count;       /* how often there was no room */
-    bool is_tight;
 };
 
 void cluster_mending_begin(struct cluster_mending *mending);

@@ -259,6 +259,11 @@ void sim_storage_limit(struct sim_storage *storage, size_t bytes)
     storage->limit = bytes;
 }
 
+bool sim_storage_is_limited(const struct sim_storage *storage)
+{
+    return storage->limit > 0;
+}
+
 size_t sim_storage_damage(struct sim_storage *s, size_t from)
 {
     size_t at;

@@ -52,6 +52,8 @@ void sim_storage_free(struct sim_storage *storage);
 /* From now on the content cannot grow beyond that, also over lives; 0: it can. */
 void sim_storage_limit(struct sim_storage *storage, size_t bytes);
 
+bool sim_storage_is_limited(const struct sim_storage *storage);
+
 /* A bit of what was flushed, drawn from behind the first `from` bytes, becomes another.
  * Returns its byte; `from` when there are none. */
 size_t sim_storage_damage(struct sim_storage *storage, size_t from);
