@@ -183,6 +183,8 @@ static void test_workers_that_are_not_listed_run_nothing(void **state)
 
     (void)state;
     begin_with_types(cluster, "gpu", "gpu");
+    expect_said(cluster, "/job:worker/task:1 runs no closures: option worker_types is "
+                "\"gpu\", without its type");
     open_at(cluster->chief);
     set_work_ms(cluster, 100);
     schedule(cluster->chief, "square", 8, closures);
