@@ -93,6 +93,12 @@ static inline uint64_t mu__block_pool_kept(struct mu__block_pool *pool)
     return atomic_load_explicit(&pool->kept_bytes, memory_order_relaxed);
 }
 
+/* Whether the process keeps memory for later: it has loops, and no address sanitizer. */
+static inline bool mu__blocks_pooled(void)
+{
+    return atomic_load_explicit(&mu__blocks.users, memory_order_relaxed) > 0;
+}
+
 static inline void *mu__block_get(size_t size)
 {
     return mu__block_pool_get(&mu__blocks, size);
