@@ -28,7 +28,7 @@ enum {
 #ifdef MUSTER_TINY
     MU__BLOCKS_KEPT_BYTES_MAX = 256 << 10,
 #else
-    MU__BLOCKS_KEPT_BYTES_MAX = 256 << 20,
+    MU__BLOCKS_KEPT_BYTES_MAX = 512 << 20,
 #endif
     MU__BLOCKS_TRIM_MS = 2000           /* between two trims */
 };
