@@ -13,6 +13,7 @@ static void on_here(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_heard(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_task_error(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_task_cleared(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -29,6 +30,8 @@ static const struct mu__handler handlers[] = {
     {MU__TASK_HEARD, on_heard},
     {MU__TASKS_ANSWER, on_answer},
     {MU__TASK_ERROR, on_task_error},
+    {MU__TASK_CLEARED, on_task_cleared},
+    {MU__WAIT_NOTE, mu__agent_on_wait_note},
     {MU__BARRIER_PASSED, mu__agent_on_passed},
     {MU__PREEMPT_ASK, mu__agent_on_preempt_ask},
     {MU__PREEMPT_STOP, mu__agent_on_preempt_stop},
@@ -238,6 +241,7 @@ static void registered(struct mu__ctx *ctx, struct agent *a,
 {
     a->register_token = 0;
     a->registered = true;
+    a->heard_ms = mu__now_ms(ctx);
     a->store = a->host_store;
     if (a->barriers_store != a->store) {
         mu__agent_barriers_forget(a);
@@ -335,7 +339,7 @@ static void follow(struct mu__ctx *ctx, struct agent *a)
 }
 
 /* From the one that is followed: what others say is of no interest. */
-static bool is_from_host(const struct agent *a, const struct mu__msg *msg)
+bool mu__agent_is_from_host(const struct agent *a, const struct mu__msg *msg)
 {
     return a->host != NULL && msg->from.node == a->host->node &&
            msg->from.actor == MU__COORDINATION;
@@ -425,8 +429,10 @@ static void on_heard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__task_heard *body = mu__body(msg);
     mu_error error;
 
-    if (!is_from_host(a, msg) || body->epoch != a->host_epoch || body->code == 0 ||
-        !a->registered)
+    if (!mu__agent_is_from_host(a, msg))
+        return;
+    a->heard_ms = mu__now_ms(ctx);
+    if (body->epoch != a->host_epoch || body->code == 0 || !a->registered)
         return;
     error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
     if (error.code == -MU_EABORTED) {
@@ -444,7 +450,7 @@ static void on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__asked *asked;
     mu_error error;
 
-    if (!is_from_host(a, msg))
+    if (!mu__agent_is_from_host(a, msg))
         return;
     if (body->token == a->register_token && body->token != 0) {
         on_register_answer(ctx, a, body);
@@ -467,12 +473,20 @@ static void on_task_error(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__task_error *body = mu__body(msg);
     mu_error error;
 
-    if (!is_from_host(a, msg) || body->code == 0)
+    if (!mu__agent_is_from_host(a, msg) || body->code == 0)
         return;
     if (body->own)
         mu__agent_tell_reported(ctx, a);
     error = mu__agent_error_of(body->code, body->message, body->task, 0);
     mu__agent_enter_error(ctx, a, &error);
+}
+
+static void on_task_cleared(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+
+    if (is_from_host(a, msg))
+        mu__agent_cleared(ctx, a, mu__body(msg));
 }
 
 /* ---- calls ---- */
@@ -566,6 +580,7 @@ static const struct {
     [MU__AGENT_RUN_END] = {mu__agent_call_run_end, 0},
     [MU__AGENT_RUNS] = {mu__agent_call_runs, 0},
     [MU__AGENT_RUNS_CLEAR] = {mu__agent_call_runs_clear, 0},
+    [MU__AGENT_MARK] = {mu__agent_call_mark, 0},
 };
 
 static void arm_tick(struct mu__ctx *ctx, struct agent *a)
@@ -629,6 +644,7 @@ static void tick(struct mu__ctx *ctx, struct agent *a)
     else if (mu__now_ms(ctx) - a->register_ms >= AGENT_REGISTER_MS)
         mu__agent_register(ctx, a);
     mu__agent_preempt_tick(ctx, a);
+    mu__agent_notes_tick(ctx, a);
     if (a->again)
         mu__agent_pump_all(ctx, a);
 }

@@ -96,6 +96,7 @@ enum mu__agent_operation {
     MU__AGENT_RUN_END,      /* failure; below: the node is being closed */
     MU__AGENT_RUNS,         /* content: what the store has */
     MU__AGENT_RUNS_CLEAR,   /* what, name: version, how many were deleted */
+    MU__AGENT_MARK,         /* tasks: one; failure, code 0: it is reset */
     MU__AGENT_OPERATIONS_COUNT
 };
 
@@ -115,6 +116,7 @@ struct mu__asked {
     uint64_t token;                 /* 0: it is in no list */
     uint64_t due_ms;                /* UINT64_MAX: no limit */
     int64_t limit_ms;
+    uint64_t since_ms;              /* when it was asked first */
     uint32_t session;               /* in which it was sent last; 0: it never was */
     uint32_t bytes;                 /* that it takes on its way */
     bool may_be_done;               /* it was sent in a former session, too, which has not
@@ -172,6 +174,10 @@ struct mu__key_request {
     bool answered;
     bool orphan;                /* answered while messages borrow from it */
 };
+
+/* As the operation of a request: a transaction. Its value is what KEY_TXN has, its key
+ * is one of the keys, for messages. */
+enum { MU__KV_TRANSACT = MU_KV_DELETE + 1 };
 
 /* A KEY_ASK message, to be posted to MU__AGENT. `ask->key` is normalized, and copied, as
  * the value. From the post on `done` is called once, on the loop's thread, whatever

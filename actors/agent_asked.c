@@ -211,6 +211,16 @@ bool mu__agent_may_be_done(const struct mu__asked *asked)
     return asked->session != 0 || asked->may_be_done;
 }
 
+/* What the answer to has to come from the host, which has it and is connected. */
+static void say_silence(struct mu__ctx *ctx, const struct agent *a,
+                        const struct mu__asked *asked, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s, which hosts the service, %s, and was heard %llu ms "
+                   "ago", a->host->task,
+                   asked->kind->is_open ? "is connected" : "has not answered",
+                   (unsigned long long)(mu__now_ms(ctx) - a->heard_ms));
+}
+
 static void say_late(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked)
 {
     const struct mu__asked_kind *kind = asked->kind;
@@ -222,6 +232,8 @@ static void say_late(struct mu__ctx *ctx, struct agent *a, struct mu__asked *ask
     kind->name(asked, name, sizeof name);
     if (!has_service)
         mu__agent_host_words(ctx, a, host, sizeof host);
+    else if (kind->say != NULL || kind->is_open)
+        say_silence(ctx, a, asked, host, sizeof host);
     (void)mu_error_set(&error, -MU_EDEADLINE, "%s %s within %lld ms%s%s%s", name,
                        kind->late, (long long)asked->limit_ms,
                        host[0] == '\0' ? "" : ": ", host,
@@ -293,6 +305,7 @@ bool mu__agent_ask(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked
     asked->may_be_done = false;
     asked->bytes = bytes;
     asked->limit_ms = limit_ms;
+    asked->since_ms = mu__now_ms(ctx);
     asked->queue = 0;
     asked->extended = false;
     asked->due_ms = UINT64_MAX;

@@ -102,11 +102,17 @@ static void answer(struct mu__key_request *request, const mu_kv_answer *given)
     request->done(request->user, given);
 }
 
-static void answer_error(struct mu__key_request *request, const mu_error *error)
+static void answer_failure(struct mu__key_request *request, const mu_error *error,
+                           int64_t number)
 {
-    const mu_kv_answer given = {.code = error->code, .error = error};
+    const mu_kv_answer given = {.code = error->code, .error = error, .number = number};
 
     answer(request, &given);
+}
+
+static void answer_error(struct mu__key_request *request, const mu_error *error)
+{
+    answer_failure(request, error, 0);
 }
 
 static void answer_closed(struct mu__key_request *request)
@@ -171,7 +177,9 @@ int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_ask *ask,
     struct mu__key_request *request;
     struct mu__msg *msg;
 
-    assert(ask->size <= MU__KEY_VALUE_MAX && key_size <= MU__KEY_MAX);
+    assert(ask->size <= (ask->operation == MU__KV_TRANSACT ? MU__TXN_BYTES_MAX
+                                                           : MU__KEY_VALUE_MAX));
+    assert(key_size <= MU__KEY_MAX);
     if (!take_place(shared))
         return too_many(ret_error);
     if (!take_bytes(shared, bytes)) {
@@ -285,7 +293,9 @@ static void name_key(const struct mu__asked *asked, char *out, size_t size)
     const struct mu__key_request *request = (const void *)asked;
     struct mu__view key = key_of(request);
 
-    (void)snprintf(out, size, "key \"%.*s\"", key.size > 100 ? 100 : (int)key.size,
+    (void)snprintf(out, size, "%skey \"%.*s\"",
+                   request->operation == MU__KV_TRANSACT ? "the transaction of " : "",
+                   key.size > 100 ? 100 : (int)key.size,
                    (const char *)key.data);
 }
 
@@ -340,6 +350,19 @@ static uint16_t write_delete(const struct agent *a, const struct mu__key_request
     return 0;
 }
 
+/* No value in it has a tail: the whole of it is in the head. */
+static uint16_t write_txn(const struct agent *a, const struct mu__key_request *request,
+                          void *body)
+{
+    struct mu__key_txn *txn = body;
+    struct mu__view content = value_of(request);
+
+    txn->token = request->asked.token;
+    txn->done = mu__agent_done_floor(a);
+    txn->content = (struct mu__packed){.head = content.data, .head_size = content.size};
+    return 0;
+}
+
 static const struct {
     uint16_t kind;
     uint16_t (*write)(const struct agent *a, const struct mu__key_request *request,
@@ -350,6 +373,7 @@ static const struct {
     [MU_KV_TRY_GET] = {MU__KEY_GET, write_get},
     [MU_KV_INCREMENT] = {MU__KEY_INCREMENT, write_increment},
     [MU_KV_DELETE] = {MU__KEY_DELETE, write_delete},
+    [MU__KV_TRANSACT] = {MU__KEY_TXN, write_txn},
 };
 
 static struct mu__msg *say_key(struct mu__ctx *ctx, struct agent *a,
@@ -379,6 +403,7 @@ static const struct mu__asked_kind getting = {
     .name = name_key,
     .fail = fail_key,
     .late = "was not put",
+    .is_open = true,
 };
 
 static const struct mu__asked_kind trying = {
@@ -394,6 +419,7 @@ static const struct mu__asked_kind *const kinds[] = {
     [MU_KV_TRY_GET] = &trying,
     [MU_KV_INCREMENT] = &changing,
     [MU_KV_DELETE] = &changing,
+    [MU__KV_TRANSACT] = &changing,
 };
 
 /* ---- what it hears ---- */
@@ -466,7 +492,8 @@ static void fail_answered(struct mu__ctx *ctx, struct agent *a,
                                         MU_ERROR_OTHER);
 
     take_request_out(ctx, a, request);
-    answer_error(request, &error);
+    answer_failure(request, &error,
+                   request->operation == MU__KV_TRANSACT ? body->number : 0);
     free_request(ctx, request);
 }
 

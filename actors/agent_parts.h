@@ -8,6 +8,7 @@
  *   agent_barriers.c    barriers
  *   agent_preempt.c     preemption
  *   agent/runs.c        runs of the job
+ *   agent/mark.c        errors of other tasks, reported or reset
  *
  * Everything that waits is a struct mu__asked, in one list in the order of tokens, from
  * its arrival until it is forgotten. What is to be sent is sent in that order, once the
@@ -83,6 +84,9 @@ struct mu__asked_kind {
 
     /* It stays when the agent goes into error. */
     bool stays;
+
+    /* It may wait for what others do, without anybody being able to say who. */
+    bool is_open;
 };
 
 /* A task that may host the service, and whose link is up. */
@@ -155,6 +159,7 @@ struct agent {
     struct agent_host *host;    /* that is followed; NULL: nobody leads */
     uint64_t host_epoch;        /* with which it is followed */
     uint64_t host_store;
+    uint64_t heard_ms;          /* when it was heard last */
     struct agent_host *linked;  /* all that are up */
     uint32_t linked_count;
     uint64_t lost_ms;           /* when the last link to a host went down; 0: none did */
@@ -181,6 +186,7 @@ struct agent {
     struct agent_queue queues[AGENT_QUEUES];
 
     uint64_t tick_timer;
+    uint64_t note_ms;           /* when the log has next what waits for long */
     uint64_t progress;
     uint64_t progress_ms;       /* when that moved */
 
@@ -204,6 +210,8 @@ static inline mu__pid agent_service(const struct agent *a)
 {
     return (mu__pid){a->host->node, MU__COORDINATION};
 }
+
+bool mu__agent_is_from_host(const struct agent *a, const struct mu__msg *msg);
 
 /* Go into error: everything that waits ends with this. */
 void mu__agent_enter_error(struct mu__ctx *ctx, struct agent *a, const mu_error *error);
@@ -377,6 +385,14 @@ void mu__agent_preempt_forget(struct agent *a);
 /* A round that takes too long is given up. */
 void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a);
 
+/* ---- agent/notes.c ---- */
+
+/* The host says who is missing: a line for the log. */
+void mu__agent_on_wait_note(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* A line about what waits for long, from time to time. */
+void mu__agent_notes_tick(struct mu__ctx *ctx, struct agent *a);
+
 /* ---- agent/runs.c ---- */
 
 void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
@@ -385,6 +401,13 @@ void mu__agent_call_runs(struct mu__ctx *ctx, struct agent *a,
                          struct mu__agent_call *call);
 void mu__agent_call_runs_clear(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_call *call);
+
+/* ---- agent/mark.c ---- */
+
+void mu__agent_call_mark(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__agent_call *call);
+void mu__agent_cleared(struct mu__ctx *ctx, struct agent *a,
+                       const struct mu__task_cleared *body);
 
 /* The run that this process takes part in, in the store of the host that is followed; 0:
  * none yet. And: it was registered in this one. */

@@ -37,6 +37,7 @@ static const struct mu__asked_kind waiting_for_round = {
     .name = name_round,
     .fail = mu__agent_call_fail,
     .late = "did not come",
+    .is_open = true,
 };
 
 static const struct mu__asked_kind waiting_at_step = {

@@ -312,6 +312,7 @@ static const struct mu__asked_kind reading = {
     .name = name_next,
     .fail = end_next,
     .late = "did not change",
+    .is_open = true,
 };
 
 static int not_open(mu_error *error)

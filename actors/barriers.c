@@ -525,6 +525,7 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     seat_all(barrier, slots, count);
     barrier->running = true;
     barrier->since_ms = now_ms;
+    barrier->note_ms = 0;
     barrier->limit_ms = limit_ms;
     *ret_barrier = barrier;
     return 0;

@@ -92,6 +92,7 @@ struct mu__barrier {
                                    with the cluster */
     uint64_t since_ms;          /* that generation's begin; or when it was over */
     uint64_t limit_ms;          /* 0: none */
+    uint64_t note_ms;           /* when those who are here are told next who is missing */
     uint32_t name_size;
     char name[];                /* with a zero */
 };

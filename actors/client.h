@@ -105,6 +105,8 @@ struct mu__client_call {
     struct mu__msg *request;        /* ASK, and EXPLAIN if it is to be passed on: begins
                                        with a token; the caller's again if it is not NULL
                                        afterwards */
+    bool asks_why;                  /* the actor's: the limit has passed, and the chief
+                                       is asked whether it is there */
     mu_value *status;               /* STATUS, EXPLAIN: the answer, the caller's */
     uint64_t input;                 /* ASK of PER_WORKER_MAKE: the answer */
     uint16_t life;                  /* and of which chief it is */
@@ -147,5 +149,9 @@ struct mu__pending_closure *mu__pending_new(struct mu__held *const *held, uint32
 void mu__pending_free(struct mu__pending_closure *closure);
 
 extern const struct mu__behavior mu__client;    /* init takes the config */
+
+/* Words of the first closure in flight, from a status of the chief, or of the workers that
+ * are missing. */
+void mu__client_describe_status(const mu_value *status, char *out, size_t size);
 
 #endif

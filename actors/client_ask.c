@@ -133,7 +133,8 @@ static void complete_unavailable(struct mu__ctx *ctx, struct client *c,
 {
     mu__client_complete(ctx, c, call,
                         mu_error_set(&call->error, -MU_EUNAVAILABLE,
-                                     "%s is not connected", c->config.chief));
+                                     "%s is not connected%s%s", c->config.chief,
+                                     c->trouble[0] == '\0' ? "" : ": ", c->trouble));
 }
 
 static void put_question(struct mu__ctx *ctx, struct client *c,
@@ -197,7 +198,6 @@ static int64_t number_in(const mu_value *map, const char *key)
     return number;
 }
 
-/* Words of the first closure in flight, from a status. */
 /* Who was there and is not. */
 static void describe_missing(const mu_value *missing, char *out, size_t size)
 {
@@ -214,7 +214,7 @@ static void describe_missing(const mu_value *missing, char *out, size_t size)
     }
 }
 
-static void describe_status(const mu_value *status, char *out, size_t size)
+void mu__client_describe_status(const mu_value *status, char *out, size_t size)
 {
     const mu_value *first = mu_value_at(mu_value_find(status, "in_flight"), 0);
 
@@ -274,9 +274,9 @@ static void explain(struct mu__ctx *ctx, struct client *c, struct mu__call *call
 {
     char words[384];
 
-    (void)snprintf(words, sizeof words, "the chief did not say more");
+    (void)snprintf(words, sizeof words, "%.200s did not say more", c->config.chief);
     if (call->operation != MU__CLIENT_FETCH && status != NULL)
-        describe_status(status, words, sizeof words);
+        mu__client_describe_status(status, words, sizeof words);
     else if (mu_value_find(status, "state") != NULL)
         describe_closure(status, words, sizeof words);
     say_late(c, call, words);
@@ -328,9 +328,27 @@ void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
     c->asking = &call->call;
 }
 
-static void say_no_answer(const struct client *c, struct mu__client_call *call)
+/* Whether it is the chief that does not answer, or what it was asked to do that takes so
+ * long: it is asked something else. */
+static bool ask_for_life(struct mu__ctx *ctx, struct client *c,
+                         struct mu__client_call *call)
 {
-    if (call->late != NULL)
+    if (call->late == NULL || call->asks_why || call->call.limit_ms == 0 ||
+        !c->has_chief ||
+        !send_request(ctx, c, call, status_get(ctx, 0)))
+        return false;
+    call->asks_why = true;
+    if (!mu__client_limit(ctx, c, &call->call, EXPLAIN_MS))
+        return true;
+    call->call.next = c->asking;
+    c->asking = &call->call;
+    return true;
+}
+
+static void say_no_answer(const struct client *c, struct mu__client_call *call,
+                          bool is_late)
+{
+    if (is_late)
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
                            call->call.limit_ms, call->late);
     else
@@ -345,7 +363,22 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client *c, struct mu__call
         explain(ctx, c, call, NULL);
         return;
     }
-    say_no_answer(c, (struct mu__client_call *)call);
+    if (ask_for_life(ctx, c, (struct mu__client_call *)call))
+        return;
+    say_no_answer(c, (struct mu__client_call *)call,
+                  call->limit_ms == 0 && ((struct mu__client_call *)call)->late != NULL);
+    call->error.kind = MU_ERROR_LIMIT;
+    mu__client_complete(ctx, c, call, -MU_EDEADLINE);
+}
+
+/* Asked why a wait is over its limit, the chief is lost. */
+static void explain_lost(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+                         const mu_error *error)
+{
+    if (call->operation == MU__CLIENT_JOIN && mu__client_try(ctx, c, call))
+        return;
+    (void)mu_error_set(&call->error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
+                       call->limit_ms, error->message);
     call->error.kind = MU_ERROR_LIMIT;
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
@@ -358,7 +391,7 @@ void mu__client_end_questions(struct mu__ctx *ctx, struct client *c,
 
         c->asking = call->next;
         if (!is_question(call)) {
-            explain(ctx, c, call, NULL);
+            explain_lost(ctx, c, call, error);
             continue;
         }
         call->error = *error;
@@ -397,6 +430,13 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (!is_question(&call->call)) {
         explain(ctx, c, &call->call, status);
         mu_value_free(status);
+        return;
+    }
+    if (call->asks_why) {
+        mu_value_free(status);
+        say_no_answer(c, call, true);
+        call->call.error.kind = MU_ERROR_LIMIT;
+        mu__client_complete(ctx, c, &call->call, -MU_EDEADLINE);
         return;
     }
     call->status = status;

@@ -7,6 +7,7 @@
 #define MU_ACTORS_CLOSURES_H
 
 #include "actors/messages.h"
+#include "actors/worker_types.h"
 
 struct mu__closure {
     uint32_t next;          /* in its list; index + 1, 0 ends it */
@@ -40,17 +41,34 @@ enum mu__mark {
 };
 
 /* What list a closure may be in. One queue for each priority; then those that wait for
- * something, those that only some workers may run now, those whose result is kept; then
- * two for each worker: in flight there, and queued for it alone. */
+ * something, those that only some workers may run now; one queue for each priority of what
+ * is for one role alone; those whose result is kept; then two for each worker: in flight
+ * there, and queued for it alone. */
 enum mu__list {
     MU__LIST_QUEUES = 0,
     MU__LIST_QUEUE = MU__LIST_QUEUES + MU__PRIORITY_USUAL,
     MU__LIST_HELD = MU__PRIORITIES, /* for a time to pass, or for inputs */
     MU__LIST_PICKY,                 /* no worker with room may run it */
-    MU__LIST_KEPT,                  /* done; the result is kept */
-    MU__LIST_WORKERS = 16
+    MU__LIST_ROLES,                 /* the first of the first role's */
+    MU__LIST_KEPT = MU__LIST_ROLES + MU__PRIORITIES * MU__WORKER_TYPES_MAX, /* done; the
+                                       result is kept */
+    MU__LIST_WORKERS = MU__LIST_KEPT + 2
 };
 #define MU__LIST_NONE UINT32_MAX
+
+_Static_assert(MU__LIST_WORKERS % 2 == 0, "lists of what is in flight are even");
+
+static inline uint32_t mu__list_of_role(uint32_t role, uint32_t priority)
+{
+    return MU__LIST_ROLES + MU__PRIORITIES * role + priority;
+}
+
+/* Of a queue, of a role or of all. */
+static inline uint32_t mu__list_priority(uint32_t list)
+{
+    return list < MU__LIST_ROLES ? list - MU__LIST_QUEUES
+                                 : (list - MU__LIST_ROLES) % MU__PRIORITIES;
+}
 
 static inline uint32_t mu__list_in_flight(uint32_t worker)
 {

@@ -1,5 +1,6 @@
 #include "actors/coordination.h"
 
+#include "actors/coordination/mark.h"
 #include "actors/coordination/runs.h"
 #include "actors/coordination_inner.h"
 #include "actors/packing.h"
@@ -39,10 +40,12 @@ static const mu__handle_fn asked[] = {
     [MU__KEY_UNWATCH - MU__TASK_REGISTER] = mu__coord_on_key_unwatch,
 };
 
-static const mu__handle_fn asked_of_runs[] = {
+static const mu__handle_fn asked_more[] = {
     [MU__RUN_END - MU__RUN_END] = mu__coord_on_run_end,
     [MU__RUNS_GET - MU__RUN_END] = mu__coord_on_runs_get,
     [MU__RUNS_CLEAR - MU__RUN_END] = mu__coord_on_runs_clear,
+    [MU__KEY_TXN - MU__RUN_END] = mu__coord_on_key_txn,
+    [MU__TASK_MARK - MU__RUN_END] = mu__coord_on_task_mark,
 };
 
 /* ---- Time ---- */
@@ -530,7 +533,7 @@ static void on_asked(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     if (msg->kind >= MU__RUN_END)
-        asked_of_runs[msg->kind - MU__RUN_END](ctx, c, msg);
+        asked_more[msg->kind - MU__RUN_END](ctx, c, msg);
     else
         asked[msg->kind - MU__TASK_REGISTER](ctx, c, msg);
 }
@@ -609,6 +612,7 @@ static const struct mu__handler handlers[] = {
     {MU__KEY_GET, on_asked},
     {MU__KEY_INCREMENT, on_asked},
     {MU__KEY_DELETE, on_asked},
+    {MU__KEY_TXN, on_asked},
     {MU__KEY_CANCEL, on_asked},
     {MU__KEY_LIST, on_asked},
     {MU__KEY_WATCH, on_asked},
@@ -616,6 +620,7 @@ static const struct mu__handler handlers[] = {
     {MU__RUN_END, on_asked},
     {MU__RUNS_GET, on_asked},
     {MU__RUNS_CLEAR, on_asked},
+    {MU__TASK_MARK, on_asked},
     {MU__HTTP_DONE, on_http_done},
     {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},

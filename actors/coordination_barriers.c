@@ -5,6 +5,7 @@
  * again, get the same: but no process that came to the service when it was over already.
  * What had not ended begins anew there, as the agents ask again. */
 #include "actors/barriers.h"
+#include "actors/coordination/notes.h"
 #include "actors/coordination/runs.h"
 #include "actors/coordination_alive.h"
 #include "actors/coordination_sets.h"
@@ -264,24 +265,48 @@ static bool is_missing(void *user, const struct mu__roster_task *task)
     return seat != NULL && !seat->arrived;
 }
 
-static void time_out(struct mu__ctx *ctx, struct coordination *c,
-                     struct mu__barrier *barrier)
+static void explain_missing(struct mu__ctx *ctx, const struct coordination *c,
+                            struct mu__barrier *barrier, uint64_t after_ms,
+                            mu_error *ret_error)
 {
     char missing[256];
     char first[96] = "";
-    mu_error error;
 
     (void)mu__roster_words(c->roster, mu__coord_clock(ctx, c), is_missing, barrier,
                            MISSING_NAMED_MAX, missing, sizeof missing);
     if (barrier->arrived > 0)
         (void)snprintf(first, sizeof first, ", %s first",
                        c->roster->tasks[barrier->first]->name);
-    (void)mu_error_set(&error, -MU_EDEADLINE,
+    (void)mu_error_set(ret_error, -MU_EDEADLINE,
                        "barrier \"%.120s\": %" PRIu32 " of %" PRIu32 " tasks arrived in %"
                        PRIu64 " ms%s; missing: %s", barrier->name, barrier->arrived,
-                       barrier->wanted, barrier->limit_ms, first, missing);
-    error.kind = MU_ERROR_LIMIT;
+                       barrier->wanted, after_ms, first, missing);
+    ret_error->kind = MU_ERROR_LIMIT;
+}
+
+static void time_out(struct mu__ctx *ctx, struct coordination *c,
+                     struct mu__barrier *barrier)
+{
+    mu_error error;
+
+    explain_missing(ctx, c, barrier, barrier->limit_ms, &error);
     (void)finish(ctx, c, barrier, &error);
+}
+
+/* For the logs of those who are here. */
+static void note_waiting(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__barrier *barrier, uint64_t now_ms)
+{
+    mu_error error;
+
+    explain_missing(ctx, c, barrier, now_ms - barrier->since_ms, &error);
+    for (uint32_t i = 0; i < barrier->seats_count; i++) {
+        const struct mu__barrier_seat *seat = &barrier->seats[i];
+        const struct mu__roster_task *task = c->roster->tasks[seat->slot];
+
+        if (seat->arrived && task->up && task->incarnation == seat->incarnation)
+            mu__coord_note(ctx, task->node, seat->token, error.message);
+    }
 }
 
 /* Why a barrier cannot go on without a task. What that one says of itself counts as it
@@ -697,11 +722,16 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
     for (struct mu__barrier *at = c->barriers->table.running.first; at != NULL;
          at = next) {
         next = at->next;
-        if (at->limit_ms == 0)
-            continue;
-        if (now_ms - at->since_ms >= at->limit_ms)
+        if (at->limit_ms != 0 && now_ms - at->since_ms >= at->limit_ms) {
             time_out(ctx, c, at);
-        else
+            continue;
+        }
+        if (at->note_ms != 0 && now_ms >= at->note_ms)
+            note_waiting(ctx, c, at, now_ms);
+        if (at->note_ms <= now_ms)
+            at->note_ms = mu__coord_note_next(at->since_ms, now_ms);
+        mu__coord_wake_at(ctx, c, at->note_ms);
+        if (at->limit_ms != 0)
             mu__coord_wake_at(ctx, c, at->since_ms + at->limit_ms);
     }
     mu__coord_alive_tick(ctx, c, c->barriers->alive);

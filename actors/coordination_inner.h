@@ -11,6 +11,7 @@
  *   coordination_barriers.c   barriers, tasks alive
  *   coordination_preempt.c    preemption: notices and rounds
  *   coordination_cluster.c    tasks that come to the coordinated jobs, or leave them
+ *   coordination/transactions.c   changes of several keys at one moment
  *   coordination/runs.h       runs of the job: what belongs to one, when another begins
  *   coordination/own_keys.c   the service's own keys
  *
@@ -204,6 +205,10 @@ void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
                           struct mu__roster_task *task);
 
+/* From ERROR, its own or that of others, to DISCONNECTED. */
+void mu__coord_reset(struct mu__ctx *ctx, struct coordination *c,
+                     struct mu__roster_task *task);
+
 /* Whether its failures are those of all others, too. */
 static inline bool mu__coord_shares_fate(const struct mu__roster_task *task)
 {
@@ -329,6 +334,7 @@ void mu__coord_on_key_put(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 void mu__coord_on_key_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_increment(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_delete(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_txn(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_list(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_watch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

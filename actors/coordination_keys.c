@@ -17,7 +17,6 @@
 #include <string.h>
 
 enum {
-    NUMBER_BYTES = 20,      /* "-9223372036854775808" */
     EPOCH_SHIFT = 24,
     RECORD_BYTES = 128      /* of a record beside its key and value, at most, about */
 };
@@ -138,16 +137,30 @@ uint64_t mu__coord_next_revision(const struct coordination *c)
 
 /* A change that has no room in the store is refused before it is made. So is one that
  * would leave no room to write everything anew, which is how deletions make room. */
-static int check_room(struct mu__ctx *ctx, struct coordination *c,
-                      const struct mu__key_value *entry, mu_error *ret_error)
+int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c, uint64_t bytes,
+                             mu_error *ret_error)
 {
     const struct mu__store_ops *ops = c->store->ops;
-    uint64_t bytes = (uint64_t)entry->key.size + entry->value.size;
 
     if (!is_kept(c) || ops->reserve == NULL)
         return 0;
     bytes += mu__key_values_bytes(c->keys->kv) + RECORD_BYTES * c->records;
     return ops->reserve(c->store, ctx, bytes, ret_error);
+}
+
+static int check_room(struct mu__ctx *ctx, struct coordination *c,
+                      const struct mu__key_value *entry, mu_error *ret_error)
+{
+    return mu__coord_key_check_room(ctx, c, (uint64_t)entry->key.size +
+                                    entry->value.size, ret_error);
+}
+
+void mu__coord_key_changed(struct mu__ctx *ctx, struct coordination *c,
+                           const struct mu__key_value *entry)
+{
+    note_records(c);
+    keep_change(ctx, c, entry, false);
+    mu__coord_reads_changed(ctx, c, entry);
 }
 
 int mu__coord_key_put(struct mu__ctx *ctx, struct coordination *c,
@@ -205,18 +218,8 @@ uint64_t mu__coord_key_delete_below(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- Once ---- */
 
-/* A change that is asked for: by whom, and where its result goes. */
-struct asking {
-    uint32_t node;
-    uint64_t token;
-    struct mu__roster_task *task;
-    struct mu__asked_agent *agent;
-    struct mu__asked_result result;
-    mu_error error;
-};
-
 static void say_result(struct mu__ctx *ctx, struct coordination *c,
-                       const struct asking *a)
+                       const struct coord_asking *a)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_DONE);
     struct mu__key_done *body;
@@ -236,7 +239,7 @@ static void say_result(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_say(ctx, c, a->node, msg);
 }
 
-static void say_again(struct mu__ctx *ctx, struct coordination *c, struct asking *a)
+static void say_again(struct mu__ctx *ctx, struct coordination *c, struct coord_asking *a)
 {
     if (a->result.code != 0)
         (void)mu_error_set(&a->error, a->result.code, "%s, as was answered before",
@@ -244,9 +247,9 @@ static void say_again(struct mu__ctx *ctx, struct coordination *c, struct asking
     say_result(ctx, c, a);
 }
 
-/* Whether a change is to be made now; if not, what is to be said has been. */
-static bool begin(struct mu__ctx *ctx, struct coordination *c, const struct mu__msg *msg,
-                  uint64_t token, uint64_t done, struct asking *a)
+bool mu__coord_key_begin(struct mu__ctx *ctx, struct coordination *c,
+                         const struct mu__msg *msg, uint64_t token, uint64_t done,
+                         struct coord_asking *a)
 {
     enum mu__asked_state state;
 
@@ -301,9 +304,8 @@ static bool is_written(struct mu__ctx *ctx, const struct coordination *c, int co
     return is_kept(c) && (code == 0 || !c->store->ops->may_read(c->store, ctx));
 }
 
-/* It was made, or (`code`) refused. */
-static void end(struct mu__ctx *ctx, struct coordination *c, struct asking *a,
-                uint64_t done, int code)
+void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
+                       struct coord_asking *a, uint64_t done, int code)
 {
     a->result.code = code;
     mu__asked_add(a->agent, &a->result);
@@ -313,8 +315,7 @@ static void end(struct mu__ctx *ctx, struct coordination *c, struct asking *a,
     say_result(ctx, c, a);
 }
 
-/* Whether a program may change what is at a key. */
-static int check_key(struct mu__view key, mu_error *error)
+int mu__coord_key_check(struct mu__view key, mu_error *error)
 {
     if (key.size == 0 || !mu__key_is_normal(key))
         return mu_error_set(error, -MU_EINVALID, "a key is not in its normal form: it is "
@@ -347,10 +348,10 @@ static int check_put(const struct mu__key_put *body, bool there, uint64_t revisi
 }
 
 static int make_put(struct mu__ctx *ctx, struct coordination *c,
-                    const struct mu__key_put *body, struct asking *a)
+                    const struct mu__key_put *body, struct coord_asking *a)
 {
     struct mu__key_value entry = {.revision = 0};
-    int rv = check_key(body->key, &a->error);
+    int rv = mu__coord_key_check(body->key, &a->error);
     bool there;
 
     if (rv == 0 && body->value.size > MU__KEY_VALUE_MAX)
@@ -379,86 +380,43 @@ void mu__coord_on_key_put(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
     const struct mu__key_put *body = mu__body(msg);
-    struct asking a;
+    struct coord_asking a;
     int rv;
 
-    if (!begin(ctx, c, msg, body->token, body->done, &a))
+    if (!mu__coord_key_begin(ctx, c, msg, body->token, body->done, &a))
         return;
     rv = make_put(ctx, c, body, &a);
-    end(ctx, c, &a, body->done, rv);
+    mu__coord_key_end(ctx, c, &a, body->done, rv);
     if (rv == 0 && mu__view_is(body->key, MU__KEY_PREEMPTION))
         mu__coord_preempt_key(ctx, c, a.node, body->value);
 }
 
 /* ---- Increment ---- */
 
-/* A decimal number of 64 bits, all of the text. */
-static bool read_number(struct mu__view text, int64_t *ret_number)
-{
-    const char *at = text.data;
-    bool negative = text.size > 0 && at[0] == '-';
-    uint64_t most = (uint64_t)INT64_MAX + negative;
-    uint64_t number = 0;
-
-    if (text.size == negative || text.size > NUMBER_BYTES)
-        return false;
-    for (uint32_t i = negative; i < text.size; i++) {
-        unsigned figure = (unsigned)(uint8_t)at[i] - '0';
-
-        if (figure > 9 || number > (most - figure) / 10)
-            return false;
-        number = number * 10 + figure;
-    }
-    *ret_number = negative ? (int64_t)(0 - number) : (int64_t)number;
-    return true;
-}
-
-static struct mu__view write_number(int64_t number, char out[NUMBER_BYTES])
-{
-    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
-    uint32_t at = NUMBER_BYTES;
-
-    do {
-        out[--at] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
-    if (number < 0)
-        out[--at] = '-';
-    return (struct mu__view){out + at, NUMBER_BYTES - at};
-}
-
-static bool sum_fits(int64_t a, int64_t b)
-{
-    return b >= 0 ? a <= INT64_MAX - b : a >= INT64_MIN - b;
-}
-
 static int make_increment(struct mu__ctx *ctx, struct coordination *c,
-                          const struct mu__key_increment *body, struct asking *a)
+                          const struct mu__key_increment *body, struct coord_asking *a)
 {
-    struct mu__key_value entry = {.revision = 0};
-    char text[NUMBER_BYTES];
-    int64_t number = 0;
-    int rv = check_key(body->key, &a->error);
+    struct mu__key_value before;
+    struct mu__key_value entry = {.key = body->key};
+    char text[MU__NUMBER_BYTES];
+    int64_t sum;
+    bool there;
+    int rv = mu__coord_key_check(body->key, &a->error);
 
     if (rv != 0)
         return rv;
-    if (mu__key_values_find(c->keys->kv, body->key, &entry) &&
-        !read_number(entry.value, &number))
-        return mu__coord_key_error(&a->error, -MU_EPRECONDITION, body->key, "has no "
-                                   "decimal number of 64 bits to increment");
-    if (!sum_fits(number, body->by))
-        return mu__coord_key_error(&a->error, -MU_ERANGE, body->key, "would not fit 64 "
-                                   "bits any more");
-    entry.key = body->key;
-    entry.value = write_number(number + body->by, text);
-    rv = check_room(ctx, c, &entry, &a->error);
+    there = mu__key_values_find(c->keys->kv, body->key, &before);
+    rv = mu__coord_key_sum(there ? &before : NULL, body->by, &a->error, text, &entry,
+                           &sum);
+    if (rv == 0)
+        rv = check_room(ctx, c, &entry, &a->error);
     if (rv == 0)
         rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c),
                                &a->error);
     if (rv != 0)
         return rv;
     a->result.revision = entry.revision;
-    a->result.number = number + body->by;
+    a->result.number = sum;
     return 0;
 }
 
@@ -466,18 +424,18 @@ void mu__coord_on_key_increment(struct mu__ctx *ctx, void *state, struct mu__msg
 {
     struct coordination *c = state;
     const struct mu__key_increment *body = mu__body(msg);
-    struct asking a;
+    struct coord_asking a;
 
-    if (begin(ctx, c, msg, body->token, body->done, &a))
-        end(ctx, c, &a, body->done, make_increment(ctx, c, body, &a));
+    if (mu__coord_key_begin(ctx, c, msg, body->token, body->done, &a))
+        mu__coord_key_end(ctx, c, &a, body->done, make_increment(ctx, c, body, &a));
 }
 
 /* ---- Delete ---- */
 
 static int make_delete(struct mu__ctx *ctx, struct coordination *c,
-                       const struct mu__key_delete *body, struct asking *a)
+                       const struct mu__key_delete *body, struct coord_asking *a)
 {
-    int rv = check_key(body->key, &a->error);
+    int rv = mu__coord_key_check(body->key, &a->error);
 
     if (rv != 0)
         return rv;
@@ -491,10 +449,10 @@ void mu__coord_on_key_delete(struct mu__ctx *ctx, void *state, struct mu__msg *m
 {
     struct coordination *c = state;
     const struct mu__key_delete *body = mu__body(msg);
-    struct asking a;
+    struct coord_asking a;
 
-    if (begin(ctx, c, msg, body->token, body->done, &a))
-        end(ctx, c, &a, body->done, make_delete(ctx, c, body, &a));
+    if (mu__coord_key_begin(ctx, c, msg, body->token, body->done, &a))
+        mu__coord_key_end(ctx, c, &a, body->done, make_delete(ctx, c, body, &a));
 }
 
 /* ---- Leases ---- */

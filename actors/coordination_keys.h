@@ -1,5 +1,5 @@
-/* What the two files of the service's key-values share; for coordination_keys.c and
- * coordination_reads.c only. */
+/* What the files of the service's key-values share; for coordination_keys.c,
+ * coordination_reads.c and coordination/transactions.c only. */
 #ifndef MU_ACTORS_COORDINATION_KEYS_H
 #define MU_ACTORS_COORDINATION_KEYS_H
 
@@ -80,6 +80,44 @@ void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t 
 int mu__coord_key_put(struct mu__ctx *ctx, struct coordination *c,
                       struct mu__key_value *entry, uint64_t revision,
                       mu_error *ret_error);
+
+/* Tell the store, and those who wait or watch, of an entry that is in memory already. */
+void mu__coord_key_changed(struct mu__ctx *ctx, struct coordination *c,
+                           const struct mu__key_value *entry);
+
+/* Whether a change that adds `bytes` of keys and values has room in the store. */
+int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c, uint64_t bytes,
+                             mu_error *ret_error);
+
+/* Whether a program may change what is at a key. */
+int mu__coord_key_check(struct mu__view key, mu_error *error);
+
+/* Increase the number that a key has (`before`; NULL: it is not there, which counts as
+ * 0): the entry, which has the key, gets value and owner. The value is in `text`.
+ * -MU_EPRECONDITION, -MU_ERANGE with words. */
+enum { MU__NUMBER_BYTES = 20 };     /* "-9223372036854775808" */
+int mu__coord_key_sum(const struct mu__key_value *before, int64_t by, mu_error *ret_error,
+                      char text[MU__NUMBER_BYTES], struct mu__key_value *entry,
+                      int64_t *ret_sum);
+
+/* A change that is asked for: by whom, and where its result goes. */
+struct coord_asking {
+    uint32_t node;
+    uint64_t token;
+    struct mu__roster_task *task;
+    struct mu__asked_agent *agent;
+    struct mu__asked_result result;
+    mu_error error;
+};
+
+/* Whether a change is to be made now; if not, what is to be said has been. */
+bool mu__coord_key_begin(struct mu__ctx *ctx, struct coordination *c,
+                         const struct mu__msg *msg, uint64_t token, uint64_t done,
+                         struct coord_asking *a);
+
+/* It was made, or (`code`) refused. */
+void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
+                       struct coord_asking *a, uint64_t done, int code);
 
 /* Delete an entry; its key is gone with it. And a key with all below it: how many. */
 void mu__coord_key_delete(struct mu__ctx *ctx, struct coordination *c,

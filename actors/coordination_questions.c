@@ -4,7 +4,7 @@
  * which counts how many of its tasks are connected, so that a change of a state costs one
  * look per group and not one per question. Answers of a group have their content packed
  * once. They are said in the next tick, all changes of a moment together. */
-#include "actors/coordination_inner.h"
+#include "actors/coordination/notes.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -37,6 +37,8 @@ struct group {
     uint64_t connected;
     uint64_t version;           /* of the task that changed last */
     uint64_t told_ms;           /* when watches were answered last; 0: never */
+    uint64_t note_ms;           /* when those who wait are told next who is missing; 0:
+                                   nobody waits */
     struct question *first;
 };
 
@@ -385,8 +387,10 @@ static const char *missing_of(struct coordination *c, struct group *group,
 }
 
 static void say_missing(struct coordination *c, const struct question *question,
-                        uint64_t now_ms, const char *what, mu_error *ret_error)
+                        uint64_t now_ms, mu_error *ret_error)
 {
+    const char *what = question->ask.kind == COORD_ASKS_REGISTER ? "have registered"
+                                                                 : "are connected";
     struct group *group = question->group;
 
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
@@ -410,10 +414,12 @@ static void say_not_leaving(struct coordination *c, const struct question *quest
 static void say_unchanged(const struct question *question, uint64_t now_ms,
                           mu_error *ret_error)
 {
+    const char *tasks = question->group->text;
+
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
-                       "no state of %" PRIu64 " tasks has changed for %" PRIu64
+                       "no state of %" PRIu64 " tasks (%.100s) has changed for %" PRIu64
                        " ms: their version is %" PRIu64 " still", question->group->total,
-                       now_ms - question->since_ms, question->group->version);
+                       tasks == NULL || tasks[0] == '\0' ? "all" : tasks, now_ms - question->since_ms, question->group->version);
 }
 
 static void expire(struct mu__ctx *ctx, struct coordination *c, struct question *question)
@@ -428,9 +434,7 @@ static void expire(struct mu__ctx *ctx, struct coordination *c, struct question 
     else if (kind == COORD_ASKS_WATCH)
         say_unchanged(question, now_ms, &error);
     else
-        say_missing(c, question, now_ms,
-                    kind == COORD_ASKS_REGISTER ? "have registered" : "are connected",
-                    &error);
+        say_missing(c, question, now_ms, &error);
     answer(ctx, c, question, &error);
     if (kind == COORD_ASKS_LEAVE)
         mu__coord_leave_note(c, task);
@@ -438,6 +442,43 @@ static void expire(struct mu__ctx *ctx, struct coordination *c, struct question 
         (void)snprintf(error.task, sizeof error.task, "%s", task->name);
         mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
     }
+}
+
+/* ---- notes ---- */
+
+static bool is_note_wanted(const struct question *question)
+{
+    return question->ask.kind == COORD_ASKS_REGISTER ||
+           question->ask.kind == COORD_ASKS_WAIT;
+}
+
+/* Those of a group who have waited for long are told at the same time. */
+static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct group *group)
+{
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    uint64_t since_ms = now_ms;
+    bool is_due = group->note_ms != 0 && now_ms >= group->note_ms;
+    bool waits = false;
+    mu_error error;
+
+    if (group->note_ms > now_ms) {
+        mu__coord_wake_at(ctx, c, group->note_ms);
+        return;
+    }
+    for (struct question *at = group->first; at != NULL; at = at->next[BY_GROUP]) {
+        if (!is_note_wanted(at))
+            continue;
+        waits = true;
+        if (at->since_ms < since_ms)
+            since_ms = at->since_ms;
+        if (!is_due || now_ms - at->since_ms < COORD_NOTE_FIRST_MS)
+            continue;
+        say_missing(c, at, now_ms, &error);
+        mu__coord_note(ctx, at->ask.node, at->ask.token, error.message);
+    }
+    group->note_ms = waits ? mu__coord_note_next(since_ms, now_ms) : 0;
+    if (waits)
+        mu__coord_wake_at(ctx, c, group->note_ms);
 }
 
 void mu__coord_questions_tick(struct mu__ctx *ctx, struct coordination *c)
@@ -455,6 +496,8 @@ void mu__coord_questions_tick(struct mu__ctx *ctx, struct coordination *c)
     }
     while (qs->due_first != NULL && qs->due_first->due_ms <= now_ms)
         expire(ctx, c, qs->due_first);
+    for (struct group *group = qs->groups; group != NULL; group = group->next)
+        note_waiting(ctx, c, group);
     for (struct group *group = qs->groups; group != NULL; group = next) {
         next = group->next;
         group_drop(qs, group);

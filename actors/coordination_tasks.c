@@ -529,24 +529,31 @@ void mu__coord_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__coord_answer(ctx, c, msg->from.node, body->token, NULL);
 }
 
+void mu__coord_reset(struct mu__ctx *ctx, struct coordination *c,
+                     struct mu__roster_task *task)
+{
+    mu_error error;
+
+    mu__coord_leave_drop(c, task);
+    (void)mu_error_set(&error, -MU_EABORTED, "%s was reset", task->name);
+    mu__coord_questions_answer(ctx, c, task, -1, &error);
+    mu__coord_disconnect(ctx, c, task);
+    mu__coord_leave_spoil(ctx, c, task, "was reset");
+}
+
 /* An agent may be in error where its task is not: others' failures are told to it. A task
  * in ERROR may be reset by its next incarnation. */
 static int reset(struct mu__ctx *ctx, struct coordination *c,
                  const struct coord_peer *peer, mu_error *ret_error)
 {
     struct mu__roster_task *task = mu__roster_find(c->roster, peer->type, peer->index);
-    mu_error error;
 
     if (task == NULL || !task->seen)
         return 0;
     if (is_connected(task) && task->incarnation != peer->incarnation)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "%s is registered with another incarnation", task->name);
-    mu__coord_leave_drop(c, task);
-    (void)mu_error_set(&error, -MU_EABORTED, "%s was reset", task->name);
-    mu__coord_questions_answer(ctx, c, task, -1, &error);
-    mu__coord_disconnect(ctx, c, task);
-    mu__coord_leave_spoil(ctx, c, task, "was reset");
+    mu__coord_reset(ctx, c, task);
     return 0;
 }
 

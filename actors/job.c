@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NOTE_FIRST_MS = 5000, NOTE_STEP_MAX_MS = 60000 };
+
 /* What it hears. */
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -143,6 +145,16 @@ static void wait_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *
         mu__call_hold(ctx, &job->waiting, &call->call);
 }
 
+/* For the job's end many tasks wait all the time: that needs no words. */
+static void arm_note(struct mu__ctx *ctx, struct job *job)
+{
+    if (job->note_timer != 0 ||
+        (job->asking == NULL && job->ending == NULL && job->taking == NULL))
+        return;
+    job->note_ms = NOTE_FIRST_MS;
+    job->note_timer = mu__timer_set(ctx, job->note_ms, 0);
+}
+
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     static void (*const begin[])(struct mu__ctx *ctx, struct job *job,
@@ -155,9 +167,12 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     };
     struct mu__call_msg *body = mu__body(msg);
     struct mu__job_call *call = body->call;
+    struct job *job = state;
 
     call->call.timer = 0;
-    begin[call->call.operation](ctx, state, call);
+    call->began_ms = mu__now_ms(ctx);
+    begin[call->call.operation](ctx, job, call);
+    arm_note(ctx, job);
 }
 
 /* Only the chief's word counts. */
@@ -363,6 +378,36 @@ static void asked_missing(const struct job *job, struct mu__job_call *call)
         mu__job_offer_missing(job, call);
 }
 
+/* ---- notes ---- */
+
+static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *list,
+                 void (*missing)(const struct job *job, struct mu__job_call *call))
+{
+    for (struct mu__call *call = list; call != NULL; call = call->next) {
+        struct mu__job_call *asked = (struct mu__job_call *)call;
+        int64_t limit_ms = call->limit_ms;
+
+        /* The words of a limit, as if this moment were one. */
+        call->limit_ms = (int64_t)(mu__now_ms(ctx) - asked->began_ms);
+        missing(job, asked);
+        mu__log(ctx, MU__LOG_WARN, "waiting: %s", call->error.message);
+        call->limit_ms = limit_ms;
+        call->error = (mu_error){0};
+    }
+    return list != NULL;
+}
+
+static void note_all(struct mu__ctx *ctx, struct job *job)
+{
+    bool waits = note(ctx, job, job->asking, asked_missing);
+
+    waits = note(ctx, job, job->ending, end_missing) || waits;
+    waits = note(ctx, job, job->taking, take_missing) || waits;
+    job->note_ms = job->note_ms * 2 < NOTE_STEP_MAX_MS ? job->note_ms * 2
+                                                       : NOTE_STEP_MAX_MS;
+    job->note_timer = waits ? mu__timer_set(ctx, job->note_ms, 0) : 0;
+}
+
 static bool expire(struct job *job, struct mu__call **list, uint64_t timer,
                    void (*missing)(const struct job *job, struct mu__job_call *call))
 {
@@ -385,7 +430,9 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__timer *body = mu__body(msg);
     uint64_t timer = body->timer;
 
-    if (!expire(job, &job->waiting, timer, wait_missing) &&
+    if (timer == job->note_timer)
+        note_all(ctx, job);
+    else if (!expire(job, &job->waiting, timer, wait_missing) &&
         !expire(job, &job->ending, timer, end_missing) &&
         !expire(job, &job->asking, timer, asked_missing) &&
         !expire(job, &job->taking, timer, take_missing))

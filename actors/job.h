@@ -36,6 +36,7 @@ struct mu__job_config {
     const char *task;           /* of this node, "/job:worker/task:1" */
     const char *type;
     uint32_t index;
+    bool runs_closures;         /* its type is one of worker_types */
     const char *chief_type;     /* who ends the job; worker 0 where there is no chief */
     uint32_t chief_index;
     const char *chief;          /* the same in words, with its address */
@@ -66,6 +67,7 @@ struct mu__job_call {
 
     uint64_t token;         /* the actor's, as what follows */
     uint32_t node;          /* that was asked and is up; 0: none */
+    uint64_t began_ms;
     bool over_chief;        /* it was the chief, who is not the one */
     bool was_lost;          /* after it was asked */
 };

@@ -75,6 +75,8 @@ struct job {
     struct job_relay *relays;
     uint32_t relays_count;
     struct job_offer kept;
+    uint64_t note_timer;        /* for the next line in the log about what waits; 0: none */
+    uint64_t note_ms;           /* and for how long it runs */
 };
 
 static inline bool mu__job_is_chief(const struct job *job)

@@ -79,18 +79,33 @@ void mu__job_ask_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call 
     try_stop(ctx, job, call);
 }
 
+/* Whom the asking needs, and what is wrong with that one. */
+static void say_missing(const struct job *job, const struct mu__job_call *call, char *out,
+                        size_t size)
+{
+    const char *colon = job->trouble[0] == '\0' ? "" : ": ";
+
+    if (call->node != 0 && call->over_chief)
+        (void)snprintf(out, size, "%s was asked to stop it, and has not answered",
+                       job->config.chief);
+    else if (call->node != 0)
+        (void)snprintf(out, size, "it was asked, and has not finished what it has");
+    else if (call->was_lost)
+        (void)snprintf(out, size, "the link to %s was lost before the answer came%s%s",
+                       call->over_chief ? job->config.chief : "it", colon, job->trouble);
+    else if (mu__job_is_chief(job))
+        (void)snprintf(out, size, "it is not connected");
+    else
+        (void)snprintf(out, size, "neither it nor %s is connected%s%s", job->config.chief,
+                       colon, job->trouble);
+}
+
 void mu__job_stop_missing(const struct job *job, struct mu__job_call *call)
 {
     char task[MU__TASK_NAME_MAX + 1];
-    const char *why = "it is not connected";
+    char why[MU__JOB_TROUBLE_BYTES + 160];
 
-    if (call->node != 0)
-        why = call->over_chief ? "the chief was asked to stop it, and has not answered"
-                               : "it was asked, and has not finished what it has";
-    else if (call->was_lost)
-        why = "the link was lost before the answer came";
-    else if (!mu__job_is_chief(job))
-        why = "neither it nor the chief is connected";
+    say_missing(job, call, why, sizeof why);
     mu__job_name(task, sizeof task, call->type, call->index);
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%s was not stopped within %" PRId64 " ms: %s", task,
@@ -119,7 +134,7 @@ static bool begin_drain(struct mu__ctx *ctx, struct job *job)
     const struct job_peer *chief = mu__job_chief(job);
     struct mu__msg *msg;
 
-    if (strcmp(job->config.type, "worker") != 0 || chief == NULL ||
+    if (!job->config.runs_closures || chief == NULL ||
         strcmp(chief->type, "chief") != 0)
         return false;
     msg = mu__msg_new(ctx, MU__DRAIN);
@@ -192,8 +207,7 @@ void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__cluster_removed *body = mu__body(msg);
     struct job_stop *stop = &job->stop;
 
-    if (!body->own || strcmp(job->config.type, "worker") != 0 || job->done ||
-        stop->active)
+    if (!body->own || !job->config.runs_closures || job->done || stop->active)
         return;
     stop->active = true;
     (void)snprintf(stop->by, sizeof stop->by, "its cluster");

@@ -633,6 +633,19 @@ int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *en
     return add(kv, hash, entry, ret_error);
 }
 
+/* The map of owners has at no time more of them than it had on the way here. */
+void mu__key_values_restore(struct mu__key_values *kv, const struct mu__key_value *before)
+{
+    struct entry *entry = find(kv, hash_of(kv, before->key), before->key);
+    int rv = give_to(kv, entry, before->owner);
+
+    assert(rv == 0);
+    kv->bytes = kv->bytes - value_size(entry) + before->value.size;
+    mu__buf_unref(entry->value);
+    entry->value = before->backing == NULL ? NULL : mu__buf_ref(before->backing);
+    entry->revision = before->revision;
+}
+
 bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key)
 {
     struct entry *entry = find(kv, hash_of(kv, key), key);

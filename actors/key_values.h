@@ -56,6 +56,12 @@ bool mu__key_values_find(const struct mu__key_values *kv, struct mu__view key,
 int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *entry,
                        mu_error *ret_error);
 
+/* Make an entry that was changed since again what it was before, as it was found; the
+ * caller has a reference to its `backing`. Not without memory: what was done since is
+ * undone in the opposite order, by this and mu__key_values_remove. */
+void mu__key_values_restore(struct mu__key_values *kv,
+                            const struct mu__key_value *before);
+
 /* Take out one key; false: it was not there. */
 bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key);
 

@@ -11,9 +11,10 @@ enum {
 void mu__membership_done(struct mu__membership *members)
 {
     free(members->workers);
-    free(members->loads);
+    for (uint32_t role = 0; role < members->roles; role++)
+        free(members->by_role[role].first);
     mu__map_done(&members->by_node);
-    mu__map_done(&members->by_index);
+    mu__map_done(&members->by_id);
     *members = (struct mu__membership){0};
 }
 
@@ -26,6 +27,12 @@ static int map_set(struct mu__map *map, uint64_t key, uint32_t number)
 static uint32_t map_get(const struct mu__map *map, uint64_t key)
 {
     return (uint32_t)(uintptr_t)mu__map_get(map, key);
+}
+
+/* In the map of ids. */
+static uint64_t key_of(struct mu__worker_id id)
+{
+    return ((uint64_t)id.role << 32 | id.index) + 1;
 }
 
 struct mu__member_worker *mu__membership_by_node(const struct mu__membership *members,
@@ -43,7 +50,7 @@ static void leave_list(struct mu__membership *members, struct mu__member_worker 
         return;
     worker->waiting = false;
     if (worker->prev == 0)
-        members->loads[worker->load] = worker->next;
+        members->by_role[worker->role].first[worker->load] = worker->next;
     else
         members->workers[worker->prev].next = worker->next;
     if (worker->next != 0)
@@ -81,49 +88,98 @@ static bool is_open(struct mu__member_worker *worker)
 
 static void join_list(struct mu__membership *members, struct mu__member_worker *worker)
 {
+    struct mu__load_lists *lists = &members->by_role[worker->role];
     uint32_t first;
 
     if (!is_open(worker))
         return;
-    first = members->loads[worker->load];
+    first = lists->first[worker->load];
     worker->waiting = true;
     worker->prev = 0;
     worker->next = first;
     if (first != 0)
         members->workers[first].prev = worker->number;
-    members->loads[worker->load] = worker->number;
-    if (worker->load < members->lowest)
-        members->lowest = worker->load;
+    lists->first[worker->load] = worker->number;
+    if (worker->load < lists->lowest)
+        lists->lowest = worker->load;
 }
 
-uint32_t mu__membership_pick(struct mu__membership *members)
+/* The first of the lowest load; 0: there is none. */
+static uint32_t first_of(struct mu__load_lists *lists)
 {
-    while (members->lowest < members->loads_size) {
-        uint32_t number = members->loads[members->lowest];
+    while (lists->lowest < lists->size) {
+        uint32_t number = lists->first[lists->lowest];
 
         if (number != 0)
             return number;
-        members->lowest++;
+        lists->lowest++;
     }
     return 0;
 }
 
-uint32_t mu__membership_pick_fitting(const struct mu__membership *members,
+uint32_t mu__membership_pick_role(struct mu__membership *members, uint32_t role)
+{
+    return first_of(&members->by_role[role]);
+}
+
+uint32_t mu__membership_pick(struct mu__membership *members)
+{
+    uint32_t best = first_of(&members->by_role[0]);
+
+    for (uint32_t role = 1; role < members->roles; role++) {
+        uint32_t number = first_of(&members->by_role[role]);
+
+        if (number != 0 &&
+            (best == 0 || members->workers[number].load < members->workers[best].load))
+            best = number;
+    }
+    return best;
+}
+
+/* The roles from `first` on, and before `end`, that a search goes through. */
+struct roles {
+    uint32_t first;
+    uint32_t end;
+    uint32_t lowest;        /* loads of theirs, */
+    uint32_t size;          /* and one more than the highest */
+};
+
+static struct roles roles_of(const struct mu__membership *members, uint32_t role)
+{
+    struct roles roles = {.end = members->roles, .lowest = UINT32_MAX};
+
+    if (role != MU__ROLE_ANY)
+        roles = (struct roles){role, role + 1, UINT32_MAX, 0};
+    for (uint32_t i = roles.first; i < roles.end; i++) {
+        const struct mu__load_lists *lists = &members->by_role[i];
+
+        if (lists->lowest < roles.lowest)
+            roles.lowest = lists->lowest;
+        if (lists->size > roles.size)
+            roles.size = lists->size;
+    }
+    return roles;
+}
+
+uint32_t mu__membership_pick_fitting(const struct mu__membership *members, uint32_t role,
                                      bool (*fits)(const struct mu__member_worker *worker,
                                                   const void *arg),
                                      const void *arg)
 {
+    const struct roles roles = roles_of(members, role);
     unsigned left = LOOKS_MAX;
 
-    for (uint32_t load = members->lowest; load < members->loads_size; load++) {
-        uint32_t number = members->loads[load];
+    for (uint32_t load = roles.lowest; load < roles.size; load++)
+        for (uint32_t i = roles.first; i < roles.end; i++) {
+            const struct mu__load_lists *lists = &members->by_role[i];
+            uint32_t number = load < lists->size ? lists->first[load] : 0;
 
-        for (; number != 0 && left > 0; left--) {
-            if (fits(&members->workers[number], arg))
-                return number;
-            number = members->workers[number].next;
+            for (; number != 0 && left > 0; left--) {
+                if (fits(&members->workers[number], arg))
+                    return number;
+                number = members->workers[number].next;
+            }
         }
-    }
     return 0;
 }
 
@@ -214,46 +270,50 @@ static bool make_numbers(struct mu__membership *members)
 }
 
 /* A number that nobody has, given to a worker that may be away. 0: out of memory. */
-static uint32_t new_number(struct mu__membership *members, uint32_t index)
+static uint32_t new_number(struct mu__membership *members, struct mu__worker_id id)
 {
     uint32_t number = members->unknown == 0 ? 1 : members->unknown;
 
     while (number < members->workers_size && members->workers[number].known)
         number++;
     if ((number >= members->workers_size && !make_numbers(members)) ||
-        map_set(&members->by_index, (uint64_t)index + 1, number) != 0)
+        map_set(&members->by_id, key_of(id), number) != 0)
         return 0;
     members->unknown = number + 1;
     members->workers[number] =
-        (struct mu__member_worker){.known = true, .number = number, .index = index};
+        (struct mu__member_worker){.known = true, .number = number, .role = id.role,
+                                   .index = id.index};
     return number;
 }
 
-static bool make_loads(struct mu__membership *members, uint32_t window)
+static bool make_loads(struct mu__load_lists *lists, uint32_t window)
 {
-    uint32_t *loads;
+    uint32_t *first;
 
-    if (window <= members->loads_size)
+    if (window <= lists->size)
         return true;
-    loads = realloc(members->loads, window * sizeof *loads);
-    if (loads == NULL)
+    first = realloc(lists->first, window * sizeof *first);
+    if (first == NULL)
         return false;
-    for (uint32_t i = members->loads_size; i < window; i++)
-        loads[i] = 0;
-    members->loads = loads;
-    members->loads_size = window;
+    for (uint32_t i = lists->size; i < window; i++)
+        first[i] = 0;
+    lists->first = first;
+    lists->size = window;
     return true;
 }
 
-uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint32_t index,
-                            uint32_t threads, uint32_t window)
+uint32_t mu__membership_add(struct mu__membership *members, uint32_t node,
+                            struct mu__worker_id id, uint32_t threads, uint32_t window)
 {
-    uint32_t number = map_get(&members->by_index, (uint64_t)index + 1);
+    uint32_t number = map_get(&members->by_id, key_of(id));
 
     assert(window > 0 && window <= MU__WINDOW_MAX && node != 0);
+    assert(id.role < MU__WORKER_TYPES_MAX);
+    if (id.role >= members->roles)
+        members->roles = id.role + 1;
     if (number == 0 || members->workers[number].present)
-        number = new_number(members, index);
-    if (number == 0 || !make_loads(members, window) ||
+        number = new_number(members, id);
+    if (number == 0 || !make_loads(&members->by_role[id.role], window) ||
         map_set(&members->by_node, node, number) != 0)
         return 0;
     members->workers[number] = (struct mu__member_worker){
@@ -261,7 +321,8 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint3
         .present = true,
         .number = number,
         .node = node,
-        .index = index,
+        .role = id.role,
+        .index = id.index,
         .threads = threads,
         .window = window,
     };
@@ -272,26 +333,27 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint3
     return number;
 }
 
-uint32_t mu__membership_know(struct mu__membership *members, uint32_t index)
+uint32_t mu__membership_know(struct mu__membership *members, struct mu__worker_id id)
 {
-    uint32_t number = map_get(&members->by_index, (uint64_t)index + 1);
+    uint32_t number = map_get(&members->by_id, key_of(id));
 
-    return number != 0 ? number : new_number(members, index);
+    return number != 0 ? number : new_number(members, id);
 }
 
-uint32_t mu__membership_find(const struct mu__membership *members, uint32_t index)
+uint32_t mu__membership_find(const struct mu__membership *members,
+                             struct mu__worker_id id)
 {
-    return map_get(&members->by_index, (uint64_t)index + 1);
+    return map_get(&members->by_id, key_of(id));
 }
 
 void mu__membership_forget(struct mu__membership *members, uint32_t number)
 {
-    uint64_t key = (uint64_t)members->workers[number].index + 1;
+    uint64_t key = key_of(mu__member_id(&members->workers[number]));
 
     assert(!members->workers[number].present);
     members->workers[number].known = false;
-    if (map_get(&members->by_index, key) == number)
-        (void)mu__map_remove(&members->by_index, key);
+    if (map_get(&members->by_id, key) == number)
+        (void)mu__map_remove(&members->by_id, key);
     if (number < members->unknown)
         members->unknown = number;
 }

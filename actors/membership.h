@@ -9,16 +9,25 @@
  * frames.
  *
  * A worker has a number from 1 on, by which its lists of closures are found. One that is
- * lost keeps its number, and takes it up again when it comes back under the same task
- * index, until it is forgotten: then another one may get it. */
+ * lost keeps its number, and takes it up again when it comes back as the same task, until
+ * it is forgotten: then another one may get it. */
 #ifndef MU_ACTORS_MEMBERSHIP_H
 #define MU_ACTORS_MEMBERSHIP_H
 
+#include "actors/worker_types.h"
 #include "runtime/map.h"
 
 #include <stdbool.h>
 
 enum { MU__WINDOW_MAX = 65536 };
+
+#define MU__ROLE_ANY UINT32_MAX
+
+/* Which task a worker is. */
+struct mu__worker_id {
+    uint32_t role;          /* of its type: the place in struct mu__worker_types */
+    uint32_t index;         /* task index */
+};
 
 /* Why a worker that is present gets nothing. */
 enum mu__hold {
@@ -36,7 +45,8 @@ struct mu__member_worker {
     uint8_t holds;          /* enum mu__hold */
     uint32_t number;
     uint32_t node;
-    uint32_t index;         /* task index */
+    uint32_t role;          /* as in struct mu__worker_id */
+    uint32_t index;
     uint32_t threads;
     uint32_t window;        /* most closures in flight */
     uint32_t time_us;       /* work that each thread may have; 0: not measured by time */
@@ -52,6 +62,13 @@ struct mu__member_worker {
     uint32_t prev;
 };
 
+/* Those of one role with room, by load. */
+struct mu__load_lists {
+    uint32_t *first;        /* [load]: number of a worker; 0: none */
+    uint32_t size;
+    uint32_t lowest;        /* no worker with room has a lower load */
+};
+
 struct mu__membership {
     struct mu__member_worker *workers;  /* [0] is not used */
     uint32_t workers_size;
@@ -61,10 +78,9 @@ struct mu__membership {
     uint32_t threads_max;   /* no worker has or had more */
     uint32_t unknown;       /* no number before this one is free */
     struct mu__map by_node; /* of those that are present: node to number */
-    struct mu__map by_index;    /* task index + 1 to the number known under it last */
-    uint32_t *loads;        /* [load]: first worker of that load with room, 0: none */
-    uint32_t loads_size;
-    uint32_t lowest;        /* no worker with room has a lower load */
+    struct mu__map by_id;   /* a worker's id to the number known under it last */
+    struct mu__load_lists by_role[MU__WORKER_TYPES_MAX];
+    uint32_t roles;         /* no worker has had a higher role than this - 1 */
 };
 
 /* Arguments in flight at one worker: above this it gets nothing more until one is
@@ -74,19 +90,19 @@ enum { MU__WORKER_BYTES_MAX = 32 << 20 };
 /* Zeroed memory is an empty membership. */
 void mu__membership_done(struct mu__membership *members);
 
-/* The number of the worker with a task index, known from now on, if it was not; 0 when
- * out of memory. */
-uint32_t mu__membership_know(struct mu__membership *members, uint32_t index);
+/* The number of a worker, known from now on, if it was not; 0 when out of memory. */
+uint32_t mu__membership_know(struct mu__membership *members, struct mu__worker_id id);
 
 /* The same of one that is known already; 0 when it is not. */
-uint32_t mu__membership_find(const struct mu__membership *members, uint32_t index);
+uint32_t mu__membership_find(const struct mu__membership *members,
+                             struct mu__worker_id id);
 
 /* One that is away is not expected back: its number may be given to another. */
 void mu__membership_forget(struct mu__membership *members, uint32_t number);
 
 /* A worker joins, idle, without holds. Returns its number, 0 when out of memory. */
-uint32_t mu__membership_add(struct mu__membership *members, uint32_t node, uint32_t index,
-                            uint32_t threads, uint32_t window);
+uint32_t mu__membership_add(struct mu__membership *members, uint32_t node,
+                            struct mu__worker_id id, uint32_t threads, uint32_t window);
 
 void mu__membership_remove(struct mu__membership *members, uint32_t number);
 
@@ -106,8 +122,12 @@ static inline struct mu__member_worker *mu__membership_get(
 /* The number of the least loaded worker with room, 0 when there is none. */
 uint32_t mu__membership_pick(struct mu__membership *members);
 
-/* The same among the first 64 with room that `fits` says yes to, in order of load. */
-uint32_t mu__membership_pick_fitting(const struct mu__membership *members,
+/* The same of one role. */
+uint32_t mu__membership_pick_role(struct mu__membership *members, uint32_t role);
+
+/* The same, of a role or of MU__ROLE_ANY, among the first 64 with room that `fits` says
+ * yes to, in order of load. */
+uint32_t mu__membership_pick_fitting(const struct mu__membership *members, uint32_t role,
                                      bool (*fits)(const struct mu__member_worker *worker,
                                                   const void *arg),
                                      const void *arg);
@@ -144,7 +164,15 @@ static inline uint32_t mu__member_threads(const struct mu__member_worker *worker
 /* Whether a worker with room may have a free thread; false is certain, after a pick. */
 static inline bool mu__membership_may_idle(const struct mu__membership *members)
 {
-    return members->lowest < members->threads_max;
+    for (uint32_t role = 0; role < members->roles; role++)
+        if (members->by_role[role].lowest < members->threads_max)
+            return true;
+    return false;
+}
+
+static inline struct mu__worker_id mu__member_id(const struct mu__member_worker *worker)
+{
+    return (struct mu__worker_id){worker->role, worker->index};
 }
 
 /* Threads that are not known to run something long. */

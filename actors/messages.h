@@ -33,6 +33,7 @@ enum {
     MU__INPUTS_MAX = 1024,          /* references among the arguments of one closure */
     MU__KEY_MAX = 1023,             /* of the coordination service, as what follows */
     MU__KEY_VALUE_MAX = 1 << 20,
+    MU__TXN_BYTES_MAX = (2 << 20) + (1 << 16),  /* of a transaction of keys, packed */
     MU__BARRIER_NAME_MAX = 255,
     MU__TASKS_TEXT_MAX = 1 << 16,   /* a set of tasks: see task_set.h */
     MU__TASKS_CONTENT_MAX = 1 << 26,    /* what is told about tasks */
@@ -90,6 +91,10 @@ enum mu__put_flag {
 #define MU__REGISTER_FIELDS(F, S)                                           \
     F(S, REQUIRED, u32, threads, 4096)                                      \
     F(S, OPTIONAL, value, functions, 1 << 20)
+
+/* From the supervisor: a task of that type runs no closures here. */
+#define MU__REGISTER_REFUSED_FIELDS(F, S)                                   \
+    F(S, OPTIONAL, str, worker_types, MU__ERROR_TEXT_MAX)
 
 #define MU__RUN_FIELDS(F, S)                                                \
     F(S, REQUIRED, u64, closure, 0)                                         \
@@ -170,7 +175,8 @@ enum mu__put_flag {
     F(S, OPTIONAL, u32, worker, 0)                                          \
     F(S, OPTIONAL, u32, not_worker, 0)                                      \
     F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)                         \
-    F(S, OPTIONAL, bytes, inputs, 8 * MU__INPUTS_MAX)
+    F(S, OPTIONAL, bytes, inputs, 8 * MU__INPUTS_MAX)                       \
+    F(S, OPTIONAL, str, worker_type, 15)
 
 /* From the program to its own client: a closure with arguments that are not there yet. */
 #define MU__SCHEDULE_PENDING_FIELDS(F, S)                                   \
@@ -235,10 +241,11 @@ enum mu__put_flag {
     F(S, REQUIRED, str, message, MU__ERROR_TEXT_MAX)
 
 /* Let a worker finish what it has and then leave: `worker` is its task index + 1, 0 means
- * the one that asks. The answer comes when it has left. */
+ * the one that asks. `worker_type` "" means "worker". The answer comes when it has left. */
 #define MU__DRAIN_FIELDS(F, S)                                              \
     F(S, REQUIRED, u64, token, 0)                                           \
-    F(S, OPTIONAL, u32, worker, 0)
+    F(S, OPTIONAL, u32, worker, 0)                                          \
+    F(S, OPTIONAL, str, worker_type, 15)
 
 #define MU__DRAINED_FIELDS(F, S)                                            \
     F(S, REQUIRED, u64, token, 0)                                           \
@@ -425,7 +432,8 @@ enum mu__put_flag {
     F(S, OPTIONAL, u64, run_limit_ms, 0)                                    \
     F(S, OPTIONAL, u32, attempts_max, 65534)                                \
     F(S, OPTIONAL, u32, worker, 0)                                          \
-    F(S, OPTIONAL, u32, not_worker, 0)
+    F(S, OPTIONAL, u32, not_worker, 0)                                      \
+    F(S, OPTIONAL, str, worker_type, 15)
 
 #define MU__JOURNAL_FINISHED_FIELDS(F, S)                                   \
     F(S, REQUIRED, u64, number, 0)                                          \
@@ -542,6 +550,25 @@ enum mu__put_flag {
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, what, 255)                                          \
     F(S, OPTIONAL, str, name, 63)
+
+/* From any task: another one is in error, as if it had said so itself; with code 0: it
+ * is not any more, and registers again. `task` is a set of one, "worker:1". Answered by
+ * TASKS_ANSWER. */
+#define MU__TASK_MARK_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, task, MU__TASK_NAME_MAX)                            \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* To the agent of a task that another one has reset. */
+#define MU__TASK_CLEARED_FIELDS(F, S)                                       \
+    F(S, OPTIONAL, str, by, MU__TASK_NAME_MAX)
+
+/* From the service's host to an agent that waits with a question of that token for a
+ * while: who is missing, for its log. Is not answered, and answers nothing. */
+#define MU__WAIT_NOTE_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, message, MU__ERROR_TEXT_MAX)
 
 /* To connected tasks: another one failed, and is not recoverable; or, with `own`, the
  * service counts this one as failed. The agent is in ERROR from then on. */
@@ -693,6 +720,14 @@ enum mu__put_flag {
     F(S, OPTIONAL, flag, complete, 0)                                       \
     F(S, OPTIONAL, u32, code, 255)                                          \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* Changes of several keys at one moment, if all comparisons hold: `content` is what
+ * coordination/transaction.h says. `number` of the answer is the sum of the first
+ * increment; with FAILED_PRECONDITION the comparison that does not hold, from 1, or 0. */
+#define MU__KEY_TXN_FIELDS(F, S)                                            \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u64, done, 0)                                            \
+    F(S, REQUIRED, value, content, MU__TXN_BYTES_MAX)
 
 /* -- in the journal of the key-values: see store.h; packed like messages, no actor hears
  * them -- */
@@ -887,7 +922,12 @@ enum mu__put_flag {
     M(121, VAR_REOPENED, var_reopened, MU__VAR_REOPENED_FIELDS, false)             \
     M(135, RUN_END, run_end, MU__RUN_END_FIELDS, true)                      \
     M(136, RUNS_GET, runs_get, MU__RUNS_GET_FIELDS, true)                   \
-    M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS, true)
+    M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS, true)             \
+    M(140, WAIT_NOTE, wait_note, MU__WAIT_NOTE_FIELDS, true)                \
+    M(145, REGISTER_REFUSED, register_refused, MU__REGISTER_REFUSED_FIELDS, true)\
+    M(150, KEY_TXN, key_txn, MU__KEY_TXN_FIELDS, true)                      \
+    M(160, TASK_MARK, task_mark, MU__TASK_MARK_FIELDS, true)                \
+    M(161, TASK_CLEARED, task_cleared, MU__TASK_CLEARED_FIELDS, true)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,

@@ -48,6 +48,11 @@ uint32_t mu_run_attempt(const mu_run *run)
     return run->attempt;
 }
 
+const char *mu_run_worker_type(const mu_run *run)
+{
+    return run->registered->worker_type;
+}
+
 int mu_run_worker(const mu_run *run)
 {
     return run->registered->worker;

@@ -29,7 +29,8 @@ struct mu__registered {
     unsigned flags;
     uint32_t hash;
     uint32_t name_size;
-    int worker;                     /* task index */
+    int worker;                     /* task index, */
+    const char *worker_type;        /* and type */
     mu__post_fn post;               /* NULL: lines go into the errors' detail only */
     atomic_uint lines_waiting;
     atomic_uint lines_lost;

@@ -323,6 +323,8 @@ static void take_defaults(struct mu__supervisor_config *config)
         config->retries_max = 1000;
     if (config->server_failures_ms == 0)
         config->server_failures_ms = 600 * 1000;
+    if (config->types.count == 0)
+        (void)mu__worker_types_parse(NULL, NULL, &config->types);
     assert(config->origin != 0 && config->attempts_max > 0 &&
            config->attempts_max < UINT16_MAX && config->retries_max < UINT16_MAX &&
            config->queue_max > 0 && config->window <= MU__WINDOW_MAX);

@@ -12,6 +12,7 @@
 #define MU_ACTORS_SUPERVISOR_H
 
 #include "actors/call.h"
+#include "actors/worker_types.h"
 #include "runtime/kernel.h"
 #include "runtime/storage.h"
 
@@ -22,7 +23,8 @@ struct mu__supervisor_config {
     uint32_t queue_max;     /* closures held, of all clients together */
     uint64_t queue_bytes_max;       /* of their arguments, the same; 0: 1 GiB */
     uint32_t retries_max;           /* runs of a closure, whatever ended them; 0: 1000 */
-    uint32_t workers;               /* that the cluster lists: missing until they come */
+    struct mu__worker_types types;  /* of tasks that run closures: missing until they
+                                       come. None: "worker", of which none is listed */
     uint64_t recovery_ms;           /* a worker away for longer is an error; 0: never */
     uint64_t start_delay_ms;        /* of worker i: i times this, */
     uint64_t start_delay_max_ms;    /* but at most this; 0: no cap */

@@ -79,7 +79,7 @@ static void visit_list(struct mu__ctx *ctx, struct supervisor *s, uint32_t list,
 static void visit_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t client,
                           visit_fn visit)
 {
-    for (uint32_t list = MU__LIST_QUEUES; list <= MU__LIST_PICKY; list++)
+    for (uint32_t list = MU__LIST_QUEUES; list < mu__sup_waiting_lists(s); list++)
         visit_list(ctx, s, list, client, visit);
     for (uint32_t i = 1; i < s->stations_size; i++)
         visit_list(ctx, s, mu__list_pinned(i), client, visit);
@@ -346,7 +346,8 @@ static void refuse(struct mu__ctx *ctx, const struct mu__msg *msg, int code,
 static bool has_options(const struct mu__schedule *body)
 {
     return (body->flags | body->priority | body->attempts_max | body->worker |
-            body->not_worker | body->name.size | body->inputs.size) != 0 ||
+            body->not_worker | body->name.size | body->inputs.size |
+            body->worker_type.size) != 0 ||
            (body->deadline_ms | body->run_limit_ms) != 0;
 }
 
@@ -364,6 +365,7 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
                         mu_error *ret_error)
 {
     struct more *more = mu__sup_need_more(s, closure);
+    int rv;
 
     if (more == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
@@ -373,6 +375,7 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
     more->attempts_max = body->attempts_max;
     more->worker = body->worker;
     more->not_worker = body->not_worker;
+    mu__sup_take_role(s, more, body->worker_type);
     more->run_limit_ms = body->run_limit_ms < RUN_LIMIT_MAX_MS ? body->run_limit_ms
                                                                : RUN_LIMIT_MAX_MS;
     if (body->deadline_ms != 0)
@@ -382,14 +385,10 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
         if (more->name == NULL)
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
-    if (more->name != NULL && s->journal != NULL) {
-        int rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0,
-                                           ret_error);
-
-        if (rv != 0)
-            return rv;
-    }
-    return mu__sup_take_inputs(ctx, s, closure, body->inputs, ret_error);
+    rv = mu__sup_check_role(s, more, ret_error);
+    if (rv == 0 && more->name != NULL && s->journal != NULL)
+        rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0, ret_error);
+    return rv != 0 ? rv : mu__sup_take_inputs(ctx, s, closure, body->inputs, ret_error);
 }
 
 /* Into its queue, unless it waits for inputs. */

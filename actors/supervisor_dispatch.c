@@ -28,8 +28,10 @@ uint32_t mu__sup_home(struct supervisor *s, const struct mu__closure *closure)
     if (more == NULL)
         return MU__LIST_QUEUE;
     if (more->worker == 0)
-        return MU__LIST_QUEUES + more->priority;
-    number = mu__membership_know(&s->members, more->worker - 1);
+        return more->role == 0 ? MU__LIST_QUEUES + more->priority
+                               : mu__list_of_role(more->role - 1U, more->priority);
+    number = mu__membership_know(&s->members,
+                                 mu__sup_named_worker(s, more, more->worker - 1));
     if (number == 0 || !mu__sup_need_station(s, number))
         return MU__LIST_NONE;
     return mu__list_pinned(number);
@@ -53,7 +55,13 @@ static uint32_t home_or_usual(struct supervisor *s, const struct mu__closure *cl
 
     if (list == MU__LIST_NONE)
         return MU__LIST_QUEUE;
-    s->recalls.has_ranks = s->recalls.has_ranks || list != MU__LIST_QUEUE;
+    if (list != MU__LIST_QUEUE) {
+        bool of_role = list >= MU__LIST_ROLES && list < MU__LIST_KEPT;
+
+        s->roles.has_queued = s->roles.has_queued || of_role;
+        s->recalls.has_ranks = s->recalls.has_ranks || !of_role ||
+                               mu__list_priority(list) != MU__PRIORITY_USUAL;
+    }
     return list;
 }
 
@@ -233,7 +241,7 @@ static bool suits(const struct mu__member_worker *worker, const void *arg)
 {
     const struct wish *wish = arg;
 
-    return worker->index + 1 != wish->more->not_worker &&
+    return mu__sup_role_suits(wish->supervisor, wish->more, worker) &&
            mu__sup_builds_suit(wish->supervisor, wish->more, worker);
 }
 
@@ -242,10 +250,12 @@ static uint32_t pick_suiting(struct supervisor *s, const struct more *more)
 {
     const struct wish wish = {s, more};
 
-    return more == NULL || (more->not_worker == 0 &&
-                            (s->slow_builds == 0 || more->inputs_count == 0))
+    if (more != NULL && (more->not_worker != 0 ||
+                         (s->slow_builds != 0 && more->inputs_count != 0)))
+        return mu__membership_pick_fitting(&s->members, mu__sup_role(more), suits, &wish);
+    return more == NULL || more->role == 0
                ? mu__membership_pick(&s->members)
-               : mu__membership_pick_fitting(&s->members, suits, &wish);
+               : mu__membership_pick_role(&s->members, more->role - 1U);
 }
 
 /* A worker that has nothing to do and gets nothing else; 0 while there is none. */
@@ -325,14 +335,22 @@ static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
     return true;
 }
 
+/* The closure that is given out next, and a worker with room; NULL: there is none. */
+static inline struct mu__closure *next_queued(struct supervisor *s, uint32_t *ret_number)
+{
+    if (s->roles.has_queued)
+        return mu__sup_next_of_roles(s, ret_number);
+    *ret_number = mu__membership_pick(&s->members);
+    return *ret_number == 0 ? NULL : mu__closures_first_queued(&s->closures);
+}
+
 /* False as give(). */
 static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure;
     uint32_t number;
 
-    while ((number = mu__membership_pick(&s->members)) != 0 &&
-           (closure = mu__closures_first_queued(&s->closures)) != NULL) {
+    while ((closure = next_queued(s, &number)) != NULL) {
         if (closure->more != 0 || is_suspect(closure)) {
             number = pick_for(s, closure);
             if (number == 0) {

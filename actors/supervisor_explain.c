@@ -12,7 +12,6 @@ enum { WATCHDOG_LOOKS = 10, SHOWN_MAX = 4 };
 mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
 {
     mu_value *list = mu_value_list();
-    char task[MU__TASK_NAME_MAX + 1];
 
     for (uint32_t i = 1; i < s->members.workers_size && i < s->stations_size; i++) {
         const struct mu__member_worker *worker = &s->members.workers[i];
@@ -21,8 +20,7 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
         if (!worker->known || worker->present)
             continue;
         map = mu_value_map();
-        mu__sup_worker_task(task, sizeof task, worker->index);
-        (void)mu_value_set(map, "task", mu_value_string(task));
+        (void)mu_value_set(map, "task", mu_value_string(mu__sup_task(s, worker).text));
         (void)mu_value_set(map, "for_ms",
                            mu_value_int((int64_t)(now_ms - s->stations[i].lost_ms)));
         (void)mu_value_append(list, map);
@@ -30,8 +28,18 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
     return list;
 }
 
+/* A worker that is known by a number, of a role or of MU__ROLE_ANY; NULL: there is none. */
+static const struct mu__member_worker *known(const struct supervisor *s, uint32_t number,
+                                             uint32_t role)
+{
+    const struct mu__member_worker *worker = &s->members.workers[number];
+
+    return worker->known && (role == MU__ROLE_ANY || role == worker->role) ? worker
+                                                                           : NULL;
+}
+
 /* ", 1 of them leaves": those that get nothing, whatever room they have. */
-static void say_holds(const struct supervisor *s, char *out, size_t size)
+static void say_holds(const struct supervisor *s, uint32_t role, char *out, size_t size)
 {
     static const struct {
         unsigned hold;
@@ -48,51 +56,60 @@ static void say_holds(const struct supervisor *s, char *out, size_t size)
         size_t used = strlen(out);
         unsigned count = 0;
 
-        for (uint32_t i = 1; i < s->members.workers_size; i++)
-            count += s->members.workers[i].present &&
-                     (s->members.workers[i].holds & rows[row].hold) != 0;
+        for (uint32_t i = 1; i < s->members.workers_size; i++) {
+            const struct mu__member_worker *worker = known(s, i, role);
+
+            count += worker != NULL && worker->present &&
+                     (worker->holds & rows[row].hold) != 0;
+        }
         if (count > 0)
             (void)snprintf(out + used, size - used, ", %u %s", count, rows[row].words);
     }
 }
 
-static uint32_t count_with_room(const struct supervisor *s)
+/* How many are up, and how many of these have room. */
+static uint32_t count_up(const struct supervisor *s, uint32_t role, uint32_t *ret_room)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 1; i < s->members.workers_size; i++)
-        count += s->members.workers[i].present &&
-                 mu__membership_has_room(&s->members.workers[i]);
+    *ret_room = 0;
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = known(s, i, role);
+
+        count += worker != NULL && worker->present;
+        *ret_room += worker != NULL && mu__membership_has_room(worker);
+    }
     return count;
 }
 
-/* "none of 2 workers has room; /job:worker/task:1 is missing for 1200 ms" */
-static void say_workers(const struct supervisor *s, uint64_t now_ms, char *out,
-                        size_t size)
+/* "none of 2 workers has room; /job:worker/task:1 is missing for 1200 ms"; of a role, or
+ * of MU__ROLE_ANY. */
+static void say_workers(const struct supervisor *s, uint32_t role, uint64_t now_ms,
+                        char *out, size_t size)
 {
-    uint32_t room = count_with_room(s);
+    uint32_t room;
+    uint32_t count = count_up(s, role, &room);
     size_t used;
     unsigned shown = 0;
 
-    if (s->members.count == 0)
+    if (count == 0)
         (void)snprintf(out, size, "no worker is up");
     else if (room > 0)
         (void)snprintf(out, size, "%" PRIu32 " of %" PRIu32 " workers have room", room,
-                       s->members.count);
-    else if (s->members.count == 1)
+                       count);
+    else if (count == 1)
         (void)snprintf(out, size, "the only worker has no room");
     else
-        (void)snprintf(out, size, "none of %" PRIu32 " workers has room",
-                       s->members.count);
-    say_holds(s, out, size);
+        (void)snprintf(out, size, "none of %" PRIu32 " workers has room", count);
+    say_holds(s, role, out, size);
     for (uint32_t i = 1; i < s->members.workers_size && i < s->stations_size; i++) {
-        const struct mu__member_worker *worker = &s->members.workers[i];
+        const struct mu__member_worker *worker = known(s, i, role);
 
         used = strlen(out);
-        if (worker->known && !worker->present && shown++ < SHOWN_MAX)
-            (void)snprintf(out + used, size - used,
-                           "; /job:worker/task:%" PRIu32 " is missing for %" PRIu64
-                           " ms", worker->index, now_ms - s->stations[i].lost_ms);
+        if (worker != NULL && !worker->present && shown++ < SHOWN_MAX)
+            (void)snprintf(out + used, size - used, "; %s is missing for %" PRIu64 " ms",
+                           mu__sup_task(s, worker).text,
+                           now_ms - s->stations[i].lost_ms);
     }
 }
 
@@ -114,7 +131,8 @@ static uint32_t place_in_queue(const struct supervisor *s,
 
     for (; at != NULL && at != closure; at = mu__closures_next(&s->closures, at))
         place++;
-    for (uint32_t list = MU__LIST_QUEUES; list < closure->list; list++)
+    for (uint32_t list = closure->list - mu__list_priority(closure->list);
+         list < closure->list; list++)
         place += mu__closures_count(&s->closures, list);
     return place;
 }
@@ -133,39 +151,59 @@ static void say_held(const struct more *more, uint64_t now_ms, char *out, size_t
                        left_ms);
 }
 
-/* Those that only some workers may run. */
-static void say_picky(const struct mu__closure *closure, const struct more *more,
-                      char *out, size_t size)
+/* "a worker", "a task of type gpu". */
+static void name_workers(const struct supervisor *s, uint32_t role, char *out,
+                         size_t size)
 {
-    if (closure->crashes >= SUSPECT_CRASHES)
-        (void)snprintf(out, size, "for a worker of its own, since %u workers were lost "
-                       "under it", closure->crashes);
+    if (role == MU__ROLE_ANY)
+        (void)snprintf(out, size, "a worker");
     else
-        (void)snprintf(out, size, "for another worker than /job:worker/task:%" PRIu32,
-                       more->not_worker - 1);
+        (void)snprintf(out, size, "a task of type %s", mu__sup_role_name(s, role));
 }
 
-static void say_pinned(const struct mu__member_worker *worker, char *out, size_t size)
+/* Those that only some workers may run. */
+static void say_picky(const struct supervisor *s, const struct mu__closure *closure,
+                      const struct more *more, char *out, size_t size)
+{
+    char noun[64];
+
+    name_workers(s, mu__sup_role(more), noun, sizeof noun);
+    if (closure->crashes >= SUSPECT_CRASHES)
+        (void)snprintf(out, size, "for %s of its own, since %u workers were lost "
+                       "under it", noun, closure->crashes);
+    else if (more->not_worker == 0)
+        (void)snprintf(out, size, "for %s that has its inputs", noun);
+    else
+        (void)snprintf(out, size, "for another worker than %s",
+                       mu__sup_task_of(s, mu__sup_named_worker(s, more,
+                                                               more->not_worker - 1))
+                           .text);
+}
+
+static void say_pinned(const struct supervisor *s, const struct mu__member_worker *worker,
+                       char *out, size_t size)
 {
     const char *is = worker->present ? "busy" : "missing";
 
     if (worker->present && (worker->holds & MU__HOLD_DRAIN) != 0)
         is = "leaving";
-    (void)snprintf(out, size, "for /job:worker/task:%" PRIu32 ", which is %s",
-                   worker->index, is);
+    (void)snprintf(out, size, "for %s, which is %s", mu__sup_task(s, worker).text, is);
 }
 
 static void say_queued(const struct supervisor *s, const struct mu__closure *closure,
                        uint64_t now_ms, char *out, size_t size)
 {
     uint32_t place = place_in_queue(s, closure);
+    uint32_t role = mu__sup_role(mu__sup_more(s, closure));
+    char noun[64];
     char workers[256];
 
-    say_workers(s, now_ms, workers, sizeof workers);
+    name_workers(s, role, noun, sizeof noun);
+    say_workers(s, role, now_ms, workers, sizeof workers);
     if (place == 0)
-        (void)snprintf(out, size, "for a worker, as the next: %s", workers);
+        (void)snprintf(out, size, "for %s, as the next: %s", noun, workers);
     else
-        (void)snprintf(out, size, "for a worker, behind %" PRIu32 " other%s: %s", place,
+        (void)snprintf(out, size, "for %s, behind %" PRIu32 " other%s: %s", noun, place,
                        place == 1 ? "" : "s", workers);
 }
 
@@ -202,9 +240,9 @@ static void say_sent(const struct supervisor *s, const struct mu__closure *closu
         (void)snprintf(out, size, "for its function to return");
         return;
     }
-    (void)snprintf(out, size, "for a thread of /job:worker/task:%" PRIu32 ": it was sent "
-                   "there %" PRIu32 " ms ago, and is not known to have begun",
-                   s->members.workers[number].index,
+    (void)snprintf(out, size, "for a thread of %s: it was sent there %" PRIu32 " ms ago, "
+                   "and is not known to have begun",
+                   mu__sup_task(s, &s->members.workers[number]).text,
                    (uint32_t)now_ms - closure->started_ms);
     used = strlen(out);
     say_in_front(s, number, now_ms, out + used, size - used);
@@ -222,9 +260,9 @@ static void say_wait(const struct supervisor *s, const struct mu__closure *closu
     else if (closure->list == MU__LIST_HELD)
         say_held(more, now_ms, out, size);
     else if (closure->list == MU__LIST_PICKY)
-        say_picky(closure, more, out, size);
+        say_picky(s, closure, more, out, size);
     else if (closure->list > MU__LIST_WORKERS)
-        say_pinned(pinned_to(s, closure), out, size);
+        say_pinned(s, pinned_to(s, closure), out, size);
     else
         say_queued(s, closure, now_ms, out, size);
 }
@@ -252,8 +290,8 @@ static void say_more(const struct supervisor *s, const struct more *more, mu_val
         (void)mu_value_set(map, "last_error", mu_value_string(text));
     }
     if (backup != NULL) {
-        mu__sup_worker_task(text, sizeof text, backup->index);
-        (void)mu_value_set(map, "backup_task", mu_value_string(text));
+        (void)mu_value_set(map, "backup_task",
+                           mu_value_string(mu__sup_task(s, backup).text));
     }
 }
 
@@ -275,10 +313,9 @@ static mu_value *explanation(const struct supervisor *s,
     (void)mu_value_set(map, "state", mu_value_string(state_of(closure)));
     (void)mu_value_set(map, "attempt", mu_value_int(mu__sup_runs(s, closure)));
     (void)mu_value_set(map, "crashes", mu_value_int(closure->crashes));
-    text[0] = '\0';
-    if (worker != NULL)
-        mu__sup_worker_task(text, sizeof text, worker->index);
-    (void)mu_value_set(map, "task", mu_value_string(text));
+    (void)mu_value_set(map, "task",
+                       mu_value_string(worker == NULL ? ""
+                                                      : mu__sup_task(s, worker).text));
     (void)mu_value_set(map, "for_ms",
                        mu_value_int(worker == NULL ? 0
                                                    : (uint32_t)now_ms -
@@ -375,12 +412,34 @@ static void say_in_flight(const struct supervisor *s, uint32_t now_ms, char *out
             continue;
         name = mu__names_view(&s->functions, closure->function);
         (void)snprintf(out + used, size - used,
-                       "; closure %" PRIu64 " \"%.*s\" %s /job:worker/task:%" PRIu32
-                       " for %" PRIu32 " ms", mu__closure_id(closure), (int)name.size,
-                       (const char *)name.data,
+                       "; closure %" PRIu64 " \"%.*s\" %s %s for %" PRIu32 " ms",
+                       mu__closure_id(closure), (int)name.size, (const char *)name.data,
                        (closure->marks & MU__MARK_BEGUN) != 0 ? "on" : "sent to",
-                       s->members.workers[i].index, now_ms - closure->started_ms);
+                       mu__sup_task(s, &s->members.workers[i]).text,
+                       now_ms - closure->started_ms);
         shown++;
+    }
+}
+
+/* "; 3 wait for a task of type gpu, of which none is up". */
+static void say_roles(const struct supervisor *s, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (uint32_t role = 0; role < s->config.types.count; role++) {
+        uint32_t queued = mu__sup_role_queued(s, role);
+        size_t used = strlen(out);
+        uint32_t room;
+        uint32_t up = count_up(s, role, &room);
+
+        if (queued > 0 && up == 0)
+            (void)snprintf(out + used, size - used, "; %" PRIu32 " wait%s for a task of "
+                           "type %s, of which none is up", queued, queued == 1 ? "s" : "",
+                           mu__sup_role_name(s, role));
+        else if (queued > 0)
+            (void)snprintf(out + used, size - used, "; %" PRIu32 " wait%s for a task of "
+                           "type %s, of which %" PRIu32 " of %" PRIu32 " have room",
+                           queued, queued == 1 ? "s" : "", mu__sup_role_name(s, role),
+                           room, up);
     }
 }
 
@@ -405,6 +464,7 @@ void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
     uint32_t running = mu__sup_running(s);
     char in_flight[384];
     char workers[256];
+    char roles[256];
 
     s->watchdog_timer = 0;
     if (waiting == 0 && in_flight_count == 0)
@@ -416,8 +476,10 @@ void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
     s->progress_ms = now_ms;
     s->stalls++;
     say_in_flight(s, (uint32_t)now_ms, in_flight, sizeof in_flight);
-    say_workers(s, now_ms, workers, sizeof workers);
+    say_workers(s, MU__ROLE_ANY, now_ms, workers, sizeof workers);
+    say_roles(s, roles, sizeof roles);
     mu__log(ctx, MU__LOG_WARN, "no closure was resolved for %" PRIu64 " ms; %" PRIu32
-            " are queued, %" PRIu32 " sent to workers, %" PRIu32 " running%s; %s",
-            still_ms, waiting, in_flight_count - running, running, in_flight, workers);
+            " are queued, %" PRIu32 " sent to workers, %" PRIu32 " running%s%s; %s",
+            still_ms, waiting, in_flight_count - running, running, in_flight, roles,
+            workers);
 }

@@ -4,6 +4,7 @@
  *     supervisor_clients.c    who schedules; a closure from SCHEDULE to its queue
  *     supervisor_dispatch.c   which closure goes to which worker
  *     supervisor/recall.c     what was sent and has not begun is taken back
+ *     supervisor/roles.c      closures for tasks of one type alone
  *     supervisor_retry.c      what becomes of an attempt: result, retry, limit, backup
  *     supervisor_workers.c    workers that come, are lost, are waited for, leave
  *     supervisor_inputs.c     kept results and per-worker values
@@ -27,6 +28,7 @@
 #include "actors/supervisor/admission.h"
 #include "actors/supervisor/function_times.h"
 #include "actors/supervisor/recall.h"
+#include "actors/supervisor/roles.h"
 #include "runtime/map.h"
 
 enum {
@@ -81,6 +83,7 @@ struct peer {
     uint64_t since_ms;
     char type[16];
     char address[256];
+    bool is_refused;            /* as a worker, and was told */
 };
 
 /* An attempt that nobody waits for, but that a worker has not answered: it takes one of
@@ -139,6 +142,7 @@ struct more {
     uint32_t returns;           /* attempts that a worker gave back */
     bool backup_begun;
     uint8_t priority;
+    uint8_t role;               /* that it is for, + 1; 0: any */
     char *name;                 /* NULL: none */
     uint32_t failed_code;       /* why it was tried again last, for those who ask */
     char failed_task[MU__TASK_NAME_MAX + 1];
@@ -178,6 +182,7 @@ struct supervisor {
     struct mu__server_failures *timeouts;
     struct mu__function_times times;
     struct mu__recalls recalls;
+    struct mu__roles roles;
     uint64_t backup_timer;
     uint64_t *backups;          /* closures with a backup attempt */
     uint32_t backups_count;
@@ -386,7 +391,7 @@ enum mu__loss {
 /* A closure whose worker was lost: cancelled, given up, or back to the front. That a
  * worker was removed is not held against its closures. */
 void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
-                       struct mu__closure *closure, uint32_t index,
+                       struct mu__closure *closure, struct mu__worker_id worker,
                        enum mu__loss loss);
 
 /* A backup attempt goes on as the attempt; false: there is none. */
@@ -419,9 +424,6 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
-
-/* "/job:worker/task:1" */
-void mu__sup_worker_task(char *out, size_t size, uint32_t index);
 
 /* Those that the cluster lists are missed from the start. False: out of memory. */
 bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);

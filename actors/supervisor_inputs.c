@@ -400,6 +400,43 @@ void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Per-worker values ---- */
 
+/* A list for the workers of type "worker", or a map with one for each type. */
+static int check_items(const struct supervisor *s, const mu_value *values,
+                       mu_error *ret_error)
+{
+    if (mu_value_type(values) == MU_VALUE_LIST)
+        return 0;
+    if (mu_value_type(values) != MU_VALUE_MAP)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "per-worker values: expected a list with one item for each "
+                            "worker, or a map of such lists by task type");
+    for (size_t i = 0; i < mu_value_count(values); i++) {
+        const char *type = mu_value_key(values, i);
+
+        if (!mu__worker_types_has(&s->config.types, type))
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "per-worker values: \"%.64s\" is no type of tasks that "
+                                "run closures (option worker_types of the chief)", type);
+        if (mu_value_type(mu_value_at(values, i)) != MU_VALUE_LIST)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "per-worker values: expected a list for type \"%.64s\"",
+                                type);
+    }
+    return 0;
+}
+
+/* What a worker is given; NULL: nothing. */
+static const mu_value *item_of(const struct supervisor *s, const mu_value *values,
+                               const struct mu__member_worker *worker)
+{
+    const char *type = mu__sup_role_name(s, worker->role);
+
+    if (mu_value_type(values) == MU_VALUE_MAP)
+        return mu_value_at(mu_value_find(values, type), worker->index);
+    return strcmp(type, MU__WORKER_TYPES) == 0 ? mu_value_at(values, worker->index)
+                                               : NULL;
+}
+
 static int read_make(struct supervisor *s, const struct mu__per_worker_make *body,
                      struct per_worker *made, mu_error *ret_error)
 {
@@ -417,11 +454,7 @@ static int read_make(struct supervisor *s, const struct mu__per_worker_make *bod
     if (mu__value_unpack(&body->args, why, sizeof why, &made->values) != 0)
         return mu_error_set(ret_error, -MU_EDATALOSS, "the values cannot be read: %s",
                             why);
-    if (mu_value_type(made->values) != MU_VALUE_LIST)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "per-worker values: expected a list with one item for each "
-                            "worker");
-    return 0;
+    return check_items(s, made->values, ret_error);
 }
 
 static void per_worker_free(struct supervisor *s, struct per_worker *pw)
@@ -433,10 +466,11 @@ static void per_worker_free(struct supervisor *s, struct per_worker *pw)
     mu__free_array(pw);
 }
 
-void mu__sup_send_item(struct mu__ctx *ctx, const struct per_worker *pw,
+void mu__sup_send_item(struct mu__ctx *ctx, const struct supervisor *s,
+                       const struct per_worker *pw,
                        const struct mu__member_worker *worker)
 {
-    const mu_value *item = mu_value_at(pw->values, worker->index);
+    const mu_value *item = item_of(s, pw->values, worker);
     struct mu__packed content = {0};
     struct mu__buf *backing = item == NULL ? NULL : mu__pack_value(item, &content);
 
@@ -676,7 +710,7 @@ static bool lacks_item(const struct supervisor *s, const struct more *more,
         const struct per_worker *pw = per_worker_of(s, more->inputs[i]);
 
         if (pw != NULL && pw->values != NULL &&
-            mu_value_at(pw->values, worker->index) == NULL)
+            item_of(s, pw->values, worker) == NULL)
             return true;
     }
     return false;
@@ -703,17 +737,16 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
 
     if (lacks_build(s, more, worker, words, sizeof words)) {
         struct outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_INPUT};
-        char task[MU__TASK_NAME_MAX + 1];
+        const struct task_text task = mu__sup_task(s, worker);
 
-        mu__sup_worker_task(task, sizeof task, worker->index);
         outcome.message = mu__view_str(words);
-        outcome.task = mu__view_str(task);
+        outcome.task = mu__view_str(task.text);
         mu__sup_resolve(ctx, s, closure, &outcome);
         return -MU_EABORTED;
     }
     if (lacks_item(s, more, worker)) {
-        (void)snprintf(words, sizeof words, "a per-worker value has no item for "
-                       "/job:worker/task:%" PRIu32, worker->index);
+        (void)snprintf(words, sizeof words, "a per-worker value has no item for %s",
+                       mu__sup_task(s, worker).text);
         mu__sup_resolve_words(ctx, s, closure, -MU_ENOTFOUND, MU_ERROR_INPUT, words);
         return -MU_ENOTFOUND;
     }

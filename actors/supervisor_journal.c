@@ -218,6 +218,7 @@ static int write_scheduled(struct supervisor *s, const struct named *named,
         record.attempts_max = more->attempts_max;
         record.worker = more->worker;
         record.not_worker = more->not_worker;
+        record.worker_type = mu__sup_role_view(s, more);
     }
     return append(s, MU__JOURNAL_SCHEDULED, &record, sizeof record, ret_error);
 }
@@ -647,6 +648,7 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         .worker = body->worker,
         .not_worker = body->not_worker,
     };
+    mu__sup_take_role(s, more, body->worker_type);
     named->closure = more->closure;
     named->function = function;
     mu__names_hold(&s->functions, function);
@@ -760,6 +762,24 @@ static int read_record(void *owner, struct mu__msg *msg)
     }
 }
 
+/* Under other worker_types there may be nobody for a closure, which is not dropped for
+ * that: the chief does not begin. */
+static int check_roles(const struct supervisor *s, mu_error *ret_error)
+{
+    const struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);
+    mu_error error;
+
+    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
+        const struct more *more = mu__sup_more(s, closure);
+
+        if (mu__sup_check_role(s, more, &error) != 0)
+            return mu_error_set(ret_error, -MU_EPRECONDITION, "it has closure \"%s\", "
+                                "which is still to be run, and %s", more->name,
+                                error.message);
+    }
+    return 0;
+}
+
 static void queue_all(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);
@@ -788,6 +808,8 @@ int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s)
                           mu__kernel_pool(ctx->kernel), read_record, &reading, &error,
                           &cut, &s->journal);
     drop_late(s);
+    if (rv == 0)
+        rv = check_roles(s, &error);
     if (rv == 0)
         rv = settle_effects(s);
     if (rv == 0) {

@@ -262,11 +262,11 @@ bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure)
 }
 
 void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
-                       struct mu__closure *closure, uint32_t index,
+                       struct mu__closure *closure, struct mu__worker_id worker,
                        enum mu__loss loss)
 {
     struct mu__view name = mu__names_view(&s->functions, closure->function);
-    char task[MU__TASK_NAME_MAX + 1];
+    const struct task_text task = mu__sup_task_of(s, worker);
     char words[256];
     struct outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
 
@@ -279,12 +279,11 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
     }
     if (closure->crashes < UINT8_MAX)
         closure->crashes++;
-    mu__sup_worker_task(task, sizeof task, index);
     (void)snprintf(words, sizeof words,
                    "function \"%.*s\" lost its worker %u times, last %s",
-                   (int)name.size, (const char *)name.data, closure->crashes, task);
+                   (int)name.size, (const char *)name.data, closure->crashes, task.text);
     outcome.message = mu__view_str(words);
-    outcome.task = mu__view_str(task);
+    outcome.task = mu__view_str(task.text);
     if (closure->crashes >= s->config.attempts_max &&
         (closure->marks & MU__MARK_CANCELLED) == 0 && mu__sup_is_wanted(s, closure)) {
         (void)snprintf(words + strlen(words), sizeof words - strlen(words),
@@ -354,18 +353,18 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
     now_ms = mu__now_ms(ctx);
     if ((outcome->code == -MU_EUNAVAILABLE || outcome->code == -MU_EABORTED) &&
         read_server(outcome->task, &server)) {
-        if (mu__server_failures_report(s->server_failures, server, worker->index,
+        if (mu__server_failures_report(s->server_failures, server, worker->number,
                                        now_ms))
             return FINAL;
-        mu__log(ctx, MU__LOG_WARN, "/job:worker/task:%" PRIu32 " reports that "
-                "/job:ps/task:%" PRIu32 " fails: taken for passing, %" PRIu32 " of %"
-                PRIu32, worker->index, server,
+        mu__log(ctx, MU__LOG_WARN, "%s reports that /job:ps/task:%" PRIu32
+                " fails: taken for passing, %" PRIu32 " of %" PRIu32,
+                mu__sup_task(s, worker).text, server,
                 mu__server_failures_count(s->server_failures, server, now_ms),
                 s->config.server_failures);
         return AGAIN;
     }
     if (outcome->code == -MU_EDEADLINE && s->config.timeouts > 0)
-        return mu__server_failures_report(s->timeouts, 0, worker->index, now_ms)
+        return mu__server_failures_report(s->timeouts, 0, worker->number, now_ms)
                    ? FINAL
                    : AGAIN;
     if (outcome->code == -MU_EUNKNOWN && s->config.unknown_is_worker)
@@ -440,7 +439,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
 {
     const struct mu__result *body = mu__body(msg);
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    char task[MU__TASK_NAME_MAX + 1];
+    struct task_text task;
     struct outcome outcome = {
         .code = -(int)body->code,
         .kind = body->error_kind == 0 ? MU_ERROR_FUNCTION : body->error_kind,
@@ -455,8 +454,8 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
     enum verdict verdict;
 
     if (body->code != 0 && body->origin.size == 0) {
-        mu__sup_worker_task(task, sizeof task, worker->index);
-        outcome.task = mu__view_str(task);
+        task = mu__sup_task(s, worker);
+        outcome.task = mu__view_str(task.text);
     }
     note_result(ctx, s, closure, worker, body);
     verdict = judge(ctx, s, closure, worker, &outcome);
@@ -506,10 +505,10 @@ static void say_where(const struct supervisor *s, const struct mu__closure *clos
         (void)snprintf(out, size, "it has not been given to a worker%s",
                        closure->attempt == 0 ? "" : " again");
     else
-        (void)snprintf(out, size, "it %s /job:worker/task:%" PRIu32 " for %" PRIu32
-                       " ms", (closure->marks & MU__MARK_BEGUN) != 0 ? "runs on"
-                                                                     : "has been with",
-                       worker->index, now_ms - closure->started_ms);
+        (void)snprintf(out, size, "it %s %s for %" PRIu32 " ms",
+                       (closure->marks & MU__MARK_BEGUN) != 0 ? "runs on"
+                                                              : "has been with",
+                       mu__sup_task(s, worker).text, now_ms - closure->started_ms);
 }
 
 /* This closure is given up on its worker. If no thread is left there, those that were
@@ -545,15 +544,14 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
     const struct more *more = mu__sup_more(s, closure);
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, mu__list_worker(closure->list));
-    char task[MU__TASK_NAME_MAX + 1];
+    const struct task_text task = mu__sup_task(s, worker);
     char words[256];
     struct outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
 
-    mu__sup_worker_task(task, sizeof task, worker->index);
     (void)snprintf(words, sizeof words, "it ran for %" PRIu64 " ms on %s, which is the "
-                   "limit of one run", more->run_limit_ms, task);
+                   "limit of one run", more->run_limit_ms, task.text);
     outcome.message = mu__view_str(words);
-    outcome.task = mu__view_str(task);
+    outcome.task = mu__view_str(task.text);
     mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", more->closure, words);
     s->stuck++;
     give_up_on(ctx, s, closure);
@@ -625,6 +623,7 @@ void mu__sup_backups_lost(struct supervisor *s, uint32_t number)
 }
 
 struct straggler {
+    const struct supervisor *supervisor;
     uint32_t number;            /* where it runs */
     const struct more *more;
 };
@@ -635,7 +634,7 @@ static bool may_help(const struct mu__member_worker *worker, const void *arg)
 
     return worker->number != straggler->number &&
            worker->load < mu__member_threads(worker) &&
-           worker->index + 1 != straggler->more->not_worker;
+           mu__sup_role_suits(straggler->supervisor, straggler->more, worker);
 }
 
 static bool is_straggler(const struct supervisor *s, const struct mu__closure *closure,
@@ -681,10 +680,11 @@ static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure)
 {
     struct more *more = mu__sup_need_more(s, closure);
-    struct straggler straggler = {mu__list_worker(closure->list), more};
+    struct straggler straggler = {s, mu__list_worker(closure->list), more};
     uint32_t number = more == NULL ? 0
-                                   : mu__membership_pick_fitting(&s->members, may_help,
-                                                                 &straggler);
+                                   : mu__membership_pick_fitting(&s->members,
+                                                                 mu__sup_role(more),
+                                                                 may_help, &straggler);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
     if (worker == NULL || last_attempt(closure, more) >= s->config.retries_max ||
@@ -701,8 +701,8 @@ static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
         return;
     }
     s->backups_run++;
-    mu__log(ctx, MU__LOG_INFO, "closure %" PRIu64 " takes long: it also runs on "
-            "/job:worker/task:%" PRIu32, more->closure, worker->index);
+    mu__log(ctx, MU__LOG_INFO, "closure %" PRIu64 " takes long: it also runs on %s",
+            more->closure, mu__sup_task(s, worker).text);
 }
 
 void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s)

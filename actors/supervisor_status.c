@@ -161,7 +161,7 @@ uint32_t mu__sup_waiting(const struct supervisor *s)
 {
     uint32_t count = 0;
 
-    for (uint32_t list = MU__LIST_QUEUES; list <= MU__LIST_PICKY; list++)
+    for (uint32_t list = MU__LIST_QUEUES; list < mu__sup_waiting_lists(s); list++)
         count += mu__closures_count(&s->closures, list);
     for (uint32_t i = 1; i < s->stations_size; i++)
         count += mu__closures_count(&s->closures, mu__list_pinned(i));
@@ -251,8 +251,7 @@ mu_value *mu__sup_running_value(const struct supervisor *s,
     (void)mu_value_set(map, "state",
                        mu_value_string((closure->marks & MU__MARK_BEGUN) != 0 ? "running"
                                                                               : "sent"));
-    mu__sup_worker_task(text, sizeof text, worker->index);
-    (void)mu_value_set(map, "task", mu_value_string(text));
+    (void)mu_value_set(map, "task", mu_value_string(mu__sup_task(s, worker).text));
     (void)mu_value_set(map, "for_ms",
                        mu_value_int((uint32_t)((uint32_t)now_ms - closure->started_ms)));
     return map;

@@ -8,11 +8,6 @@
 
 enum { STATIONS_FIRST = 8, WINDOW_LARGE = 256 };
 
-void mu__sup_worker_task(char *out, size_t size, uint32_t index)
-{
-    (void)snprintf(out, size, "/job:worker/task:%" PRIu32, index);
-}
-
 bool mu__sup_need_station(struct supervisor *s, uint32_t number)
 {
     uint32_t size = s->stations_size == 0 ? STATIONS_FIRST : s->stations_size;
@@ -30,15 +25,24 @@ bool mu__sup_need_station(struct supervisor *s, uint32_t number)
     return true;
 }
 
-bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s)
+static bool expect_type(struct mu__ctx *ctx, struct supervisor *s, uint32_t role)
 {
-    for (uint32_t i = 0; i < s->config.workers; i++) {
-        uint32_t number = mu__membership_know(&s->members, i);
+    for (uint32_t i = 0; i < s->config.types.rows[role].tasks; i++) {
+        const struct mu__worker_id id = {role, i};
+        uint32_t number = mu__membership_know(&s->members, id);
 
         if (number == 0 || !mu__sup_need_station(s, number))
             return false;
         s->stations[number].lost_ms = mu__now_ms(ctx);
     }
+    return true;
+}
+
+bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s)
+{
+    for (uint32_t role = 0; role < s->config.types.count; role++)
+        if (!expect_type(ctx, s, role))
+            return false;
     return true;
 }
 
@@ -100,16 +104,23 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__register *body = mu__body(msg);
     struct peer *peer = mu__sup_peer(s, msg->from.node);
     uint32_t window = window_of(s, body->threads);
+    struct mu__worker_id id;
     uint32_t number;
 
-    if (peer == NULL || strcmp(peer->type, "worker") != 0 ||
-        mu__membership_by_node(&s->members, msg->from.node) != NULL)
+    if (peer == NULL || mu__membership_by_node(&s->members, msg->from.node) != NULL)
         return;
-    number = mu__membership_add(&s->members, msg->from.node, peer->index, body->threads,
-                                window);
+    id = (struct mu__worker_id){
+        mu__worker_types_find(&s->config.types, mu__view_str(peer->type)), peer->index};
+    if (id.role == MU__ROLE_NONE) {
+        if (!peer->is_refused)
+            mu__sup_refuse_worker(ctx, s, msg->from, peer->type, peer->index);
+        peer->is_refused = true;
+        return;
+    }
+    number = mu__membership_add(&s->members, msg->from.node, id, body->threads, window);
     if (number == 0 || !mu__sup_need_station(s, number)) {
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: /job:worker/task:%" PRIu32
-                " gets no closures", peer->index);
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: %s gets no closures",
+                mu__sup_task_of(s, id).text);
         if (number != 0)
             mu__membership_remove(&s->members, number);
         return;
@@ -117,9 +128,8 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (mu__sup_is_adaptive(s))
         mu__membership_set_time(&s->members, number, MU__WINDOW_TIME_US);
     settle_in(ctx, s, number);
-    mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
-            " takes closures (%" PRIu32 " threads, window %" PRIu32 ")",
-            peer->index, body->threads,
+    mu__log(ctx, MU__LOG_INFO, "%s takes closures (%" PRIu32 " threads, window %" PRIu32
+            ")", mu__sup_task_of(s, id).text, body->threads,
             mu__sup_window(s, mu__membership_get(&s->members, number)));
     mu__sup_dispatch_pinned(ctx, s, number);
     mu__sup_dispatch(ctx, s);
@@ -138,7 +148,7 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
                                        timer_token(TIMER_STATION, number));
 }
 
-static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count,
+static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
                      enum mu__loss loss)
 {
     static const struct {
@@ -151,18 +161,17 @@ static void log_lost(struct mu__ctx *ctx, uint32_t index, uint32_t count,
     };
 
     if (count == 0 && loss == MU__LOSS_DRAINED)
-        mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
-                " has left, with nothing in flight", index);
+        mu__log(ctx, MU__LOG_INFO, "%s has left, with nothing in flight", task);
     else if (count == 0)
-        mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32
-                " %s; nothing was in flight", index, words[loss].how);
+        mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task,
+                words[loss].how);
     else if (count == 1)
-        mu__log(ctx, words[loss].level, "/job:worker/task:%" PRIu32
-                " %s with 1 closure in flight: it runs again elsewhere", index,
+        mu__log(ctx, words[loss].level,
+                "%s %s with 1 closure in flight: it runs again elsewhere", task,
                 words[loss].how);
     else
-        mu__log(ctx, words[loss].level, "/job:worker/task:%" PRIu32 " %s with %" PRIu32
-                " closures in flight: they run again elsewhere", index, words[loss].how,
+        mu__log(ctx, words[loss].level, "%s %s with %" PRIu32
+                " closures in flight: they run again elsewhere", task, words[loss].how,
                 count);
 }
 
@@ -237,11 +246,11 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     station->orphans_count = 0;
     mu__sup_builds_lost(ctx, s, lost.number, loss);
     mu__sup_inputs_lost(ctx, s, lost.number);
-    log_lost(ctx, lost.index, count, loss);
+    log_lost(ctx, mu__sup_task(s, &lost).text, count, loss);
     mu__sup_backups_lost(s, lost.number);
     /* From the last one on, so that at the queue's front they keep their order. */
     while ((closure = mu__closures_last(&s->closures, list)) != NULL)
-        mu__sup_take_back(ctx, s, closure, lost.index, loss);
+        mu__sup_take_back(ctx, s, closure, mu__member_id(&lost), loss);
     await_or_forget(ctx, s, lost.number, loss);
     if ((lost.holds & MU__HOLD_DRAIN) != 0)
         has_left(ctx, s, lost.number);
@@ -262,16 +271,15 @@ static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
     const struct station *station = &s->stations[number];
     uint32_t list = mu__list_pinned(number);
     struct mu__closure *closure;
-    char task[MU__TASK_NAME_MAX + 1];
+    const struct task_text task = mu__sup_task(s, &s->members.workers[number]);
     char words[256];
 
-    mu__sup_worker_task(task, sizeof task, s->members.workers[number].index);
     (void)snprintf(words, sizeof words, "%s has not come back within %" PRIu64 " ms",
-                   task, mu__now_ms(ctx) - station->lost_ms);
+                   task.text, mu__now_ms(ctx) - station->lost_ms);
     mu__log(ctx, MU__LOG_ERROR, "%s", words);
-    mu__sup_fault(ctx, s, -MU_EUNAVAILABLE, MU_ERROR_WORKER, task, words);
+    mu__sup_fault(ctx, s, -MU_EUNAVAILABLE, MU_ERROR_WORKER, task.text, words);
     (void)snprintf(words, sizeof words, "the closure is for %s alone, which has not come "
-                   "within %" PRIu64 " ms", task, s->config.recovery_ms);
+                   "within %" PRIu64 " ms", task.text, s->config.recovery_ms);
     while ((closure = mu__closures_first(&s->closures, list)) != NULL)
         mu__sup_resolve_words(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, words);
     forget(s, number);
@@ -340,14 +348,17 @@ void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
 
 static struct mu__member_worker *worker_to_drain(struct supervisor *s,
                                                  const struct mu__msg *msg,
-                                                 const struct mu__drain *body)
+                                                 const struct mu__drain *body,
+                                                 struct mu__view type)
 {
+    uint32_t role = mu__worker_types_find(&s->config.types, type);
+
     if (body->worker == 0)
         return mu__membership_by_node(&s->members, msg->from.node);
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
-        if (worker != NULL && worker->index == body->worker - 1)
+        if (worker != NULL && worker->index == body->worker - 1 && worker->role == role)
             return worker;
     }
     return NULL;
@@ -357,7 +368,9 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     const struct mu__drain *body = mu__body(msg);
-    struct mu__member_worker *worker = worker_to_drain(s, msg, body);
+    struct mu__view type = body->worker_type.size > 0 ? body->worker_type
+                                                      : mu__view_str(MU__WORKER_TYPES);
+    struct mu__member_worker *worker = worker_to_drain(s, msg, body, type);
     struct station *station;
     char words[128];
 
@@ -366,17 +379,17 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     if (worker == NULL) {
-        (void)snprintf(words, sizeof words, "there is no /job:worker/task:%" PRIu32
-                       " that takes closures", body->worker - 1);
+        (void)snprintf(words, sizeof words, "there is no /job:%.*s/task:%" PRIu32
+                       " that takes closures", (int)type.size, (const char *)type.data,
+                       body->worker - 1);
         mu__sup_answer_drain(ctx, msg->from, body->token, -MU_ENOTFOUND, words);
         return;
     }
     station = &s->stations[worker->number];
     station->drained_by_itself = station->drained_by_itself || body->worker == 0;
     add_asker(ctx, station, msg->from, body->token);
-    mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32 " finishes %" PRIu32
-            " closure%s and leaves", worker->index, worker->load,
-            worker->load == 1 ? "" : "s");
+    mu__log(ctx, MU__LOG_INFO, "%s finishes %" PRIu32 " closure%s and leaves",
+            mu__sup_task(s, worker).text, worker->load, worker->load == 1 ? "" : "s");
     mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
     mu__sup_recall_all(ctx, s, worker->number);
     mu__sup_leave_if_idle(ctx, s, worker->number);
@@ -405,15 +418,16 @@ void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *
 {
     struct supervisor *s = state;
     const struct mu__cluster_added *body = mu__body(msg);
+    const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
+                                     body->index};
     uint32_t number;
 
-    if (!mu__view_is(body->type, "worker") ||
-        mu__membership_find(&s->members, body->index) != 0)
+    if (id.role == MU__ROLE_NONE || mu__membership_find(&s->members, id) != 0)
         return;
-    number = mu__membership_know(&s->members, body->index);
+    number = mu__membership_know(&s->members, id);
     if (number == 0 || !mu__sup_need_station(s, number)) {
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: /job:worker/task:%" PRIu32
-                " is not waited for", body->index);
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: %s is not waited for",
+                mu__sup_task_of(s, id).text);
         if (number != 0)
             mu__membership_forget(&s->members, number);
         return;
@@ -426,10 +440,12 @@ void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg
 {
     struct supervisor *s = state;
     const struct mu__cluster_removed *body = mu__body(msg);
-    uint32_t number = mu__membership_find(&s->members, body->index);
+    const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
+                                     body->index};
+    uint32_t number = mu__membership_find(&s->members, id);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    if (!mu__view_is(body->type, "worker") || number == 0)
+    if (id.role == MU__ROLE_NONE || number == 0)
         return;
     if (worker != NULL)
         lose(ctx, s, worker, MU__LOSS_REMOVED);

@@ -20,6 +20,7 @@ static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_effects_sent(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -36,6 +37,7 @@ static const struct mu__handler handlers[] = {
     {MU__EFFECTS_SENT, on_effects_sent},
     {MU__TIMER, on_timer},
     {MU__RUN_LOG, on_run_log},
+    {MU__REGISTER_REFUSED, on_register_refused},
     {MU__CALL, on_call},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
@@ -120,6 +122,7 @@ static int add_function(struct worker *w, struct mu__function_call *call)
         .user = call->user,
         .flags = call->flags,
         .worker = (int)w->config.index,
+        .worker_type = w->config.type,
         .post = w->config.post,
         .hash = mu__view_hash(name),
         .name_size = name.size,
@@ -144,6 +147,18 @@ static void offer(struct mu__ctx *ctx, const struct worker *w, uint32_t chief)
     }
     if (mu__send(ctx, (mu__pid){chief, MU__SUPERVISOR}, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "could not offer this worker to the chief");
+}
+
+/* The chief decides which types run closures. */
+static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct worker *w = state;
+    const struct mu__register_refused *body = mu__body(msg);
+
+    mu__log(ctx, MU__LOG_WARN, "the chief gives %s no closures: its option worker_types is "
+            "\"%.*s\", without this task's type (it is to be the same on all nodes)",
+            w->config.task, (int)body->worker_types.size,
+            (const char *)body->worker_types.data);
 }
 
 static void serve(struct mu__ctx *ctx, struct worker *w)

@@ -4,7 +4,7 @@
  * Hears:  RUN, CANCEL and RECALL from the supervisor; INPUT, DROP and PULL about what
  *         is kept here; WORK_DONE from the executor; EFFECTS_SENT from the effects actor;
  *         RUN_LOG from functions; CALL from the node's own program, to register functions
- *         and to begin; node news
+ *         and to begin; REGISTER_REFUSED from a chief; node news
  * Says:   REGISTER to a chief that comes up, RESULT for each RUN that was not given back,
  *         RECALLED for each RECALL, BEGUN of runs that take long, PULLED for each PULL,
  *         EFFECTS_SEND for a run with writes
@@ -35,7 +35,8 @@ struct mu__worker_config {
     bool serves_at_once;    /* without waiting for MU__WORKER_SERVE */
     uint32_t threads;       /* executor threads of this node */
     uint32_t index;         /* of this task */
-    const char *task;       /* "/job:worker/task:1", for messages; outlives the actor */
+    const char *task;       /* "/job:worker/task:1", for messages, */
+    const char *type;       /* and "worker"; both outlive the actor */
     mu_node *node;          /* for mu_run_node; not looked into */
     mu__post_fn post;       /* how lines of functions come here; may be NULL */
 };

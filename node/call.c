@@ -13,6 +13,7 @@
 #include "node/node.h"
 
 #include "actors/messages.h"
+#include "runtime/uv/process.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -63,9 +64,27 @@ void mu__node_drop_msg(struct mu__msg *msg)
     free(msg);
 }
 
+bool mu__node_is_forked(const mu_node *node)
+{
+    return mu__process_forks() != node->forks;
+}
+
+void mu__node_say_closed(const mu_node *node, int code, mu_error *ret_error)
+{
+    if (mu__node_is_forked(node))
+        (void)mu_error_set(ret_error, code,
+                           "this process was forked after %s was opened: the node is "
+                           "that of its parent alone", node->member.task);
+    else
+        (void)mu_error_set(ret_error, code, "%s is %s", node->member.task,
+                           mu_strerror(code));
+}
+
 /* Between these two, when the first has returned true, the world stays open. */
 static bool begin_post(mu_node *node)
 {
+    if (mu__node_is_forked(node))
+        return false;
     atomic_fetch_add(&node->posting, 1);
     if (!atomic_load(&node->closed))
         return true;
@@ -143,26 +162,6 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending
     return rv;
 }
 
-/* For whoever knows only the code that the program ended with. */
-static void note_server_error(mu_node *node, const mu_error *error)
-{
-    if (error->code != -MU_EUNAVAILABLE || error->kind != MU_ERROR_SERVER)
-        return;
-    uv_mutex_lock(&node->lock);
-    node->server_error = *error;
-    uv_mutex_unlock(&node->lock);
-}
-
-mu_error mu__node_server_error(mu_node *node)
-{
-    mu_error error;
-
-    uv_mutex_lock(&node->lock);
-    error = node->server_error;
-    uv_mutex_unlock(&node->lock);
-    return error;
-}
-
 static void wake(struct mu__pending *pending)
 {
     uv_sem_post(&pending->woken);
@@ -180,10 +179,9 @@ static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *
         uv_sem_wait(&pending.woken);
         rv = call->code;
         if (rv != 0)
-            note_server_error(node, &call->error);
+            mu__node_note_error(node, &call->error);
     } else {
-        (void)mu_error_set(&call->error, rv, "%s is %s", node->member.task,
-                           mu_strerror(rv));
+        mu__node_say_closed(node, rv, &call->error);
     }
     uv_sem_destroy(&pending.woken);
     if (rv == -MU_ECLOSED && node->taken[0] != '\0')

@@ -7,8 +7,10 @@
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "actors/references.h"
+#include "resolver/cluster.h"
 #include "runtime/value_parts.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ struct making {
     const mu_closure_options *options;  /* NULL: the defaults */
     struct mu__view function;
     struct mu__view name;
+    struct mu__view worker_type;
     struct mu__references inputs;
     mu_value *whole;                    /* the arguments with the contents of their
                                            references, if all of those are here */
@@ -65,13 +68,19 @@ static int check_range(const char *option, int64_t number, int64_t low, int64_t 
 }
 
 /* What a program has not filled in by mu_closure_options_init may be zeroed memory: zeros
- * stand for the defaults then. */
+ * stand for the defaults then. One of an older header has nothing behind `size`, unless
+ * that says more. */
 static mu_closure_options with_defaults(const mu_closure_options *options)
 {
-    mu_closure_options o = *options;
+    mu_closure_options o = {0};
 
-    if (o.size != 0)
+    if (options->size != 0) {
+        memcpy(&o, options, options->size < sizeof o
+                                ? offsetof(mu_closure_options, worker_type)
+                                : sizeof o);
         return o;
+    }
+    o = *options;
     if (o.priority == 0)
         o.priority = MU_PRIORITY_USUAL;
     if (o.worker == 0)
@@ -99,6 +108,7 @@ static int check_options(const mu_closure_options *o, mu_error *ret_error)
         {"not_worker", o->not_worker, -1, INT32_MAX - 1},
     };
     int rv = check_name(o->name, ret_error);
+    mu_error inner;
 
     for (size_t i = 0; rv == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
         rv = check_range(numbers[i].option, numbers[i].number, numbers[i].low,
@@ -109,6 +119,9 @@ static int check_options(const mu_closure_options *o, mu_error *ret_error)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option flags of a closure is 0x%x, which has unknown flags",
                             o->flags);
+    if (o->worker_type != NULL && mu__task_type_check(o->worker_type, &inner) != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "option worker_type of a closure: %s", inner.message);
     if (o->worker >= 0 && o->worker == o->not_worker)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a closure is to run on worker %d only, and never on it",
@@ -238,7 +251,8 @@ static void set_options(struct mu__schedule *body, const mu_closure_options *o)
 static int make_message(struct making *making, mu_error *ret_error)
 {
     size_t size = sizeof(struct mu__schedule) + making->function.size +
-                  making->name.size + sizeof(uint64_t) * making->inputs.count;
+                  making->name.size + making->worker_type.size +
+                  sizeof(uint64_t) * making->inputs.count;
     struct mu__schedule *body;
     uint8_t *at;
 
@@ -254,7 +268,10 @@ static int make_message(struct making *making, mu_error *ret_error)
     set_options(body, making->options);
     body->name = making->name;
     if (making->name.size > 0)
-        (void)mu__pack_view(at, &body->name);
+        at = mu__pack_view(at, &body->name);
+    body->worker_type = making->worker_type;
+    if (making->worker_type.size > 0)
+        (void)mu__pack_view(at, &body->worker_type);
     return 0;
 }
 
@@ -275,7 +292,8 @@ static int defer(struct making *making, const mu_value *args, mu_remote_value *f
     }
     closure->msg = making->msg;
     closure->numbers = (uint8_t *)making->msg->body + sizeof(struct mu__schedule) +
-                       making->function.size + making->name.size;
+                       making->function.size + making->name.size +
+                       making->worker_type.size;
     closure->future = future;
     closure->bytes = making->bytes;
     ((struct mu__schedule_pending *)mu__body(msg))->pending = closure;
@@ -360,6 +378,7 @@ static void begin_making(struct making *making, const char *function,
     making->options = options;
     making->function = mu__view_str(function);
     making->name = (struct mu__view){NULL, 0};
+    making->worker_type = (struct mu__view){NULL, 0};
     making->inputs = (struct mu__references){0};
     making->whole = NULL;
     making->msg = NULL;
@@ -408,6 +427,8 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
         rv = check_options(options, ret_error);
         if (options->name != NULL)
             making.name = mu__view_str(options->name);
+        if (options->worker_type != NULL)
+            making.worker_type = mu__view_str(options->worker_type);
     }
     if (rv == 0)
         rv = prepare(c, &making, args, limit_ms, ret_error);

@@ -14,6 +14,9 @@ enum cmd_exit {
     CMD_ADDRESS = 3,
     CMD_UNREACHED = 4,
     CMD_UNENDED = 5,
+    CMD_COMPARED = 6,
+    CMD_NOT_STARTED = 126,  /* a command, as shells say it */
+    CMD_NOT_FOUND = 127,
     CMD_SIGNAL = 128    /* plus the signal's number */
 };
 
@@ -41,7 +44,13 @@ enum cmd_verb_bit {
     CMD_STORE_LS = 1 << 19,
     CMD_STORE_CLEAR = 1 << 20,
     CMD_JOURNAL_CHECK = 1 << 21,
-    CMD_JOURNAL_REPAIR = 1 << 22
+    CMD_JOURNAL_REPAIR = 1 << 22,
+    CMD_TASK_REPORT = 1 << 23,
+    CMD_TASK_RESET = 1 << 24,
+    CMD_OFFER = 1 << 25,
+    CMD_KV_TXN = 1 << 26,
+    CMD_KV_HOLD = 1 << 27,
+    CMD_LOCK = 1 << 28
 };
 
 struct cmd_verb {
@@ -67,6 +76,9 @@ int cmd_kv_watch(struct cmd_options *options);
 int cmd_kv_ls(struct cmd_options *options);
 int cmd_kv_rm(struct cmd_options *options);
 int cmd_kv_incr(struct cmd_options *options);
+int cmd_kv_txn(struct cmd_options *options);
+int cmd_kv_hold(struct cmd_options *options);
+int cmd_lock(struct cmd_options *options);
 int cmd_barrier(struct cmd_options *options);
 int cmd_tasks(struct cmd_options *options);
 int cmd_devices(struct cmd_options *options);
@@ -74,6 +86,9 @@ int cmd_preempt(struct cmd_options *options);
 int cmd_stop(struct cmd_options *options);
 int cmd_store_ls(struct cmd_options *options);
 int cmd_store_clear(struct cmd_options *options);
+int cmd_task_report(struct cmd_options *options);
+int cmd_task_reset(struct cmd_options *options);
+int cmd_offer(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);
 int cmd_journal_check(struct cmd_options *options);

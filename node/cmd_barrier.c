@@ -7,9 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-enum { KNOWN_STEP_MS = 50 };
 
 /* ---- which of them we are ---- */
 
@@ -110,42 +107,20 @@ static int print_passed(const struct cmd_ask *ask)
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* Other clients are not in the cluster, so the service knows them once they were there;
- * before that it would refuse the set. Returns what is left of the patience. */
-static int await_known(struct cmd_ask *ask, const char *tasks, mu_error *error,
-                       int64_t *ret_left_ms)
-{
-    const struct timespec step = {0, KNOWN_STEP_MS * 1000000};
-    int64_t left_ms = cmd_patience(ask);
-    mu_error why;
-    int rv;
-
-    for (;;) {
-        mu_value *states = NULL;
-
-        rv = mu_tasks_states(ask->node, tasks, cmd_limit(ask), &why, &states);
-        mu_value_free(states);
-        if (rv != -MU_ENOTFOUND || (left_ms >= 0 && left_ms < KNOWN_STEP_MS))
-            break;
-        (void)nanosleep(&step, NULL);
-        left_ms -= left_ms < 0 ? 0 : KNOWN_STEP_MS;
-    }
-    *ret_left_ms = left_ms;
-    if (rv == -MU_ENOTFOUND)
-        return mu_error_set(error, -MU_EDEADLINE, "barrier \"%s\", after %lld ms: %s",
-                            ask->options->operands[0], (long long)cmd_patience(ask),
-                            why.message);
-    return rv == 0 ? 0 : mu_error_set(error, rv, "%s", why.message);
-}
-
 static int wait_for_all(struct cmd_ask *ask, mu_error *error)
 {
     mu_barrier_options options;
+    mu_error why;
     int rv;
 
     mu_barrier_options_init(&options);
     options.tasks = cmd_text(ask->options, CMD_FLAG_TASKS);
-    rv = await_known(ask, options.tasks, error, &options.limit_ms);
+    rv = cmd_await_known(ask, options.tasks, &why, &options.limit_ms);
+    if (rv == -MU_EDEADLINE)
+        (void)mu_error_set(error, rv, "barrier \"%s\", %s", ask->options->operands[0],
+                           why.message);
+    else if (rv != 0)
+        *error = why;
     if (rv == 0)
         rv = mu_barrier_wait(ask->node, ask->options->operands[0], &options, error);
     return rv == 0 ? print_passed(ask) : cmd_ask_code(rv);

@@ -5,6 +5,7 @@
 #include "runtime/base64.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static bool is_text(const char *bytes, size_t size)
@@ -36,4 +37,33 @@ void cmd_bytes_json(cJSON *map, const char *bytes, size_t size)
     encoded[mu__base64_size(size)] = '\0';
     (void)cJSON_AddStringToObject(map, "base64", encoded);
     free(encoded);
+}
+
+static void print_byte(unsigned char byte)
+{
+    if (byte == '\\')
+        (void)printf("\\\\");
+    else if (byte == '\n')
+        (void)printf("\\n");
+    else if (byte == '\t')
+        (void)printf("\\t");
+    else if (byte < 32 || byte >= 127)
+        (void)printf("\\x%02x", byte);
+    else
+        (void)putchar(byte);
+}
+
+void cmd_bytes_escaped(const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+
+    while (bytes < end) {
+        size_t length = mu__utf8_length(bytes, end);
+
+        if (length > 1)
+            (void)fwrite(bytes, 1, length, stdout);
+        else
+            print_byte((unsigned char)*bytes);
+        bytes += length > 1 ? length : 1;
+    }
 }

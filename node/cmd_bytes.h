@@ -10,4 +10,8 @@
  * "base64". */
 void cmd_bytes_json(cJSON *map, const char *bytes, size_t size);
 
+/* Print them in one line: a backslash, and bytes that do not print, as printf %b reads
+ * them. */
+void cmd_bytes_escaped(const char *bytes, size_t size);
+
 #endif

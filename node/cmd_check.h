@@ -2,6 +2,7 @@
 #ifndef MU_NODE_CMD_CHECK_H
 #define MU_NODE_CMD_CHECK_H
 
+#include "actors/worker_types.h"
 #include "node/cmd_log.h"
 #include "resolver/problems.h"
 #include "transport/probe_uv.h"
@@ -51,6 +52,7 @@ struct check {
     char source[64];
     char own_type[16];              /* "": unknown */
     int own_index;
+    struct mu__worker_types worker_types;   /* that run closures */
     char *hosts;                    /* of the coordination service; NULL: not known */
     struct check_task *tasks;
     struct mu__probe *probes;

@@ -21,7 +21,7 @@ enum {
     ALIKE_MAX = 16          /* different things that are said */
 };
 
-static const char *const types[] = {"chief", "evaluator", "ps", "worker"};
+static const char *const types[] = {"chief", "evaluator", "ps"};     /* besides */
 
 /* ---- what a task does ---- */
 
@@ -32,16 +32,17 @@ static void add_words(char *out, const char *comma, const char *words)
     (void)snprintf(out + used, DOES_BYTES - used, "%s%s", used == 0 ? "" : comma, words);
 }
 
-static void add_work(const struct check_task *task, char *out)
+static void add_work(const struct check *check, const struct check_task *task, char *out)
 {
     static const char *const works[][2] = {
         {"chief", "schedules closures"},
-        {"worker", "runs closures, trains"},
         {"ps", "serves variables"},
         {"evaluator", "evaluates"},
         {"client", "is a client of the chief"},
     };
 
+    if (mu__worker_types_has(&check->worker_types, task->type))
+        add_words(out, ", ", "runs closures, trains");
     for (size_t i = 0; i < sizeof works / sizeof works[0]; i++)
         if (strcmp(works[i][0], task->type) == 0)
             add_words(out, ", ", works[i][1]);
@@ -53,22 +54,42 @@ static bool is_host(const struct check *check, const struct check_task *task)
            mu__service_is_host(check->hosts, task->type, task->index);
 }
 
+/* Whether it dials tasks of a type, of which there are some. */
+static bool dials(const struct check *check, const struct check_task *task,
+                  const char *type)
+{
+    return mu_cluster_task_count(check->cluster, type) > 0 &&
+           mu__member_dials(check->cluster, &check->worker_types, task->type, task->index,
+                            type);
+}
+
+/* The i-th type that may be dialled, and then those that run closures; NULL at the end. */
+static const char *type_at(const struct check *check, size_t i)
+{
+    size_t others = sizeof types / sizeof types[0];
+
+    if (i < others)
+        return types[i];
+    return i - others < check->worker_types.count ? check->worker_types.rows[i - others].name
+                                                  : NULL;
+}
+
 /* "schedules closures, ends the job; dials ps, worker". */
 static void describe(const struct check *check, const struct check_task *task, char *out)
 {
     bool dials_any = false;
+    const char *type;
 
     out[0] = '\0';
-    add_work(task, out);
+    add_work(check, task, out);
     if (mu__member_ends_job(check->cluster, task->type, task->index))
         add_words(out, ", ", "ends the job");
     if (is_host(check, task))
         add_words(out, ", ", "hosts the coordination service");
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (mu_cluster_task_count(check->cluster, types[i]) == 0 ||
-            !mu__member_dials(check->cluster, task->type, task->index, types[i]))
+    for (size_t i = 0; (type = type_at(check, i)) != NULL; i++) {
+        if (!dials(check, task, type))
             continue;
-        add_words(out, dials_any ? ", " : "; dials ", types[i]);
+        add_words(out, dials_any ? ", " : "; dials ", type);
         dials_any = true;
     }
     if (check->hosts != NULL && check->hosts[0] != '\0' && !is_host(check, task))
@@ -362,13 +383,12 @@ static void print_head(const struct check *check)
     const char *comma = " ";
 
     (void)printf("the cluster, by %s, has", check->source);
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        size_t count = mu_cluster_task_count(check->cluster, types[i]);
+    for (size_t i = 0, count; i < check->tasks_count; i += count) {
+        const char *type = check->tasks[i].type;
 
-        if (count > 0) {
-            (void)printf("%s%zu %s", comma, count, types[i]);
-            comma = ", ";
-        }
+        count = mu_cluster_task_count(check->cluster, type);
+        (void)printf("%s%zu %s", comma, count, type);
+        comma = ", ";
     }
     (void)printf("%s\n", comma[0] == ' ' ? " no task" : "");
     if (check->own_type[0] != '\0')

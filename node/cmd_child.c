@@ -1,8 +1,11 @@
 #include "node/cmd_child.h"
 
+#include "node/parent.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,7 +57,7 @@ static pid_t fork_quietly(sigset_t *ret_mask)
     return pid;
 }
 
-static void become(int out, int loads, pid_t parent, char *const *arguments,
+static void become(int out, int tells, pid_t parent, char *const *arguments,
                    char *const *environment)
 {
     int null = open("/dev/null", O_RDONLY);
@@ -62,8 +65,8 @@ static void become(int out, int loads, pid_t parent, char *const *arguments,
     die_with(parent);
     (void)setpgid(0, 0);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(out, STDERR_FILENO) < 0 || dup2(loads, CMD_LOADS_FD) < 0 ||
-        fcntl(CMD_LOADS_FD, F_SETFD, 0) != 0)
+        dup2(out, STDERR_FILENO) < 0 || dup2(tells, CMD_TELLS_FD) < 0 ||
+        fcntl(CMD_TELLS_FD, F_SETFD, 0) != 0)
         _exit(EXIT_NOT_STARTED);
     (void)execve(own_program, arguments, environment);
     _exit(EXIT_NOT_STARTED);
@@ -96,7 +99,7 @@ static int open_pipe(int ends[2])
     return -1;
 }
 
-static int start_with(struct cmd_child *child, const int out[2], const int loads[2],
+static int start_with(struct cmd_child *child, const int out[2], const int tells[2],
                       char *const *arguments, char *const *environment)
 {
     pid_t parent = getpid();
@@ -104,58 +107,73 @@ static int start_with(struct cmd_child *child, const int out[2], const int loads
     pid_t pid = fork_quietly(&mask);
 
     if (pid == 0)
-        become(out[1], loads[1], parent, arguments, environment);
+        become(out[1], tells[1], parent, arguments, environment);
     if (pid < 0)
         return -1;
     (void)close(out[1]);
-    (void)close(loads[1]);
+    (void)close(tells[1]);
     child->pid = pid;
     child->fd = out[0];
-    child->loads_fd = loads[0];
+    child->tells_fd = tells[0];
     child->used = 0;
     child->returned = false;
+    child->loading[0] = '\0';
+    child->reason[0] = '\0';
+    child->job_failed = false;
     return 0;
 }
 
 int cmd_child_start(struct cmd_child *child, char *const *arguments,
                     char *const *environment)
 {
-    int loads[2];
+    int tells[2];
     int out[2];
 
     if (open_pipe(out) != 0)
         return -1;
-    if (open_pipe(loads) != 0) {
+    if (open_pipe(tells) != 0) {
         close_both(out);
         return -1;
     }
-    if (start_with(child, out, loads, arguments, environment) == 0)
+    if (start_with(child, out, tells, arguments, environment) == 0)
         return 0;
     close_both(out);
-    close_both(loads);
+    close_both(tells);
     return -1;
 }
 
-/* ---- what it loads ---- */
+/* ---- what it tells us ---- */
 
-void cmd_child_loading(struct cmd_child *child, char *ret_plugin, size_t size)
+static void take_told(struct cmd_child *child, const char *line)
 {
+    char *to = line[0] == MU__TOLD_LOADING  ? child->loading
+               : line[0] == MU__TOLD_REASON ? child->reason
+                                            : NULL;
+
+    if (line[0] == MU__TOLD_JOB_FAILED)
+        child->job_failed = true;
+    if (to != NULL)
+        (void)snprintf(to, CMD_TOLD_BYTES, "%s", line + 1);
+}
+
+void cmd_child_take_told(struct cmd_child *child)
+{
+    char line[CMD_TOLD_BYTES];
     size_t used = 0;
-    bool ended = true;
     char byte;
 
-    ret_plugin[0] = '\0';
-    while (child->loads_fd >= 0 && read(child->loads_fd, &byte, 1) == 1) {
-        if (ended)
-            used = 0;
-        ended = byte == '\n';
-        if (!ended && used + 1 < size)
-            ret_plugin[used++] = byte;
-        ret_plugin[used] = '\0';
+    while (child->tells_fd >= 0 && read(child->tells_fd, &byte, 1) == 1) {
+        if (byte != '\n' && used + 1 < sizeof line)
+            line[used++] = byte;
+        if (byte != '\n')
+            continue;
+        line[used] = '\0';
+        take_told(child, line);
+        used = 0;
     }
-    if (child->loads_fd >= 0)
-        (void)close(child->loads_fd);
-    child->loads_fd = -1;
+    if (child->tells_fd >= 0)
+        (void)close(child->tells_fd);
+    child->tells_fd = -1;
 }
 
 /* ---- lines ---- */

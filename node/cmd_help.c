@@ -63,23 +63,53 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster stop ps:1 --address tcp://127.0.0.1:4000\n"
      "  muster stop worker:0 \"too many\" --cluster @cluster.json -o json\n",
      "TASK [REASON]"},
-    {"kv get", CMD_KV_GET, cmd_kv_get, "print the value of a key",
+    {"offer", CMD_OFFER, cmd_offer, "tell tasks that wait for it their cluster",
+     "Tells the cluster to its tasks, or those of --tasks, each of which waits at its\n"
+     "address there (`muster node --wait-cluster --bind URL`). Who has it already, as\n"
+     "the same task, is fine. Waits for those that are not there yet, for --limit-ms.\n",
+     "  muster offer --cluster @cluster.json\n"
+     "  muster offer --tasks worker:0-3 --cluster @cluster.json --limit-ms 60000\n",
+     NULL},
+    {"kv get", CMD_KV_GET, cmd_kv_get, "print the value of a key, or of all below one",
      "Prints the bytes of the key's value as they are. With --wait it waits until the\n"
-     "key is there, else a key that is not there gives exit code 1.\n",
+     "key is there, else a key that is not there gives exit code 1. A KEY that ends\n"
+     "with \"/\", or --prefix: a line for each key below it, the key, a tab, and the\n"
+     "value, in which a backslash, line ends, tabs and other bytes that do not print\n"
+     "are \\\\, \\n, \\t, \\xHH: as printf %b reads them. \"/\" is everything.\n",
      "  muster kv get config/rate --address tcp://127.0.0.1:4000\n"
+     "  muster kv get config/ --cluster @cluster.json\n"
      "  muster kv get model/ready --wait --limit-ms 60000 --cluster @cluster.json\n",
      "KEY"},
     {"kv put", CMD_KV_PUT, cmd_kv_put, "give a key a value",
      "Prints the key's new revision. VALUE \"-\" reads standard input, up to 1 MiB; one\n"
-     "that begins like a flag stands behind \"--\". With --insert or --compare nothing\n"
-     "is changed, and the exit code is 1, unless the key is as they say.\n",
+     "that begins like a flag stands behind \"--\". With --if-absent, --if-revision or\n"
+     "--if-value nothing is changed, and the exit code is 6, unless the key is as they\n"
+     "say.\n",
      "  muster kv put config/rate 0.1 --address tcp://127.0.0.1:4000\n"
-     "  muster kv put model/weights - --insert --cluster @cluster.json <weights.bin\n",
+     "  muster kv put model/weights - --if-absent --cluster @cluster.json <weights.bin\n"
+     "  muster kv put leader b --if-value a --cluster @cluster.json\n",
      "KEY VALUE"},
+    {"kv txn", CMD_KV_TXN, cmd_kv_txn, "change several keys at one moment, or none",
+     "Reads a transaction from standard input, a line for each part:\n"
+     "\n"
+     "  if KEY absent | if KEY present | if KEY revision N | if KEY value VALUE\n"
+     "  put KEY VALUE\n"
+     "  incr KEY [BY]\n"
+     "  rm KEY                   it and all below it\n"
+     "\n"
+     "All changes are made at one moment if everything behind \"if\" holds; else\n"
+     "nothing is changed, and the exit code is 6. KEY is one word, VALUE the rest of\n"
+     "the line; one that begins with a quotation mark is a string as in JSON. Empty\n"
+     "lines and those that begin with \"#\" are skipped. Prints the revision of the\n"
+     "last change, and behind it, when there is an incr, the sum of the first one.\n",
+     "  printf '%s\\n' 'if job/owner value a' 'put job/owner b' 'incr job/moves' |\n"
+     "      muster kv txn --address tcp://127.0.0.1:4000\n",
+     NULL},
     {"kv watch", CMD_KV_WATCH, cmd_kv_watch, "print each change of a key, or below one",
      "Prints what is there, then \"current\", and then each change as it comes, until\n"
-     "--count of them were printed after that, or Ctrl-C. A KEY that ends with \"/\" is\n"
-     "a directory: all below it; \"/\" is everything.\n",
+     "--count of them were printed after that, or Ctrl-C. KEY is that key alone, and\n"
+     "not what is below it; one that ends with \"/\", or --prefix: all below it, and\n"
+     "not the key itself. \"/\" is everything.\n",
      "  muster kv watch config/ --address tcp://127.0.0.1:4000\n"
      "  muster kv watch model/ready --count 1 -o json --cluster @cluster.json\n",
      "KEY"},
@@ -89,14 +119,36 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster kv ls -o json --cluster @cluster.json\n",
      "[DIRECTORY]"},
     {"kv rm", CMD_KV_RM, cmd_kv_rm, "delete a key and all below it",
-     "Prints how many keys there were.\n",
-     "  muster kv rm config --address tcp://127.0.0.1:4000\n", "KEY"},
+     "Prints how many keys there were. With --if-revision or --if-value nothing is\n"
+     "deleted, and the exit code is 6, unless the key is as they say.\n",
+     "  muster kv rm config --address tcp://127.0.0.1:4000\n"
+     "  muster kv rm leader --if-value \"$HOSTNAME\" --cluster @cluster.json\n", "KEY"},
     {"kv incr", CMD_KV_INCR, cmd_kv_incr, "add to a key whose value is a number",
      "Prints the sum. BY is 1 unless it is given, and may be below 0; a key that is not\n"
      "there counts as 0.\n",
      "  muster kv incr epochs --address tcp://127.0.0.1:4000\n"
      "  muster kv incr credit -5 --cluster @cluster.json\n",
      "KEY [BY]"},
+    {"kv hold", CMD_KV_HOLD, cmd_kv_hold, "give a key a value while a command runs",
+     "Puts the key as a lease, runs the command, and deletes the key when that has\n"
+     "ended; it goes, too, when this process or its machine dies. Without a command it\n"
+     "prints the revision, and holds the key until Ctrl-C. Conditions are as of `kv\n"
+     "put`. When the key is lost meanwhile, the command is told to end (SIGTERM, after\n"
+     "5 s SIGKILL) and the exit code is 1; else it is the command's.\n",
+     "  muster kv hold servers/$HOSTNAME up --cluster @cluster.json -- ./serve\n",
+     "KEY VALUE [-- COMMAND [ARGUMENT...]]"},
+    {"lock", CMD_LOCK, cmd_lock, "hold a lock while a command runs",
+     "Waits until it holds the lock NAME, first come, first served, runs the command,\n"
+     "and releases the lock when that has ended, or when this process or its machine\n"
+     "dies. Without a command it prints the lock's number, and holds it until Ctrl-C.\n"
+     "The command finds the number, which is larger each time, in MUSTER_LOCK_NUMBER,\n"
+     "and the lock's key, which has it as its revision, in MUSTER_LOCK_KEY. A lock that\n"
+     "is not free within --limit-ms gives exit code 4, and says who holds it. When it\n"
+     "is lost meanwhile, the command is told to end (SIGTERM, after 5 s SIGKILL) and\n"
+     "the exit code is 1; else it is the command's.\n",
+     "  muster lock deploy --address tcp://127.0.0.1:4000 -- ./deploy.sh --fast\n"
+     "  muster lock deploy --limit-ms 0 --cluster @cluster.json -- true\n",
+     "NAME [-- COMMAND [ARGUMENT...]]"},
     {"barrier", CMD_BARRIER, cmd_barrier, "wait until all of a set of tasks are there",
      "Takes part in a barrier as a client: --tasks says whose barrier it is, with this\n"
      "process among them, which --as names when they have several clients. So scripts\n"
@@ -113,6 +165,16 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster tasks --tasks worker:0-3 --wait --limit-ms 60000 --cluster @cluster.json"
      "\n",
      NULL},
+    {"task report", CMD_TASK_REPORT, cmd_task_report, "say that a task is in error",
+     "The TASK (\"worker:1\") is in error from now on, as if it had said that itself:\n"
+     "barriers that need it fail, and unless its type is recoverable, so do others.\n",
+     "  muster task report worker:1 \"a bad disk\" --address tcp://127.0.0.1:4000\n"
+     "  muster task report worker:1 --code DATALOSS --cluster @cluster.json\n",
+     "TASK [MESSAGE]"},
+    {"task reset", CMD_TASK_RESET, cmd_task_reset, "end the error of a task",
+     "A TASK that is in error, by its own failure or another one's, is not any more: it\n"
+     "registers again, or one that is started in its place may.\n",
+     "  muster task reset worker:1 --address tcp://127.0.0.1:4000\n", "TASK"},
     {"devices", CMD_DEVICES, cmd_devices, "ask the coordination service for machines",
      "Prints host, cores, memory, GPUs and TPUs of each task that is connected.\n",
      "  muster devices --address tcp://127.0.0.1:4000\n", NULL},
@@ -224,6 +286,7 @@ static const struct {
     {"3", "the task's address or its journal: in use, or not permitted"},
     {"4", "a task that was needed was not reached, or did not do its part, in time"},
     {"5", "a function or program did not end within --grace-ms at shutdown"},
+    {"6", "a comparison did not hold (`kv put --if-...`, `kv txn`): nothing was changed"},
     {"128 + n", "ended by signal n: 130 after SIGINT, 143 after SIGTERM, 137 SIGKILL"},
 };
 

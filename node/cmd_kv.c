@@ -1,4 +1,5 @@
 /* `muster kv get`, `put`, `ls`, `rm` and `incr`. */
+#include "cli/kv_condition.h"
 #include "node/cmd.h"
 #include "node/cmd_bytes.h"
 #include "node/cmd_json.h"
@@ -19,10 +20,9 @@ static const char *operand(const struct cmd_ask *ask, size_t i)
     return ask->options->operands[i];
 }
 
-/* Wrong arguments are usage, too. */
 static int code_of(int rv)
 {
-    return rv == -MU_EINVALID ? CMD_USAGE : cmd_ask_code(rv);
+    return cmd_kv_code(rv);
 }
 
 /* Of one key: the item with that number, printed as JSON. */
@@ -41,136 +41,7 @@ static int print_number(const struct cmd_ask *ask, const char *name, int64_t num
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* ---- get ---- */
-
-static int print_item(const struct cmd_ask *ask, const mu_kv_item *item)
-{
-    cJSON *map;
-
-    if (!cmd_wants_json(ask)) {
-        (void)fwrite(item->value, 1, item->size, stdout);
-        if (isatty(STDOUT_FILENO) &&
-            (item->size == 0 || item->value[item->size - 1] != '\n'))
-            (void)printf("\n");
-        return CMD_FINE;
-    }
-    map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(map, "key",
-                                cmd_json_text(operand(ask, 0), strlen(operand(ask, 0))));
-    cmd_bytes_json(map, item->value, item->size);
-    (void)cJSON_AddItemToObject(map, "revision", cmd_json_int((int64_t)item->revision));
-    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
-}
-
-static int get(struct cmd_ask *ask, mu_error *error)
-{
-    bool waits = cmd_number(ask->options, CMD_FLAG_WAIT) == 1;
-    const char *key = operand(ask, 0);
-    mu_kv_item item;
-    int rv = waits ? mu_kv_get(ask->node, key, cmd_patience(ask), error, &item)
-                   : mu_kv_try_get(ask->node, key, cmd_limit(ask), error, &item);
-
-    if (rv != 0)
-        return code_of(rv);
-    rv = print_item(ask, &item);
-    mu_kv_item_done(&item);
-    return rv;
-}
-
-int cmd_kv_get(struct cmd_options *options)
-{
-    return cmd_ask_service(options, get);
-}
-
-/* ---- put ---- */
-
-/* A whole number without a sign, of --compare. */
-static int read_revision(const struct cmd_options *options, mu_error *error,
-                         uint64_t *ret_revision)
-{
-    const char *text = cmd_text(options, CMD_FLAG_COMPARE);
-    char origin[CMD_ORIGIN_BYTES];
-    unsigned long long number;
-    char *end;
-
-    if (text == NULL)
-        return 0;
-    errno = 0;
-    number = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0)
-        return mu_error_set(error, -MU_EINVALID,
-                            "%s: expected a revision, a whole number, got \"%.40s\"",
-                            cmd_origin(options, CMD_FLAG_COMPARE, origin, sizeof origin),
-                            text);
-    if (cmd_number(options, CMD_FLAG_INSERT) == 1)
-        return mu_error_set(error, -MU_EINVALID,
-                            "--insert and --compare exclude each other");
-    *ret_revision = number;
-    return 0;
-}
-
-/* All of standard input, which is ours then. */
-static int read_input(mu_error *error, char **ret_value, size_t *ret_size)
-{
-    char *value = malloc(VALUE_BYTES_MAX + 1);
-    size_t size;
-
-    if (value == NULL)
-        return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    size = fread(value, 1, VALUE_BYTES_MAX + 1, stdin);
-    if (size <= VALUE_BYTES_MAX && ferror(stdin) == 0) {
-        *ret_value = value;
-        *ret_size = size;
-        return 0;
-    }
-    free(value);
-    if (ferror(stdin) != 0)
-        return mu_error_set(error, -MU_EINVALID, "standard input cannot be read: %s",
-                            strerror(errno));
-    return mu_error_set(error, -MU_EINVALID,
-                        "standard input has more than the %d bytes of a value",
-                        VALUE_BYTES_MAX);
-}
-
-static int put_value(struct cmd_ask *ask, const char *value, size_t size,
-                     uint64_t compared, mu_error *error)
-{
-    bool inserts = cmd_number(ask->options, CMD_FLAG_INSERT) == 1;
-    bool compares = cmd_text(ask->options, CMD_FLAG_COMPARE) != NULL;
-    unsigned flags = compares ? MU_KV_OVERWRITE | MU_KV_COMPARE
-                              : inserts ? 0 : MU_KV_OVERWRITE;
-    uint64_t revision = 0;
-    int rv = mu_kv_put(ask->node, operand(ask, 0), value, size, flags, compared,
-                       cmd_limit(ask), error, &revision);
-
-    if (rv != 0)
-        return code_of(rv);
-    return print_number(ask, "revision", (int64_t)revision);
-}
-
-static int put(struct cmd_ask *ask, mu_error *error)
-{
-    const char *value = operand(ask, 1);
-    size_t size = strlen(value);
-    uint64_t compared = 0;
-    char *input = NULL;
-    int rv = read_revision(ask->options, error, &compared);
-
-    if (rv == 0 && strcmp(value, "-") == 0)
-        rv = read_input(error, &input, &size);
-    if (rv != 0)
-        return code_of(rv);
-    rv = put_value(ask, input == NULL ? value : input, size, compared, error);
-    free(input);
-    return rv;
-}
-
-int cmd_kv_put(struct cmd_options *options)
-{
-    return cmd_ask_service(options, put);
-}
-
-/* ---- ls ---- */
+/* ---- lists ---- */
 
 static const char *item_value(const mu_value *item, size_t *ret_size)
 {
@@ -222,9 +93,23 @@ static int print_json(const mu_value *items)
     return cmd_json_print(list) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-static int list(struct cmd_ask *ask, mu_error *error)
+/* One line for each: the value may be anything, and a shell can read it again. */
+static void print_values(const mu_value *items)
 {
-    const char *directory = ask->options->operands_count == 0 ? "" : operand(ask, 0);
+    for (size_t i = 0; i < mu_value_count(items); i++) {
+        const mu_value *item = mu_value_at(items, i);
+        size_t size;
+        const char *value = item_value(item, &size);
+
+        (void)printf("%s\t", cmd_map_text(item, "key"));
+        cmd_bytes_escaped(value, size);
+        (void)printf("\n");
+    }
+}
+
+static int print_below(struct cmd_ask *ask, const char *directory, mu_error *error,
+                       void (*print)(const mu_value *items))
+{
     mu_value *items;
     int rv = mu_kv_list(ask->node, directory, cmd_limit(ask), error, &items);
     int code = CMD_FINE;
@@ -233,12 +118,136 @@ static int list(struct cmd_ask *ask, mu_error *error)
         return code_of(rv);
     if (cmd_wants_json(ask))
         code = print_json(items);
-    else if (cmd_number(ask->options, CMD_FLAG_LONG) == 1)
-        print_long(items);
     else
-        print_keys(items);
+        print(items);
     mu_value_free(items);
     return code;
+}
+
+/* ---- get ---- */
+
+static int print_item(const struct cmd_ask *ask, const mu_kv_item *item)
+{
+    cJSON *map;
+
+    if (!cmd_wants_json(ask)) {
+        (void)fwrite(item->value, 1, item->size, stdout);
+        if (isatty(STDOUT_FILENO) &&
+            (item->size == 0 || item->value[item->size - 1] != '\n'))
+            (void)printf("\n");
+        return CMD_FINE;
+    }
+    map = cJSON_CreateObject();
+    (void)cJSON_AddItemToObject(map, "key",
+                                cmd_json_text(operand(ask, 0), strlen(operand(ask, 0))));
+    cmd_bytes_json(map, item->value, item->size);
+    (void)cJSON_AddItemToObject(map, "revision", cmd_json_int((int64_t)item->revision));
+    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+static int get_one(struct cmd_ask *ask, mu_error *error)
+{
+    bool waits = cmd_number(ask->options, CMD_FLAG_WAIT) == 1;
+    const char *key = operand(ask, 0);
+    mu_kv_item item;
+    int rv = waits ? mu_kv_get(ask->node, key, cmd_patience(ask), error, &item)
+                   : mu_kv_try_get(ask->node, key, cmd_limit(ask), error, &item);
+
+    if (rv != 0)
+        return code_of(rv);
+    rv = print_item(ask, &item);
+    mu_kv_item_done(&item);
+    return rv;
+}
+
+static int get(struct cmd_ask *ask, mu_error *error)
+{
+    if (!cmd_kv_is_directory(ask))
+        return get_one(ask, error);
+    if (cmd_number(ask->options, CMD_FLAG_WAIT) == 1)
+        return code_of(mu_error_set(error, -MU_EINVALID, "--wait is for one key, and "
+                                    "\"%.100s\" is all below one", operand(ask, 0)));
+    return print_below(ask, operand(ask, 0), error, print_values);
+}
+
+int cmd_kv_get(struct cmd_options *options)
+{
+    return cmd_ask_service(options, get);
+}
+
+/* ---- put ---- */
+
+/* All of standard input, which is ours then. */
+static int read_input(mu_error *error, char **ret_value, size_t *ret_size)
+{
+    char *value = malloc(VALUE_BYTES_MAX + 1);
+    size_t size;
+
+    if (value == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    size = fread(value, 1, VALUE_BYTES_MAX + 1, stdin);
+    if (size <= VALUE_BYTES_MAX && ferror(stdin) == 0) {
+        *ret_value = value;
+        *ret_size = size;
+        return 0;
+    }
+    free(value);
+    if (ferror(stdin) != 0)
+        return mu_error_set(error, -MU_EINVALID, "standard input cannot be read: %s",
+                            strerror(errno));
+    return mu_error_set(error, -MU_EINVALID,
+                        "standard input has more than the %d bytes of a value",
+                        VALUE_BYTES_MAX);
+}
+
+/* With a condition it is a transaction. */
+static int put_value(struct cmd_ask *ask, const char *value, size_t size, mu_error *error)
+{
+    const mu_kv_change change = {
+        .operation = MU_KV_PUT, .key = operand(ask, 0), .value = value, .size = size};
+    uint64_t revision = 0;
+    int rv;
+
+    if (cmd_kv_has_condition(ask->options))
+        rv = cmd_kv_change_if(ask, &change, error, &revision);
+    else
+        rv = mu_kv_put(ask->node, operand(ask, 0), value, size, MU_KV_OVERWRITE, 0,
+                       cmd_limit(ask), error, &revision);
+    if (rv != 0)
+        return rv < 0 ? code_of(rv) : rv;
+    return print_number(ask, "revision", (int64_t)revision);
+}
+
+static int put(struct cmd_ask *ask, mu_error *error)
+{
+    const char *value = operand(ask, 1);
+    size_t size = strlen(value);
+    char *input = NULL;
+    int rv;
+
+    if (strcmp(value, "-") == 0) {
+        rv = read_input(error, &input, &size);
+        if (rv != 0)
+            return code_of(rv);
+    }
+    rv = put_value(ask, input == NULL ? value : input, size, error);
+    free(input);
+    return rv;
+}
+
+int cmd_kv_put(struct cmd_options *options)
+{
+    return cmd_ask_service(options, put);
+}
+
+/* ---- ls ---- */
+
+static int list(struct cmd_ask *ask, mu_error *error)
+{
+    const char *directory = ask->options->operands_count == 0 ? "" : operand(ask, 0);
+    bool is_long = cmd_number(ask->options, CMD_FLAG_LONG) == 1;
+
+    return print_below(ask, directory, error, is_long ? print_long : print_keys);
 }
 
 int cmd_kv_ls(struct cmd_options *options)
@@ -250,8 +259,16 @@ int cmd_kv_ls(struct cmd_options *options)
 
 static int delete(struct cmd_ask *ask, mu_error *error)
 {
+    const mu_kv_change change = {.operation = MU_KV_DELETE, .key = operand(ask, 0)};
     uint64_t count = 0;
-    int rv = mu_kv_delete(ask->node, operand(ask, 0), cmd_limit(ask), error, &count);
+    int rv;
+
+    if (cmd_kv_has_condition(ask->options)) {
+        rv = cmd_kv_change_if(ask, &change, error, &count);
+        return rv != 0 ? rv < 0 ? code_of(rv) : rv
+                       : print_number(ask, "revision", (int64_t)count);
+    }
+    rv = mu_kv_delete(ask->node, operand(ask, 0), cmd_limit(ask), error, &count);
 
     if (rv != 0)
         return code_of(rv);

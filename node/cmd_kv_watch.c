@@ -1,4 +1,5 @@
 /* `muster kv watch`: a line for each change. */
+#include "cli/kv_condition.h"
 #include "node/cmd.h"
 #include "node/cmd_bytes.h"
 #include "node/cmd_json.h"
@@ -102,14 +103,12 @@ static int follow(const struct cmd_ask *ask, mu_kv_watch *watch, mu_error *error
 
 static int watch_key(struct cmd_ask *ask, mu_error *error)
 {
-    const char *key = ask->options->operands[0];
-    size_t length = strlen(key);
-    int below = length > 0 && key[length - 1] == '/';
     mu_kv_watch *watch;
-    int rv = mu_kv_watch_open(ask->node, key, below, cmd_limit(ask), error, &watch);
+    int rv = mu_kv_watch_open(ask->node, ask->options->operands[0],
+                              cmd_kv_is_directory(ask), cmd_limit(ask), error, &watch);
 
     if (rv != 0)
-        return rv == -MU_EINVALID ? CMD_USAGE : cmd_ask_code(rv);
+        return cmd_kv_code(rv);
     rv = follow(ask, watch, error);
     mu_kv_watch_close(watch);
     return cmd_ask_code(rv);

@@ -14,6 +14,7 @@
 #include "node/cmd_resolver.h"
 #include "node/cmd_spec.h"
 #include "node/node.h"
+#include "node/parent.h"
 #include "node/server.h"
 #include "resolver/cluster.h"
 #include "runtime/thread_uv.h"
@@ -360,7 +361,7 @@ static void name_task(struct task *task, int which)
         (void)snprintf(task->names[which], sizeof task->names[which], "/job:%s",
                        task->spec.type);
     atomic_store(&task->name, task->names[which]);
-    atomic_store(&task->drains, strcmp(task->spec.type, "worker") == 0);
+    atomic_store(&task->drains, cmd_runs_closures(task->options, task->spec.type));
 }
 
 /* What its resolver has found out is this task's from now on, before any plugin. */
@@ -515,6 +516,18 @@ static bool wants_restart(const struct task *task, int rv)
            task->options->values[CMD_FLAG_RESTART_EXIT_CODE].source != CMD_FROM_DEFAULT;
 }
 
+/* Said by the task whose error it is; the others have it from that one. */
+static void say_failure(struct task *task, const char *why)
+{
+    if (task->node->reasons.by_job) {
+        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "the job has failed: %s", why);
+        mu__tell_parent(MU__TOLD_JOB_FAILED, "");
+        return;
+    }
+    cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", why);
+    mu__tell_parent(MU__TOLD_REASON, why);
+}
+
 static int work(struct task *task)
 {
     mu_error error = {0};
@@ -522,7 +535,7 @@ static int work(struct task *task)
     int number;
 
     if (rv != 0 && atomic_load(&task->signal) == 0) {
-        cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
+        say_failure(task, error.message);
         return CMD_USAGE;
     }
     /* A signal from before the node was open has not begun its end. */
@@ -537,8 +550,7 @@ static int work(struct task *task)
     if (number != 0)
         return CMD_SIGNAL + number;
     if (rv != 0)
-        cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s",
-                    error.message[0] == '\0' ? mu_strerror(rv) : error.message);
+        say_failure(task, error.message[0] == '\0' ? mu_strerror(rv) : error.message);
     atomic_store(&task->node->fails, rv != 0);
     if (task->node->taken[0] != '\0') {
         atomic_store(&task->node->keeps_run, true);

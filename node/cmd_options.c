@@ -12,12 +12,15 @@
 #define NODES (CMD_NODE | CMD_RUN)
 #define CHIEF_ASKERS (CMD_STATUS | CMD_EXPLAIN | CMD_DRAIN | CMD_STOP)
 #define KV                                                                            \
-    (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR)
+    (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR |   \
+     CMD_KV_TXN | CMD_KV_HOLD)
 #define STORE (CMD_STORE_LS | CMD_STORE_CLEAR)
-#define SERVICE_ASKERS (STORE | KV | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT)
+#define TASK (CMD_TASK_REPORT | CMD_TASK_RESET)
+#define SERVICE_ASKERS                                                                \
+    (STORE | KV | TASK | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT | CMD_LOCK)
 #define ASKERS (CHIEF_ASKERS | SERVICE_ASKERS)
 #define JOURNALS (CMD_JOURNAL_CHECK | CMD_JOURNAL_REPAIR)
-#define FINDERS (CMD_NODE | ASKERS | CMD_RESOLVE | CMD_CHECK)
+#define FINDERS (CMD_NODE | ASKERS | CMD_OFFER | CMD_RESOLVE | CMD_CHECK)
 #define OPTION(name) &mu__options[MU__OPTION_##name]
 
 const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
@@ -67,12 +70,12 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_CLUSTER_NAME] = {
         .name = "cluster-name", .option = OPTION(CLUSTER_NAME), .kind = CMD_TEXT,
-        .verbs = NODES | ASKERS | CMD_CHECK, .word = "NAME",
+        .verbs = NODES | ASKERS | CMD_OFFER | CMD_CHECK, .word = "NAME",
         .help = "nodes of a cluster with another name are refused",
     },
     [CMD_FLAG_BIND] = {
         .name = "bind", .variable = "MUSTER_BIND", .kind = CMD_TEXT,
-        .verbs = CMD_NODE | ASKERS | CMD_CHECK, .word = "URL",
+        .verbs = CMD_NODE | ASKERS | CMD_OFFER | CMD_CHECK, .word = "URL",
         .help = "where to listen, \"tcp://0.0.0.0:4000\"; without it the task's own "
                 "address",
     },
@@ -257,6 +260,12 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .help = "task types whose tasks barriers and registering wait for, the same for "
                 "all tasks",
     },
+    [CMD_FLAG_WORKER_TYPES] = {
+        .name = "worker-types", .option = OPTION(WORKER_TYPES), .kind = CMD_TEXT,
+        .verbs = NODES | CMD_CHECK, .word = "TYPES",
+        .help = "task types whose tasks run closures, the same for all tasks: worker, "
+                "and types of your own",
+    },
     [CMD_FLAG_RECOVERABLE] = {
         .name = "recoverable", .option = OPTION(RECOVERABLE), .kind = CMD_TEXT,
         .verbs = NODES, .word = "TYPES",
@@ -324,12 +333,18 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_WORKERS] = {
         .name = "workers", .variable = "MUSTER_WORKERS", .kind = CMD_NUMBER,
-        .verbs = CMD_RUN, .word = "N", .initial = "2", .high = 200,
+        .verbs = CMD_RUN, .word = "N", .initial = "2", .high = 1000,
         .help = "how many workers",
     },
     [CMD_FLAG_PS] = {
         .name = "ps", .variable = "MUSTER_PS", .kind = CMD_NUMBER, .verbs = CMD_RUN,
         .word = "N", .initial = "1", .high = 200, .help = "how many parameter servers",
+    },
+    [CMD_FLAG_COUNTS] = {
+        .name = "counts", .variable = "MUSTER_COUNTS", .kind = CMD_TEXT,
+        .verbs = CMD_RUN, .word = "TYPE=N,...",
+        .help = "how many tasks of types of your own, as gpu=2,cpu=3; with "
+                "--worker-types those that run closures",
     },
     [CMD_FLAG_EVALUATOR] = {
         .name = "evaluator", .variable = "MUSTER_EVALUATOR", .kind = CMD_NUMBER,
@@ -382,15 +397,25 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .verbs = CMD_KV_GET | CMD_TASKS, .word = "0|1", .initial = "0", .high = 1,
         .help = "wait until the key is there, or all the tasks are connected",
     },
-    [CMD_FLAG_INSERT] = {
-        .name = "insert", .variable = "MUSTER_KV_INSERT", .kind = CMD_SWITCH,
-        .verbs = CMD_KV_PUT, .word = "0|1", .initial = "0", .high = 1,
+    [CMD_FLAG_PREFIX] = {
+        .name = "prefix", .variable = "MUSTER_KV_PREFIX", .kind = CMD_SWITCH,
+        .verbs = CMD_KV_GET | CMD_KV_WATCH, .word = "0|1", .initial = "0", .high = 1,
+        .help = "all keys below KEY, as if it ended with \"/\"",
+    },
+    [CMD_FLAG_IF_ABSENT] = {
+        .name = "if-absent", .variable = "MUSTER_KV_IF_ABSENT", .kind = CMD_SWITCH,
+        .verbs = CMD_KV_PUT | CMD_KV_HOLD, .word = "0|1", .initial = "0", .high = 1,
         .help = "only if the key is not there yet",
     },
-    [CMD_FLAG_COMPARE] = {
-        .name = "compare", .variable = "MUSTER_KV_COMPARE", .kind = CMD_TEXT,
-        .verbs = CMD_KV_PUT, .word = "REVISION",
+    [CMD_FLAG_IF_REVISION] = {
+        .name = "if-revision", .variable = "MUSTER_KV_IF_REVISION", .kind = CMD_TEXT,
+        .verbs = CMD_KV_PUT | CMD_KV_RM | CMD_KV_HOLD, .word = "REVISION",
         .help = "only if that is the key's revision; 0: if it is not there",
+    },
+    [CMD_FLAG_IF_VALUE] = {
+        .name = "if-value", .variable = "MUSTER_KV_IF_VALUE", .kind = CMD_TEXT,
+        .verbs = CMD_KV_PUT | CMD_KV_RM | CMD_KV_HOLD, .word = "VALUE",
+        .help = "only if that is the key's value",
     },
     [CMD_FLAG_LONG] = {
         .name = "long", .variable = "MUSTER_KV_LONG", .letter = 'l', .kind = CMD_SWITCH,
@@ -404,13 +429,19 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_TASKS] = {
         .name = "tasks", .variable = "MUSTER_TASKS", .kind = CMD_TEXT,
-        .verbs = CMD_BARRIER | CMD_TASKS, .word = "TASKS",
-        .help = "which tasks, \"client:0-1,worker:0\"; `muster tasks`: without it all",
+        .verbs = CMD_BARRIER | CMD_TASKS | CMD_OFFER, .word = "TASKS",
+        .help = "which tasks, \"client:0-1,worker:0\"; `muster tasks` and `muster "
+                "offer`: without it all",
     },
     [CMD_FLAG_AS] = {
         .name = "as", .variable = "MUSTER_BARRIER_AS", .kind = CMD_TEXT,
         .verbs = CMD_BARRIER, .word = "client:N",
         .help = "which of --tasks this process is; not needed when they have one client",
+    },
+    [CMD_FLAG_CODE] = {
+        .name = "code", .variable = "MUSTER_TASK_CODE", .kind = CMD_TEXT,
+        .verbs = CMD_TASK_REPORT, .word = "CODE", .initial = "ABORTED",
+        .help = "the error's code: its name, as DATALOSS, or its number",
     },
     [CMD_FLAG_WATCH] = {
         .name = "watch", .variable = "MUSTER_TASKS_WATCH", .kind = CMD_SWITCH,
@@ -445,32 +476,35 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_LIMIT_MS] = {
         .name = "limit-ms", .variable = "MUSTER_LIMIT_MS", .kind = CMD_NUMBER,
-        .verbs = ASKERS, .word = "MS", .initial = "5000", .low = 1, .high = 86400000,
+        .verbs = ASKERS | CMD_OFFER, .word = "MS", .initial = "5000",
+        .low = 1, .high = 86400000,
         .help = "how long to wait for the chief or the service; and, when it is given, "
                 "for what drain, stop, kv get --wait, kv watch, barrier and tasks wait "
                 "for, which else may take as long as it takes",
     },
     [CMD_FLAG_LOG_LEVEL] = {
         .name = "log-level", .variable = "MUSTER_LOG_LEVEL", .kind = CMD_CHOICE,
-        .verbs = NODES | ASKERS | CMD_CHECK, .word = "LEVEL", .initial = "info",
+        .verbs = NODES | ASKERS | CMD_OFFER | CMD_CHECK, .word = "LEVEL",
+        .initial = "info",
         .choices = "error|warn|info|debug",
         .help = "the least grave lines to log; unless they are told, verbs that ask log "
                 "errors alone, and `muster run` warn without --log-file",
     },
     [CMD_FLAG_LOG_FORMAT] = {
         .name = "log-format", .variable = "MUSTER_LOG_FORMAT", .kind = CMD_CHOICE,
-        .verbs = NODES | ASKERS | CMD_CHECK, .word = "FORMAT", .initial = "text",
+        .verbs = NODES | ASKERS | CMD_OFFER | CMD_CHECK, .word = "FORMAT",
+        .initial = "text",
         .choices = "text|json", .help = "lines for people, or one JSON object a line",
     },
     [CMD_FLAG_LOG_FILE] = {
         .name = "log-file", .variable = "MUSTER_LOG_FILE", .kind = CMD_TEXT,
-        .verbs = NODES | ASKERS | CMD_CHECK, .word = "FILE",
+        .verbs = NODES | ASKERS | CMD_OFFER | CMD_CHECK, .word = "FILE",
         .help = "append the log to a file; without it to standard error",
     },
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
         .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_STOP | CMD_VERSION | CMD_CHECK |
-                 JOURNALS | SERVICE_ASKERS,
+                 JOURNALS | SERVICE_ASKERS | CMD_OFFER,
         .word = "FORMAT",
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",
@@ -773,6 +807,14 @@ static int find_flag(const struct cmd_options *options, const char *argument,
     return unknown_flag(options, name, length, error);
 }
 
+/* In a verb's operands: a command stands behind, which is none of them. */
+#define COMMAND_BEGIN "[-- "
+
+static bool takes_command(const struct cmd_verb *verb)
+{
+    return verb->operands != NULL && strstr(verb->operands, COMMAND_BEGIN) != NULL;
+}
+
 /* How many operands a verb takes: at most, and at least. */
 static size_t operands_max(const struct cmd_verb *verb, size_t *ret_least)
 {
@@ -780,7 +822,7 @@ static size_t operands_max(const struct cmd_verb *verb, size_t *ret_least)
     size_t most = 0;
 
     *ret_least = 0;
-    while (*at != '\0') {
+    while (*at != '\0' && strncmp(at, COMMAND_BEGIN, strlen(COMMAND_BEGIN)) != 0) {
         *ret_least += at[0] != '[';
         most++;
         at += strcspn(at, " ");
@@ -867,6 +909,10 @@ static int read_arguments(struct cmd_options *options, char **arguments, mu_erro
         rv = read_argument(options, arguments, error, &used);
     if (rv == 0 && *arguments != NULL)
         arguments++;
+    if (rv == 0 && takes_command(options->verb)) {
+        options->command = *arguments == NULL ? NULL : arguments;
+        return 0;
+    }
     for (; rv == 0 && *arguments != NULL; arguments++)
         rv = read_operand(options, *arguments, error);
     return rv;

@@ -52,6 +52,7 @@ enum cmd_flag {
     CMD_FLAG_PRESENT,
     CMD_FLAG_KEYS,
     CMD_FLAG_COORDINATED_JOBS,
+    CMD_FLAG_WORKER_TYPES,
     CMD_FLAG_RECOVERABLE,
     CMD_FLAG_SUSPECT_MS,
     CMD_FLAG_DEAD_MS,
@@ -66,6 +67,7 @@ enum cmd_flag {
     CMD_FLAG_GRACE_MS,
     CMD_FLAG_WORKERS,
     CMD_FLAG_PS,
+    CMD_FLAG_COUNTS,
     CMD_FLAG_EVALUATOR,
     CMD_FLAG_CHIEF,
     CMD_FLAG_TRANSPORT,
@@ -75,12 +77,15 @@ enum cmd_flag {
     CMD_FLAG_COLOR,
     CMD_FLAG_ADDRESS,
     CMD_FLAG_WAIT,
-    CMD_FLAG_INSERT,
-    CMD_FLAG_COMPARE,
+    CMD_FLAG_PREFIX,
+    CMD_FLAG_IF_ABSENT,
+    CMD_FLAG_IF_REVISION,
+    CMD_FLAG_IF_VALUE,
     CMD_FLAG_LONG,
     CMD_FLAG_COUNT,
     CMD_FLAG_TASKS,
     CMD_FLAG_AS,
+    CMD_FLAG_CODE,
     CMD_FLAG_WATCH,
     CMD_FLAG_LIST,
     CMD_FLAG_EXPLAIN,
@@ -141,6 +146,8 @@ struct cmd_options {
     const struct cmd_verb *verb;
     const char *operands[CMD_OPERANDS_MAX]; /* the arguments that are no flags */
     size_t operands_count;
+    char **command;         /* what stands behind "--", for verbs that take a command; NULL
+                               ends it, and it is NULL when there is none */
     bool help;              /* --help was asked for; nothing else is valid then */
     struct cmd_value values[CMD_FLAGS_COUNT];
 };

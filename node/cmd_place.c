@@ -8,11 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SOCKETS_MAX = 512, ADDRESS_BYTES = 128 };
+enum { ADDRESS_BYTES = 128 };
 
 /* All sockets stay open until every port is chosen, so that no two are the same. */
 struct ports {
-    int fds[SOCKETS_MAX];
+    int *fds;
     int count;
 };
 
@@ -23,8 +23,7 @@ static int take_port(struct ports *ports, char *ret_address)
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
     socklen_t size = sizeof own;
-    int fd = ports->count == SOCKETS_MAX ? -1
-                                         : socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
@@ -63,16 +62,28 @@ static int make_folder(char *ret_folder, mu_error *error)
                         strerror(errno));
 }
 
+static size_t total_of(const struct cmd_wanted *wanted)
+{
+    size_t total = 0;
+
+    for (; wanted->type != NULL; wanted++)
+        total += (size_t)wanted->count;
+    return total;
+}
+
 int cmd_place(const struct cmd_wanted *wanted, int ipc, mu_error *ret_error,
               char *ret_folder, mu_cluster **ret_cluster)
 {
-    struct ports ports = {.count = 0};
+    struct ports ports = {.fds = calloc(total_of(wanted) + 1, sizeof *ports.fds)};
     mu_cluster *cluster = mu_cluster_new();
     int rv = 0;
 
     ret_folder[0] = '\0';
-    if (cluster == NULL)
+    if (cluster == NULL || ports.fds == NULL) {
+        mu_cluster_free(cluster);
+        free(ports.fds);
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
     if (ipc)
         rv = make_folder(ret_folder, ret_error);
     for (; rv == 0 && wanted->type != NULL; wanted++)
@@ -80,6 +91,7 @@ int cmd_place(const struct cmd_wanted *wanted, int ipc, mu_error *ret_error,
             rv = place_task(cluster, &ports, ret_folder, wanted->type, index, ret_error);
     for (int i = 0; i < ports.count; i++)
         (void)close(ports.fds[i]);
+    free(ports.fds);
     if (rv != 0) {
         cmd_place_done(ret_folder, cluster);
         mu_cluster_free(cluster);

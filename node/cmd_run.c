@@ -3,6 +3,7 @@
  * One thread, one poll(), no sockets of ours: processes are forked here. What ends them
  * in every case is the kernel, which kills them when this process ends (cmd_child.c); all
  * that follows is about ending them well. */
+#include "cli/limits.h"
 #include "cli/settings.h"
 #include "node/cmd.h"
 #include "node/cmd_child.h"
@@ -11,6 +12,7 @@
 #include "node/cmd_output.h"
 #include "node/cmd_place.h"
 #include "node/cmd_spec.h"
+#include "node/parent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -190,7 +192,7 @@ static void write_status(struct run *run)
 static const char *const own_variables[] = {
     "TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK",      "MUSTER_TYPE",
     "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_PROGRESS",
-    "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET", "MUSTER_LOADS_FD",
+    "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET", MU__PARENT_VARIABLE,
 };
 
 /* How a launcher tells a process which one of another cluster it is: by these names, or
@@ -246,7 +248,7 @@ static void name_run(char out[RUN_NAME_BYTES])
 static int make_environment(struct run *run)
 {
     static char progress[] = "MUSTER_PROGRESS=1";
-    static char loads[48];
+    static char tells[48];
     static char name[sizeof "MUSTER_RUN=" + RUN_NAME_BYTES];
     size_t count = 0;
 
@@ -259,10 +261,10 @@ static int make_environment(struct run *run)
     for (char **at = environ; *at != NULL; at++)
         if (!is_own_variable(*at) && !is_of_others(*at))
             run->environment[count++] = *at;
-    (void)snprintf(loads, sizeof loads, "MUSTER_LOADS_FD=%d:%ld", CMD_LOADS_FD,
+    (void)snprintf(tells, sizeof tells, MU__PARENT_VARIABLE "=%d:%ld", CMD_TELLS_FD,
                    (long)getpid());
     run->environment[count++] = progress;
-    run->environment[count++] = loads;
+    run->environment[count++] = tells;
     if (cmd_text(run->options, CMD_FLAG_JOB_RUN) == NULL) {
         (void)snprintf(name, sizeof name, "MUSTER_RUN=");
         name_run(name + strlen(name));
@@ -530,7 +532,7 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
 {
     int code = child->code;
 
-    return code == CMD_FINE ||
+    return code == CMD_FINE || child->job_failed ||
            (run->phase != RUNNING &&
             (code == CMD_FAILED || code == CMD_SIGNAL + SIGTERM ||
              code == CMD_SIGNAL + SIGINT));
@@ -538,18 +540,17 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
 
 static void child_ended(struct run *run, struct cmd_child *child, int status)
 {
-    char plugin[512];
     char how[96];
 
     child->pid = 0;
     child->code = code_of(status);
     describe(status, how, sizeof how);
     cmd_child_drain(child, on_line, run);
-    cmd_child_loading(child, plugin, sizeof plugin);
-    if (plugin[0] != '\0')
+    cmd_child_take_told(child);
+    if (child->loading[0] != '\0')
         say(run, MU_LOG_WARN, "%s ended while it was loading plugin \"%s\"", child->name,
-            plugin);
-    if (plugin[0] != '\0' && child->code == CMD_FINE)
+            child->loading);
+    if (child->loading[0] != '\0' && child->code == CMD_FINE)
         child->code = CMD_USAGE;
     if (is_stopped_well(run, child)) {
         child->code = CMD_FINE;
@@ -682,15 +683,35 @@ static void say_start(const struct run *run)
                   run->level < MU_LOG_INFO ? "; --log-level info says more" : "");
 }
 
+/* Why it came to `code`: as the chief says, or the client, or the first task with it. */
+static const char *reason_for(const struct run *run, int code)
+{
+    const char *reason = "";
+
+    for (size_t i = 0; i < run->count && code != CMD_FINE; i++) {
+        const struct cmd_child *child = &run->children[i];
+
+        if (child->reason[0] == '\0')
+            continue;
+        if (strcmp(child->type, "chief") == 0 || strcmp(child->type, "client") == 0)
+            return child->reason;
+        if (child->code == code && reason[0] == '\0')
+            reason = child->reason;
+    }
+    return reason;
+}
+
 static void say_end(const struct run *run, int code)
 {
+    const char *reason = reason_for(run, code);
     uint64_t took_ms = now_ms() - run->began_ms;
 
-    if (run->level < MU_LOG_WARN)
+    if (run->level < MU_LOG_WARN && reason[0] == '\0')
         return;
-    (void)fprintf(stderr, "muster: ended with exit code %d after %llu.%llu s\n", code,
+    (void)fprintf(stderr, "muster: ended with exit code %d after %llu.%llu s%s%s\n", code,
                   (unsigned long long)(took_ms / 1000),
-                  (unsigned long long)(took_ms % 1000 / 100));
+                  (unsigned long long)(took_ms % 1000 / 100),
+                  reason[0] == '\0' ? "" : ": ", reason);
 }
 
 static int run_all(struct run *run)
@@ -759,7 +780,7 @@ static int init_child(struct run *run, size_t number, mu_error *error)
     char origin[64];
 
     child->fd = -1;
-    child->loads_fd = -1;
+    child->tells_fd = -1;
     child->colour = (unsigned)number + 1;
     (void)mu_cluster_task_at(run->cluster, number, &child->type, &child->index,
                              &child->address);
@@ -804,14 +825,17 @@ static int place(struct run *run, mu_error *error)
     static const struct cmd_wanted alone[] = {{"chief", 1}, {NULL, 0}};
     const struct cmd_wanted *wanted = cmd_mode(o) == MU_MODE_LOCAL ? alone : all;
     int total = 0;
+    int rv;
 
     for (size_t i = 0; wanted[i].type != NULL; i++)
         total += wanted[i].count;
     if (total == 0)
         return mu_error_set(error, -MU_EINVALID,
                             "there is nothing to run: expected a task at least");
-    return cmd_place(wanted, cmd_number(o, CMD_FLAG_TRANSPORT) == 1, error, run->folder,
-                     &run->cluster);
+    rv = cli_limits_prepare((size_t)total, cmd_number(o, CMD_FLAG_THREADS), error);
+    return rv != 0 ? rv
+                   : cmd_place(wanted, cmd_number(o, CMD_FLAG_TRANSPORT) == 1, error,
+                               run->folder, &run->cluster);
 }
 
 static void init_output(struct run *run)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* All that may host the service. */
@@ -32,6 +33,40 @@ int64_t cmd_patience(const struct cmd_ask *ask)
     return ask->options->values[CMD_FLAG_LIMIT_MS].source == CMD_FROM_DEFAULT
                ? -1
                : cmd_limit(ask);
+}
+
+/* ---- who is not known yet ---- */
+
+enum { KNOWN_STEP_MS = 50, KNOWN_TELL_MS = 2000 };
+
+int cmd_await_known(const struct cmd_ask *ask, const char *tasks, mu_error *ret_error,
+                    int64_t *ret_left_ms)
+{
+    const struct timespec step = {0, KNOWN_STEP_MS * 1000000};
+    int64_t limit_ms = cmd_patience(ask);
+    int64_t waited_ms = 0;
+    mu_error why;
+    int rv;
+
+    for (;;) {
+        mu_value *states = NULL;
+
+        rv = mu_tasks_states(ask->node, tasks, cmd_limit(ask), &why, &states);
+        mu_value_free(states);
+        if (rv != -MU_ENOTFOUND ||
+            (limit_ms >= 0 && waited_ms + KNOWN_STEP_MS > limit_ms))
+            break;
+        (void)nanosleep(&step, NULL);
+        waited_ms += KNOWN_STEP_MS;
+        if (waited_ms == KNOWN_TELL_MS)
+            (void)fprintf(stderr, "muster %s: waiting: %s\n", ask->options->verb->name,
+                          why.message);
+    }
+    *ret_left_ms = limit_ms < 0 ? -1 : limit_ms - waited_ms;
+    if (rv == -MU_ENOTFOUND)
+        return mu_error_set(ret_error, -MU_EDEADLINE, "after %lld ms: %s",
+                            (long long)limit_ms, why.message);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s", why.message);
 }
 
 /* ---- whom to ask ---- */
@@ -128,6 +163,7 @@ struct watcher {
     sigset_t signals;
     pthread_t thread;
     atomic_bool done;       /* a signal is only to end the thread */
+    atomic_int child;       /* a command that signals are for; 0: none */
     atomic_int number;      /* of the first one, 0: none */
 };
 
@@ -140,13 +176,32 @@ static void add_signal(sigset_t *signals, int number)
         (void)sigaddset(signals, number);
 }
 
+/* The next one that is not for a command; 0: the thread is to end. What a terminal sends,
+ * it has sent to the command, too. */
+static int next_signal(struct watcher *watcher)
+{
+    for (;;) {
+        siginfo_t info;
+        int number = sigwaitinfo(&watcher->signals, &info);
+        int child = atomic_load(&watcher->child);
+
+        if (number < 0)
+            continue;
+        if (atomic_load(&watcher->done))
+            return 0;
+        if (child == 0)
+            return number;
+        if (number != SIGURG && info.si_code <= 0)
+            (void)kill(child, number);
+    }
+}
+
 static void *watch(void *arg)
 {
     struct watcher *watcher = arg;
-    int number = 0;
+    int number = next_signal(watcher);
 
-    (void)sigwait(&watcher->signals, &number);
-    if (atomic_load(&watcher->done))
+    if (number == 0)
         return NULL;
     atomic_store(&watcher->number, number);
     (void)mu_agent_leave(watcher->node, CMD_LEAVE_MS, NULL);
@@ -173,6 +228,13 @@ struct service {
     int index;              /* of the client; -1: any */
     struct watcher watcher;
 };
+
+void cmd_service_command(struct cmd_ask *ask, int pid)
+{
+    struct service *service = ask->user;
+
+    atomic_store(&service->watcher.child, pid);
+}
 
 static int find(struct cmd_ask *ask, mu_error *error)
 {

@@ -1,5 +1,6 @@
 #include "node/cmd_spec.h"
 
+#include "actors/worker_types.h"
 #include "node/cmd_resolver.h"
 #include "node/file_read.h"
 #include "resolver/cluster.h"
@@ -234,13 +235,23 @@ static int check(const struct cmd_options *options, const struct cmd_spec *spec,
                             "resolver) with a task");
     if ((cmd_text(options, CMD_FLAG_BIND) != NULL ||
          spec->found.bind_address[0] != '\0') &&
-        mu__cluster_may_join(spec->cluster, spec->type, spec->index))
+        cmd_runs_closures(options, spec->type) &&
+        mu__cluster_may_join(spec->cluster, "worker", spec->index))
         return 0;
     rv = mu_cluster_validate(spec->cluster, spec->type, spec->index, &inner);
     if (rv != 0)
         return mu_error_set(error, rv, "the task %s:%d does not fit the cluster: %s",
                             spec->type, spec->index, inner.message);
     return 0;
+}
+
+bool cmd_runs_closures(const struct cmd_options *options, const char *type)
+{
+    struct mu__worker_types types = {0};
+
+    return mu__worker_types_parse(cmd_text(options, CMD_FLAG_WORKER_TYPES), NULL,
+                                  &types) == 0 &&
+           mu__worker_types_has(&types, type);
 }
 
 int cmd_mode(const struct cmd_options *options)

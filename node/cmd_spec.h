@@ -56,6 +56,9 @@ struct cmd_spec_text {
 int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec_text *ret_text);
 
+/* Whether tasks of a type run closures, as --worker-types says. */
+bool cmd_runs_closures(const struct cmd_options *options, const char *type);
+
 /* --mode, as one of enum mu_mode. */
 int cmd_mode(const struct cmd_options *options);
 

@@ -125,6 +125,7 @@ static void add_all_missing(const struct cmd_ask *ask, const mu_value *status,
     struct known known;
     const char *type;
     const char *address;
+    char own[16];
     int index;
 
     know(&known, status, list);
@@ -133,9 +134,9 @@ static void add_all_missing(const struct cmd_ask *ask, const mu_value *status,
         if (strcmp(type, "client") != 0)
             add_missing(&known, list, type, index, address);
     for (size_t i = 0; i < mu_value_count(missing); i++)
-        if (sscanf(cmd_map_text(mu_value_at(missing, i), "task"), "/job:worker/task:%d",
-                   &index) == 1)
-            add_missing(&known, list, "worker", index, "");
+        if (sscanf(cmd_map_text(mu_value_at(missing, i), "task"),
+                   "/job:%15[a-z0-9_]/task:%d", own, &index) == 2)
+            add_missing(&known, list, own, index, "");
     mu_value_free(known.listed);
     mu_value_free(known.missing_ms);
 }

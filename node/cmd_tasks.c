@@ -200,15 +200,20 @@ static int code_of(int rv)
 static int ask_tasks(struct cmd_ask *ask, mu_error *error)
 {
     const char *names = cmd_text(ask->options, CMD_FLAG_TASKS);
+    bool watches = cmd_number(ask->options, CMD_FLAG_WATCH) == 1;
     bool waits = cmd_number(ask->options, CMD_FLAG_WAIT) == 1;
+    int64_t left_ms = cmd_patience(ask);
     mu_value *tasks;
+    int rv = 0;
     int code;
-    int rv;
 
-    if (cmd_number(ask->options, CMD_FLAG_WATCH) == 1)
+    if (names != NULL && (waits || watches))
+        rv = cmd_await_known(ask, names, error, &left_ms);
+    if (rv == 0 && watches)
         return code_of(watch(ask, error));
-    rv = waits ? mu_tasks_wait(ask->node, names, cmd_patience(ask), error, &tasks)
-               : mu_tasks_states(ask->node, names, cmd_limit(ask), error, &tasks);
+    if (rv == 0)
+        rv = waits ? mu_tasks_wait(ask->node, names, left_ms, error, &tasks)
+                   : mu_tasks_states(ask->node, names, cmd_limit(ask), error, &tasks);
     if (rv != 0)
         return code_of(rv);
     code = print_tasks(ask, tasks, error);

@@ -211,6 +211,46 @@ static int ask_content(mu_node *node, unsigned what, const char *tasks, int64_t 
     return rv;
 }
 
+static int mark(mu_node *node, const char *task, struct mu__agent_call *call,
+                int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__task_set set = {0};
+    char text[MU__TASK_NAME_MAX + 1];
+    int rv = task == NULL ? mu_error_set(ret_error, -MU_EINVALID, "expected a task")
+                          : mu__task_set_parse(mu__view_str(task), ret_error, &set);
+
+    if (rv == 0 && (set.count != 1 || set.ranges[0].first != set.ranges[0].last))
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "expected one task, as worker:1, got \"%.200s\"", task);
+    if (rv == 0)
+        (void)snprintf(text, sizeof text, "%s:%lu", set.ranges[0].type,
+                       (unsigned long)set.ranges[0].first);
+    mu__task_set_done(&set);
+    if (rv != 0)
+        return rv;
+    call->tasks = text;
+    return mu__agent_ask_node(node, call, MU__AGENT_MARK, limit_ms, ret_error);
+}
+
+int mu_tasks_report_error(mu_node *node, const char *task, int code, const char *message,
+                          int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__agent_call call = {.number = 0};
+    int rv = check_code(code, ret_error);
+
+    if (rv != 0)
+        return rv;
+    set_failure(&call, code, message);
+    return mark(node, task, &call, limit_ms, ret_error);
+}
+
+int mu_tasks_reset(mu_node *node, const char *task, int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__agent_call call = {.number = 0};
+
+    return mark(node, task, &call, limit_ms, ret_error);
+}
+
 int mu_tasks_states(mu_node *node, const char *tasks, int64_t limit_ms,
                     mu_error *ret_error, mu_value **ret_tasks)
 {

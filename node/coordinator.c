@@ -37,6 +37,10 @@ mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
         (void)mu_error_set(ret_error, -MU_EINVALID, "no coordinator was given");
         return NULL;
     }
+    if (mu__node_is_forked(c->node)) {
+        mu__node_say_closed(c->node, -MU_ECLOSED, ret_error);
+        return NULL;
+    }
     if (!atomic_load_explicit(&c->detached, memory_order_acquire))
         return c->node;
     (void)mu_error_set(ret_error, -MU_ECLOSED, "the coordinator's node is closed");
@@ -243,7 +247,7 @@ static bool end_session(mu_coordinator *c)
 
 void mu_coordinator_close(mu_coordinator *c)
 {
-    if (c == NULL)
+    if (c == NULL || mu__node_is_forked(c->node))
         return;
     if (mu__node_on_loop(c->node) && !atomic_load(&c->detached)) {
         close_later(c);

@@ -12,9 +12,16 @@
 #include "node/deal_file.h"
 #include "node/node.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { RECORDS_DEFAULT = 2, MS_NS = 1000000, LOOK_AGAIN_MS = 100 };
+enum {
+    RECORDS_DEFAULT = 2,
+    MS_NS = 1000000,
+    LOOK_AGAIN_MS = 100,
+    WHY_MS = 2000           /* for the chief to say what runs, once the limit has passed */
+};
 
 /* A shard that is out. */
 struct order {
@@ -287,6 +294,25 @@ static int wait_changed(mu_deal *deal, const struct limit *limit, mu_error *erro
     return 0;
 }
 
+/* Who has what is out, behind the words of a limit that has passed. */
+static void add_why(mu_deal *deal, mu_error *error)
+{
+    mu_value *status = NULL;
+    char words[384];
+    mu_error why;
+    size_t used;
+
+    if (error == NULL || error->code != -MU_EDEADLINE)
+        return;
+    if (mu_node_status(deal->node, WHY_MS, &why, &status) == 0)
+        mu__client_describe_status(status, words, sizeof words);
+    else
+        (void)snprintf(words, sizeof words, "%.380s", why.message);
+    mu_value_free(status);
+    used = strlen(error->message);
+    (void)snprintf(error->message + used, sizeof error->message - used, "; %s", words);
+}
+
 /* ---- dealing ---- */
 
 /* A shard for an order, which then holds the deal; or why there is none. */
@@ -376,6 +402,8 @@ int mu_deal_schedule(mu_deal *deal, const char *function, const mu_value *args,
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
     rv = take_shard(deal, order, &limit, ret_error);
     if (rv != 0) {
+        if (rv == -MU_EDEADLINE)
+            add_why(deal, ret_error);
         free(order);
         return rv;
     }
@@ -411,6 +439,8 @@ int mu_deal_join(mu_deal *deal, int64_t limit_ms, mu_error *ret_error)
             rv = wait_changed(deal, &limit, ret_error);
         uv_mutex_unlock(&deal->lock);
     } while (rv == 0 && is_out);
+    if (rv == -MU_EDEADLINE)
+        add_why(deal, ret_error);
     return rv;
 }
 

@@ -20,10 +20,12 @@ static int set_text(char *out, size_t size, const char *what, const char *text,
     return 0;
 }
 
+/* The local mode is that of one process, whatever cluster it is in. */
 static int read_tf_config(const mu_distribute_options *o, mu_error *error,
                           mu_tf_config *ret_config)
 {
-    const char *text = o->ignore_environment ? NULL : getenv("TF_CONFIG");
+    bool is_read = !o->ignore_environment && o->mode != MU_MODE_LOCAL;
+    const char *text = is_read ? getenv("TF_CONFIG") : NULL;
 
     *ret_config = (mu_tf_config){.task_index = -1};
     if (text == NULL || text[0] == '\0')

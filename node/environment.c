@@ -1,6 +1,8 @@
 /* The table of options, and what the environment says about them. */
 #include "node/environment.h"
 
+#include "actors/worker_types.h"
+
 #include "resolver/text.h"
 
 #include <errno.h>
@@ -162,6 +164,10 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
     [MU__OPTION_PLUGIN_TIMEOUT_MS] = {
         FIELD(plugin_timeout_ms), .variable = "MUSTER_PLUGIN_TIMEOUT_MS",
         .initial = 300000, .high = DAY_MS,
+    },
+    [MU__OPTION_WORKER_TYPES] = {
+        FIELD(worker_types), .variable = "MUSTER_WORKER_TYPES",
+        .kind = MU__OPTION_TEXT, .initial_words = MU__WORKER_TYPES,
     },
     [MU__OPTION_RESTART_EXIT_CODE] = {
         .name = "restart_exit_code", .variable = "MUSTER_RESTART_EXIT_CODE",

@@ -1,7 +1,7 @@
 /* The public key-values. A request is one block of memory and one message to the node's
  * agent: a thread that waits does so on a semaphore of its own, which the answer's
  * callback posts. */
-#include "node/coordination.h"
+#include "node/key_values.h"
 
 #include "actors/messages.h"
 
@@ -50,24 +50,14 @@ static int check_ask(const mu_kv_ask *ask, mu_error *ret_error)
     return 0;
 }
 
-static int begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *user,
-                 mu_error *ret_error, uint64_t *ret_request)
+int mu__kv_post(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *user,
+                mu_error *ret_error, uint64_t *ret_request)
 {
-    mu_kv_ask copy = *ask;
     struct mu__msg *msg;
-    char key[1024];
     uint64_t request = 0;
-    int rv = check_ask(ask, ret_error);
+    int rv = mu__key_request_new(&node->member.agent, ask, done, user, ret_error,
+                                 ret_request == NULL ? NULL : &request, &msg);
 
-    if (rv == 0)
-        rv = mu__check_key(ask->key, false, ret_error, key);
-    if (rv != 0)
-        return rv;
-    copy.key = key;
-    if (copy.operation != MU_KV_PUT)
-        copy.size = 0;
-    rv = mu__key_request_new(&node->member.agent, &copy, done, user, ret_error,
-                             ret_request == NULL ? NULL : &request, &msg);
     if (rv != 0)
         return rv;
     rv = mu__node_try_post(node, MU__AGENT, msg);
@@ -79,6 +69,23 @@ static int begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *
     if (ret_request != NULL)
         *ret_request = request;
     return 0;
+}
+
+static int begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *user,
+                 mu_error *ret_error, uint64_t *ret_request)
+{
+    mu_kv_ask copy = *ask;
+    char key[1024];
+    int rv = check_ask(ask, ret_error);
+
+    if (rv == 0)
+        rv = mu__check_key(ask->key, false, ret_error, key);
+    if (rv != 0)
+        return rv;
+    copy.key = key;
+    if (copy.operation != MU_KV_PUT)
+        copy.size = 0;
+    return mu__kv_post(node, &copy, done, user, ret_error, ret_request);
 }
 
 int mu_kv_begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *user,
@@ -98,17 +105,7 @@ int mu_kv_cancel(mu_node *node, uint64_t request)
 
 /* ---- waiting for one ---- */
 
-struct wait {
-    uv_sem_t woken;
-    bool wants_value;
-    int code;
-    mu_error error;
-    mu_kv_item item;
-    uint64_t revision;
-    int64_t number;
-};
-
-static int copy_value(struct wait *wait, const mu_kv_answer *answer)
+static int copy_value(struct mu__kv_wait *wait, const mu_kv_answer *answer)
 {
     char *value = malloc(answer->size + 1);
 
@@ -123,7 +120,7 @@ static int copy_value(struct wait *wait, const mu_kv_answer *answer)
 
 static void wake(void *user, const mu_kv_answer *answer)
 {
-    struct wait *wait = user;
+    struct mu__kv_wait *wait = user;
 
     wait->code = answer->code;
     wait->revision = answer->revision;
@@ -135,14 +132,15 @@ static void wake(void *user, const mu_kv_answer *answer)
     uv_sem_post(&wait->woken);
 }
 
-static int ask_and_wait(mu_node *node, const mu_kv_ask *ask, struct wait *wait)
+static int ask_and_wait(mu_node *node, mu__kv_begin_fn begins, const void *what,
+                        struct mu__kv_wait *wait)
 {
     int rv;
 
     if (uv_sem_init(&wait->woken, 0) != 0)
         return mu_error_set(&wait->error, -MU_ENOMEM, "no memory to wait");
     mu__node_ref(node);
-    rv = begin(node, ask, wake, wait, &wait->error, NULL);
+    rv = begins(node, what, wake, wait, &wait->error);
     if (rv == 0) {
         uv_sem_wait(&wait->woken);
         rv = wait->code;
@@ -152,8 +150,8 @@ static int ask_and_wait(mu_node *node, const mu_kv_ask *ask, struct wait *wait)
     return rv;
 }
 
-static int ask_one(mu_node *node, const mu_kv_ask *ask, mu_error *ret_error,
-                   struct wait *wait)
+int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
+                    mu_error *ret_error, struct mu__kv_wait *wait)
 {
     int rv;
 
@@ -161,10 +159,24 @@ static int ask_one(mu_node *node, const mu_kv_ask *ask, mu_error *ret_error,
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "this call waits, so it must not be made on a loop's thread "
                             "(nor by an inline function)");
-    rv = ask_and_wait(node, ask, wait);
+    rv = ask_and_wait(node, begins, what, wait);
+    if (rv != 0)
+        mu__node_note_error(node, &wait->error);
     if (rv != 0 && ret_error != NULL)
         *ret_error = wait->error;
     return rv;
+}
+
+static int begin_one(mu_node *node, const void *what, mu_kv_done_fn done, void *user,
+                     mu_error *ret_error)
+{
+    return begin(node, what, done, user, ret_error, NULL);
+}
+
+static int ask_one(mu_node *node, const mu_kv_ask *ask, mu_error *ret_error,
+                   struct mu__kv_wait *wait)
+{
+    return mu__kv_wait_for(node, begin_one, ask, ret_error, wait);
 }
 
 int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
@@ -180,7 +192,7 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
         .revision = revision,
         .limit_ms = limit_ms,
     };
-    struct wait wait = {.wants_value = false};
+    struct mu__kv_wait wait = {.wants_value = false};
     int rv = ask_one(node, &ask, ret_error, &wait);
 
     if (rv == 0 && ret_revision != NULL)
@@ -192,7 +204,7 @@ static int get(mu_node *node, int operation, const char *key, int64_t limit_ms,
                mu_error *ret_error, mu_kv_item *ret_item)
 {
     const mu_kv_ask ask = {.operation = operation, .key = key, .limit_ms = limit_ms};
-    struct wait wait = {.wants_value = true};
+    struct mu__kv_wait wait = {.wants_value = true};
     int rv = ask_one(node, &ask, ret_error, &wait);
 
     if (rv == 0)
@@ -217,7 +229,7 @@ int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t limit_ms
 {
     const mu_kv_ask ask = {
         .operation = MU_KV_INCREMENT, .key = key, .by = by, .limit_ms = limit_ms};
-    struct wait wait = {.wants_value = false};
+    struct mu__kv_wait wait = {.wants_value = false};
     int rv = ask_one(node, &ask, ret_error, &wait);
 
     if (rv == 0)
@@ -229,7 +241,7 @@ int mu_kv_delete(mu_node *node, const char *key, int64_t limit_ms, mu_error *ret
                  uint64_t *ret_count)
 {
     const mu_kv_ask ask = {.operation = MU_KV_DELETE, .key = key, .limit_ms = limit_ms};
-    struct wait wait = {.wants_value = false};
+    struct mu__kv_wait wait = {.wants_value = false};
     int rv = ask_one(node, &ask, ret_error, &wait);
 
     if (rv == 0 && ret_count != NULL)

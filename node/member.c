@@ -11,24 +11,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Stands for any type but "worker" whose tasks run closures. */
+#define OWN_TYPE "(own)"
+
 /* Who dials whom. The other side dials back, so one of two is enough; a task dials those
- * without which it cannot do its work. */
+ * without which it cannot do its work. One of a type of its own dials the chief, who may
+ * not know that the type runs closures, and says so then. */
 static const struct {
     const char *type;
     const char *dials[4];
 } roles[] = {
-    {"chief", {"worker", "ps", "evaluator"}},
+    {"chief", {"worker", OWN_TYPE, "ps", "evaluator"}},
     {"worker", {"ps"}},
+    {OWN_TYPE, {"chief", "ps"}},
     {"ps", {NULL}},
     {"evaluator", {"chief", "ps"}},
     {"client", {"chief", "ps"}},
 };
 
-/* A worker that the cluster does not list, where the chief cannot find it. */
-static bool is_stranger(const struct mu__member_config *config)
+/* The name of a type in the table. */
+static const char *role_name(const struct mu__worker_types *types, const char *type)
 {
-    return strcmp(config->task_type, "worker") == 0 &&
-           mu__cluster_url(config->cluster, "worker", (int)config->task_index) == NULL;
+    return strcmp(type, "worker") != 0 && mu__worker_types_has(types, type) ? OWN_TYPE
+                                                                            : type;
+}
+
+/* One that runs closures and that the cluster does not list, where the chief cannot find
+ * it. */
+static bool is_stranger(const struct mu__worker_types *types,
+                        const struct mu__member_config *config)
+{
+    return mu__worker_types_has(types, config->task_type) &&
+           mu__cluster_url(config->cluster, config->task_type,
+                           (int)config->task_index) == NULL;
 }
 
 static bool dials(const char *type, const char *other)
@@ -58,15 +73,19 @@ const char *mu__member_leader_type(const struct mu__member *member)
 }
 
 /* The type as whom a task dials, and is dialled. */
-static const char *role_of(const mu_cluster *cluster, const char *type, uint32_t index)
+static const char *role_of(const mu_cluster *cluster,
+                           const struct mu__worker_types *types, const char *type,
+                           uint32_t index)
 {
-    return index == 0 && strcmp(type, ender_of(cluster)) == 0 ? "chief" : type;
+    return index == 0 && strcmp(type, ender_of(cluster)) == 0 ? "chief"
+                                                              : role_name(types, type);
 }
 
-bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
-                      const char *other)
+bool mu__member_dials(const mu_cluster *cluster, const struct mu__worker_types *types,
+                      const char *type, int index, const char *other)
 {
-    return dials(role_of(cluster, type, (uint32_t)index), other);
+    return dials(role_of(cluster, types, type, (uint32_t)index),
+                 role_name(types, other));
 }
 
 bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
@@ -220,6 +239,7 @@ static int spawn_job(struct mu__member *member, const struct mu__member_config *
         .task = member->task,
         .type = member->type,
         .index = config->task_index,
+        .runs_closures = mu__worker_types_has(&member->worker_types, member->type),
         .chief_type = config->dials_any != NULL ? MU__LINK_UNKNOWN
                                                 : ender_of(config->cluster),
         .chief = member->ender,
@@ -313,11 +333,12 @@ static int spawn_actors(struct mu__member *member,
                                                config->server_lost_ms};
     struct mu__supervisor_config supervisor = config->supervisor;
     const struct mu__worker_config worker = {
-        .serves = strcmp(config->task_type, "worker") == 0,
+        .serves = mu__worker_types_has(&member->worker_types, member->type),
         .serves_at_once = config->serves_at_once,
         .threads = config->threads,
         .index = config->task_index,
         .task = member->task,
+        .type = member->type,
         .node = config->node,
         .post = config->post,
     };
@@ -331,8 +352,7 @@ static int spawn_actors(struct mu__member *member,
     int rv = 0;
 
     supervisor.origin = member->incarnation;
-    while (mu__cluster_url(config->cluster, "worker", (int)supervisor.workers) != NULL)
-        supervisor.workers++;
+    supervisor.types = member->worker_types;
     supervisor.window = config->window;
     supervisor.attempts_max = config->attempts_max;
     supervisor.queue_max = config->queue_max;
@@ -426,11 +446,12 @@ bool mu__member_is(const struct mu__member *member, const char *type, uint32_t i
 bool mu__member_wants_link(const struct mu__member *member, const char *type,
                            uint32_t index)
 {
-    const char *own = role_of(member->cluster, member->type, member->index);
-    const char *role = role_of(member->cluster, type, index);
+    const struct mu__worker_types *types = &member->worker_types;
+    const char *own = role_of(member->cluster, types, member->type, member->index);
+    const char *role = role_of(member->cluster, types, type, index);
 
     return !mu__member_is(member, type, index) &&
-           (dials(own, type) || dials(own, role) ||
+           (dials(own, role_name(types, type)) || dials(own, role) ||
             mu__task_set_has(&member->hosts, type, index) ||
             (member->is_stranger && strcmp(type, "chief") == 0));
 }
@@ -479,12 +500,30 @@ void mu__member_name_leaders(struct mu__member *member)
                    url == NULL ? "(no address: the cluster has no chief)" : url);
 }
 
+/* Which types run closures, and how many tasks of each the cluster lists without a gap. */
+static int take_worker_types(struct mu__member *member,
+                             const struct mu__member_config *config, mu_error *ret_error)
+{
+    struct mu__worker_types *types = &member->worker_types;
+    int rv = mu__worker_types_parse(config->worker_types, ret_error, types);
+
+    for (uint32_t i = 0; i < types->count; i++)
+        while (mu__cluster_url(config->cluster, types->rows[i].name,
+                               (int)types->rows[i].tasks) != NULL)
+            types->rows[i].tasks++;
+    return rv;
+}
+
 /* What outlives the config. */
 static int take_config(struct mu__member *member, const struct mu__member_config *config,
                        mu_error *ret_error)
 {
+    int rv = take_worker_types(member, config, ret_error);
+
+    if (rv != 0)
+        return rv;
     member->index = config->task_index;
-    member->is_stranger = is_stranger(config);
+    member->is_stranger = is_stranger(&member->worker_types, config);
     member->news = config->news;
     member->news_owner = config->news_owner;
     member->taken = config->taken;

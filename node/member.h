@@ -13,6 +13,7 @@
 #include "actors/task_set.h"
 #include "actors/variables.h"
 #include "actors/worker.h"
+#include "actors/worker_types.h"
 #include "resolver/changes.h"
 #include "runtime/kernel.h"
 #include "transport/links.h"
@@ -49,6 +50,8 @@ struct mu__member_config {
     uint32_t window;
     uint32_t queue_max;
     uint32_t attempts_max;
+    const char *worker_types;   /* of tasks that run closures, with commas between; NULL:
+                                   "worker" */
     struct mu__supervisor_config supervisor;    /* of the chief: what is not above */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
@@ -107,6 +110,7 @@ struct mu__member {
     mu_cluster *awaited;        /* found since then, the last of several; NULL: none */
     struct mu__task_set hosts;
     char coordinated_jobs[64];
+    struct mu__worker_types worker_types;
     uint32_t refused;           /* hash of the changes that were refused last; 0: none */
     bool is_stranger;           /* a worker that the cluster did not list at start */
     mu__cluster_news_fn news;
@@ -149,8 +153,8 @@ int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
                            mu_error *ret_error);
 /* Whether a task of a cluster dials all tasks of a type; and whether it is the one with
  * whose program the job ends. */
-bool mu__member_dials(const mu_cluster *cluster, const char *type, int index,
-                      const char *other);
+bool mu__member_dials(const mu_cluster *cluster, const struct mu__worker_types *types,
+                      const char *type, int index, const char *other);
 bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
 
 /* Say goodbye to the peers, and to the coordination service, for which this task has left

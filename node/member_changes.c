@@ -119,7 +119,7 @@ static void say(const struct mu__member *member, enum mu__log_level level,
  * job actor lets it finish what it has and end. */
 static void say_own(const struct mu__member *member, const struct mu__change *change)
 {
-    bool is_worker = strcmp(member->type, "worker") == 0;
+    bool is_worker = mu__worker_types_has(&member->worker_types, member->type);
 
     if (change->kind == MU__CHANGE_REMOVED)
         say(member, MU__LOG_WARN, change, "is this task, which the cluster has no more: ",

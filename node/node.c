@@ -17,6 +17,7 @@
 #include "resolver/cluster.h"
 #include "runtime/base/printable.h"
 #include "runtime/thread_uv.h"
+#include "runtime/uv/process.h"
 
 #include "muster.h"
 
@@ -296,8 +297,13 @@ static void on_stop(uv_async_t *async)
  * of its own is more likely one with a wrong index. */
 static int check_task(const mu_node_options *o, mu_error *ret_error)
 {
-    if (o->bind_address != NULL &&
-        mu__cluster_may_join(o->cluster, o->task_type, o->task_index))
+    struct mu__worker_types types;
+    int rv = mu__worker_types_parse(o->worker_types, ret_error, &types);
+
+    if (rv != 0)
+        return rv;
+    if (o->bind_address != NULL && mu__worker_types_has(&types, o->task_type) &&
+        mu__cluster_may_join(o->cluster, "worker", o->task_index))
         return 0;
     return mu_cluster_validate(o->cluster, o->task_type, o->task_index, ret_error);
 }
@@ -365,12 +371,23 @@ static void set_address(mu_node *node, const mu_node_options *o)
                                                  node->address};
 }
 
+/* Tasks of the cluster that run closures. */
+static uint32_t count_workers(const mu_node_options *o)
+{
+    struct mu__worker_types types = {0};
+    size_t count = 0;
+
+    (void)mu__worker_types_parse(o->worker_types, NULL, &types);
+    for (uint32_t i = 0; i < types.count; i++)
+        count += mu_cluster_task_count(o->cluster, types.rows[i].name);
+    return (uint32_t)count;
+}
+
 static uint32_t timeouts_of(const mu_node_options *o)
 {
     return o->timeouts != MU_TIMEOUTS_OF_WORKERS
                ? o->timeouts
-               : (uint32_t)mu_cluster_task_count(o->cluster, "worker") /
-                     WORKERS_PER_TIMEOUT;
+               : count_workers(o) / WORKERS_PER_TIMEOUT;
 }
 
 /* What others are told of this process. */
@@ -451,6 +468,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         .taken = on_taken,
         .taken_owner = node,
         .coordinated_jobs = o->coordinated_jobs,
+        .worker_types = o->worker_types,
     };
 
     name_process(node, &names);
@@ -619,6 +637,8 @@ static mu_node *node_new(const mu_node_options *o)
         return NULL;
     }
     atomic_init(&node->refs, 1);
+    mu__process_watch();
+    node->forks = mu__process_forks();
     mu__node_init_home(node);
     node->plugin_timeout_ms = o->plugin_timeout_ms;
     node->log = o->log == NULL ? mu__log_text : o->log;
@@ -743,6 +763,10 @@ int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 
     if (node == NULL)
         return 0;
+    if (mu__node_is_forked(node)) {
+        mu__node_say_closed(node, -MU_EPRECONDITION, ret_error);
+        return -MU_EPRECONDITION;
+    }
     if (!node->owns_loop || mu__node_on_loop(node))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "a node on the program's loop is closed with "

@@ -41,6 +41,18 @@ struct mu__program {
     void *user;
 };
 
+/* Errors that may be why the program has failed; of each kind the last one, code 0: there
+ * was none. */
+struct mu__reasons {
+    mu_error given;         /* by mu_node_fail */
+    mu_error server;        /* -MU_EUNAVAILABLE of a parameter server, of any call */
+    mu_error call;          /* of a call on the program's thread */
+    uv_thread_t thread;     /* which it is, while the program runs */
+    bool runs;
+    bool by_job;            /* the task has failed because the job has, elsewhere. Of the
+                               thread in mu_node_main alone */
+};
+
 enum mu__node_state {
     MU__NODE_RUNNING,
     MU__NODE_LEAVING,
@@ -76,6 +88,7 @@ struct mu_node {
     uint64_t closing_ms;            /* loop time when closing began */
     atomic_llong close_limit_ms;
     atomic_bool closed;             /* calls are refused */
+    unsigned forks;                 /* mu__process_forks() of the process it is in */
     atomic_bool keeps_run;          /* it will be started again, to go on as it is now */
     atomic_uint posting;            /* threads that saw it open and have not posted yet */
     char taken[768];                /* why this process ends: another one plays its task;
@@ -86,9 +99,8 @@ struct mu_node {
     void (*closed_cb)(void *user);
     void *closed_user;
     uv_mutex_t lock;                /* guards `pending`, `coordinator`, `orphan` and
-                                       `server_error` */
-    mu_error server_error;          /* the last -MU_EUNAVAILABLE of a parameter server
-                                       that a call was told; code 0: none */
+                                       `reasons` */
+    struct mu__reasons reasons;     /* why its program has failed */
     struct mu__pending *pending;
     struct mu_coordinator *coordinator;
     struct mu_coordinator *orphan;  /* could not be closed: freed with the node */
@@ -166,6 +178,14 @@ void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
 
 bool mu__node_on_loop(const mu_node *node);
 
+/* The process was forked after the node was opened, and this is the child: the node's
+ * threads are not there, so nothing of it may be waited for or locked. */
+bool mu__node_is_forked(const mu_node *node);
+
+/* Set the error of a call that was refused with that code: the node is closed, or (see
+ * above) not this process's. */
+void mu__node_say_closed(const mu_node *node, int code, mu_error *ret_error);
+
 /* Where this node hosts the coordination service: the store hears that it is closed in
  * order. To be called before the closing begins, by no loop's thread. */
 void mu__node_leave_run(mu_node *node);
@@ -198,9 +218,8 @@ void mu__node_refuse_calls(mu_node *node);
 
 unsigned mu__node_ps_count(mu_node *node);
 
-/* The last -MU_EUNAVAILABLE of a parameter server that a call on this node was told; code
- * 0: there was none. Any thread. */
-mu_error mu__node_server_error(mu_node *node);
+/* A call on this node has failed: it may be why its program does. Any thread. */
+void mu__node_note_error(mu_node *node, const mu_error *error);
 
 /* The mode in which mu_node_main runs what mu_node_distribute has set, if that is so. */
 void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);

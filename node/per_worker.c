@@ -2,7 +2,9 @@
 #include "node/coordinator.h"
 
 #include "actors/messages.h"
+#include "actors/packing.h"
 #include "actors/references.h"
+#include "resolver/cluster.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -220,38 +222,55 @@ int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
 /* ---- leaving ---- */
 
 /* `worker`: its task index + 1, 0 for this node's own. */
-static int drain(mu_node *node, uint32_t worker, int64_t limit_ms, mu_error *ret_error)
+static int drain(mu_node *node, const char *type, uint32_t worker, int64_t limit_ms,
+                 mu_error *ret_error)
 {
-    struct mu__msg *request = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain));
+    size_t size = sizeof(struct mu__drain) + strlen(type);
+    struct mu__msg *request = mu__msg_heap(MU__DRAIN, size);
     char late[128];
     struct mu__client_call call = {.late = late, .at_once = worker == 0};
 
     if (worker == 0)
         (void)snprintf(late, sizeof late, "this worker still has closures to finish");
     else
-        (void)snprintf(late, sizeof late, "/job:worker/task:%u still has closures to "
-                       "finish; it gets no more, and leaves then", worker - 1);
-    if (request != NULL)
-        ((struct mu__drain *)mu__body(request))->worker = worker;
+        (void)snprintf(late, sizeof late, "/job:%s/task:%u still has closures to "
+                       "finish; it gets no more, and leaves then", type, worker - 1);
+    if (request != NULL) {
+        struct mu__drain *body = mu__body(request);
+
+        body->worker = worker;
+        body->worker_type = mu__view_str(type);
+        (void)mu__pack_view((uint8_t *)(body + 1), &body->worker_type);
+    }
     return mu__ask_chief(node, &call, request, limit_ms, ret_error);
 }
 
 int mu_coordinator_drain(mu_coordinator *c, int worker, int64_t limit_ms,
                          mu_error *ret_error)
 {
+    return mu_coordinator_drain_task(c, "worker", worker, limit_ms, ret_error);
+}
+
+int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
+                              int64_t limit_ms, mu_error *ret_error)
+{
     mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
         return -MU_ECLOSED;
-    if (worker < 0)
+    if (type == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "a task has a type, got NULL");
+    if (mu__task_type_check(type, ret_error) != 0)
+        return -MU_EINVALID;
+    if (index < 0)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "a worker has a task index of 0 or more, got %d", worker);
-    return drain(node, (uint32_t)worker + 1, limit_ms, ret_error);
+                            "a worker has a task index of 0 or more, got %d", index);
+    return drain(node, type, (uint32_t)index + 1, limit_ms, ret_error);
 }
 
 int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 {
-    return drain(node, 0, limit_ms, ret_error);
+    return drain(node, "", 0, limit_ms, ret_error);
 }
 
 int mu_coordinator_forget(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)

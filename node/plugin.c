@@ -1,6 +1,7 @@
 /* Programs and settings: what a node does beyond serving. */
 #include "node/node.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,23 +40,109 @@ static const struct mu__program *own_program(const mu_node *node)
     return NULL;
 }
 
-/* A program has only a code to return. When that says unavailable, and a parameter server
- * was, the error is the server's. */
+/* ---- why it ends ---- */
+
+void mu__node_note_error(mu_node *node, const mu_error *error)
+{
+    uv_thread_t self = uv_thread_self();
+
+    uv_mutex_lock(&node->lock);
+    if (error->code == -MU_EUNAVAILABLE && error->kind == MU_ERROR_SERVER)
+        node->reasons.server = *error;
+    if (node->reasons.runs && uv_thread_equal(&self, &node->reasons.thread) != 0)
+        node->reasons.call = *error;
+    uv_mutex_unlock(&node->lock);
+}
+
+int mu_node_fail_with(mu_node *node, const mu_error *error)
+{
+    if (node == NULL || error == NULL)
+        return -MU_EINVALID;
+    uv_mutex_lock(&node->lock);
+    node->reasons.given = *error;
+    uv_mutex_unlock(&node->lock);
+    return error->code;
+}
+
+int mu_node_fail(mu_node *node, int code, const char *format, ...)
+{
+    mu_error error = {.code = code};
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(error.message, sizeof error.message, format, args);
+    va_end(args);
+    return mu_node_fail_with(node, &error);
+}
+
+static void set_runs(mu_node *node, bool runs)
+{
+    uv_mutex_lock(&node->lock);
+    node->reasons.thread = uv_thread_self();
+    node->reasons.runs = runs;
+    uv_mutex_unlock(&node->lock);
+}
+
+/* Why it has returned `rv`; code 0: nobody has said. */
+static mu_error reason_of(mu_node *node, int rv)
+{
+    const mu_error none = {0};
+    mu_error reason;
+
+    uv_mutex_lock(&node->lock);
+    reason = node->reasons.given;
+    if (reason.code == 0 && rv == -MU_EUNAVAILABLE)
+        reason = node->reasons.server;
+    if (reason.code == 0 && node->reasons.call.code == rv)
+        reason = node->reasons.call;
+    uv_mutex_unlock(&node->lock);
+    return reason.message[0] == '\0' ? none : reason;
+}
+
 static int program_failed(mu_node *node, int rv, mu_error *ret_error)
 {
-    mu_error server = mu__node_server_error(node);
+    mu_error reason = reason_of(node, rv);
+    const char *colon = "";
     int code = rv < 0 ? rv : -MU_EUNKNOWN;
 
-    if (rv != -MU_EUNAVAILABLE || server.code == 0)
+    if (reason.code == 0)
         return mu_error_set(ret_error, code, "the program of %s ended with %s (%d)",
                             node->member.task, mu_err_name(rv), rv);
-    (void)mu_error_set(ret_error, code, "the program of %s ended with %s: %.400s",
-                       node->member.task, mu_err_name(rv), server.message);
+    if (reason.task[0] != '\0' && strstr(reason.message, reason.task) == NULL)
+        colon = ": ";
+    (void)mu_error_set(ret_error, code, "the program of %s ended with %s: %s%s%.400s",
+                       node->member.task, mu_err_name(rv),
+                       colon[0] == '\0' ? "" : reason.task, colon, reason.message);
     if (ret_error != NULL) {
-        ret_error->kind = server.kind;
-        memcpy(ret_error->task, server.task, sizeof server.task);
+        ret_error->kind = reason.kind;
+        memcpy(ret_error->task, reason.task, sizeof reason.task);
     }
     return code;
+}
+
+/* A program that ends with what the job has come to. */
+static bool is_of_job(mu_node *node, int rv, mu_error *ret_job)
+{
+    return mu_node_wait_job(node, 0, ret_job) == 0 && ret_job->code == rv && rv != 0;
+}
+
+static int run_program(mu_node *node, const struct mu__program *program,
+                       mu_error *ret_error)
+{
+    mu_error job = {0};
+    int rv;
+
+    set_runs(node, true);
+    rv = program->program(node, program->user);
+    set_runs(node, false);
+    if (rv == 0)
+        return 0;
+    if (!is_of_job(node, rv, &job))
+        return program_failed(node, rv, ret_error);
+    node->reasons.by_job = strcmp(program->type, "chief") != 0;
+    if (ret_error != NULL)
+        *ret_error = job;
+    return rv;
 }
 
 int mu_node_main(mu_node *node, mu_error *ret_error)
@@ -67,15 +154,16 @@ int mu_node_main(mu_node *node, mu_error *ret_error)
     if (node->distribute != NULL)
         return mu__node_run_distributed(node, ret_error);
     (void)mu_node_serve(node);
-    if (program != NULL) {
-        rv = program->program(node, program->user);
-        return rv == 0 ? 0 : program_failed(node, rv, ret_error);
-    }
+    if (program != NULL)
+        return run_program(node, program, ret_error);
     rv = mu_node_wait_job(node, -1, &job);
+    node->reasons.by_job = rv == 0 && job.code != 0;
     if (ret_error != NULL && (rv != 0 || job.code != 0))
         *ret_error = job;
     return rv != 0 ? rv : job.code;
 }
+
+/* ---- settings ---- */
 
 int mu_node_set(mu_node *node, const char *key, const char *value)
 {

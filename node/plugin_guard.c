@@ -1,8 +1,8 @@
 #include "node/plugin_guard.h"
 
 #include "node/node.h"
+#include "node/parent.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -30,19 +30,29 @@ static struct mu__plugin_guard *own_guard(void)
 
 /* ---- The process ends ---- */
 
-static void put(const char *text)
+/* What fits of it, behind what the line has. */
+static size_t put(char *line, size_t size, size_t used, const char *text)
 {
-    (void)!write(STDERR_FILENO, text, strlen(text));
+    size_t length = strlen(text);
+
+    if (length > size - used)
+        length = size - used;
+    memcpy(line + used, text, length);
+    return used + length;
 }
 
-/* Of an atexit handler and of signal handlers. */
+/* Of an atexit handler and of signal handlers. One write, so that no other line of this
+ * process gets into it. */
 static void say_ended(const struct mu__plugin_guard *guard, const char *how)
 {
-    put("muster: plugin \"");
-    put(guard->path);
-    put("\" ");
-    put(how);
-    put(" while it was being loaded\n");
+    const char *parts[] = {"muster: plugin \"", guard->path, "\" ", how,
+                           " while it was being loaded\n"};
+    char line[4608];
+    size_t used = 0;
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        used = put(line, sizeof line, used, parts[i]);
+    (void)!write(STDERR_FILENO, line, used);
 }
 
 /* A plugin that ends the process has not done the process's work. */
@@ -200,23 +210,6 @@ static void end_watch(struct mu__plugin_guard *guard)
     uv_mutex_destroy(&guard->lock);
 }
 
-/* ---- Who has started us ---- */
-
-/* `muster run` gives its children a pipe, and wants to know what they load; "": nothing.
- * Who inherits the variable from a child of it has something else there. */
-static void tell_parent(const char *path)
-{
-    const char *text = getenv("MUSTER_LOADS_FD");
-    long parent = 0;
-    int fd = -1;
-
-    if (text == NULL || sscanf(text, "%d:%ld", &fd, &parent) != 2 ||
-        parent != (long)getppid() || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
-        return;
-    (void)!write(fd, path, strlen(path));
-    (void)!write(fd, "\n", 1);
-}
-
 /* ---- Begin and end ---- */
 
 static void prepare(void)
@@ -243,7 +236,7 @@ void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
         .began_ns = uv_hrtime(),
     };
     say(guard, MU_LOG_INFO, "loading plugin \"%.300s\"", path);
-    tell_parent(path);
+    mu__tell_parent(MU__TOLD_LOADING, path);
     begin_watch(guard);
     watch_signals(guard);
     atomic_store(&current, guard);
@@ -254,7 +247,7 @@ void mu__plugin_guard_end(struct mu__plugin_guard *guard)
     atomic_store(&current, guard->outer);
     restore_signals(guard);
     end_watch(guard);
-    tell_parent(guard->outer == NULL ? "" : guard->outer->path);
+    mu__tell_parent(MU__TOLD_LOADING, guard->outer == NULL ? "" : guard->outer->path);
     say(guard, MU_LOG_DEBUG, "plugin \"%.300s\" was loaded within %" PRIu64 " ms",
         guard->path, passed_ms(guard));
     (void)pthread_mutex_unlock(&one_at_a_time);

@@ -1,16 +1,16 @@
 #include "node/resolver_devices.h"
 
 #include "resolver/cluster.h"
+#include "resolver/resolver.h"
 #include "resolver/retry.h"
 
 #include <muster/coordination.h>
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <uv.h>
-
-enum { TRIES_MAX = 120 };
 
 /* ---- Counting ---- */
 
@@ -144,16 +144,25 @@ static int64_t left_until(uint64_t end_ms)
     return now_ms < end_ms ? (int64_t)(end_ms - now_ms) : 0;
 }
 
-static int ask_once(struct mu_node *node, const mu_resolution *resolution,
-                    const char *type, int index, uint64_t end_ms, mu_error *ret_error,
+/* What is asked of whom. */
+struct question {
+    const mu_resolver *resolver;    /* hears of each try */
+    struct mu_node *node;
+    const mu_resolution *resolution;
+    const char *type;
+    int index;
+    uint64_t end_ms;
+};
+
+static int ask_once(const struct question *q, mu_error *ret_error,
                     size_t ret_counts[MU__ACCELERATORS])
 {
     mu_value *devices;
-    int rv = mu_tasks_devices(node, left_until(end_ms), ret_error, &devices);
+    int rv = mu_tasks_devices(q->node, left_until(q->end_ms), ret_error, &devices);
 
     if (rv != 0)
         return rv;
-    rv = mu__devices_count(devices, resolution->cluster, type, index, ret_error,
+    rv = mu__devices_count(devices, q->resolution->cluster, q->type, q->index, ret_error,
                            ret_counts);
     mu_value_free(devices);
     return rv;
@@ -166,12 +175,21 @@ static uint64_t random_bits(void)
     return uv_random(NULL, NULL, &bits, sizeof bits, 0, NULL) == 0 ? bits : uv_hrtime();
 }
 
+static void say_try(const struct question *q, unsigned tries, const char *why,
+                    uint64_t pause_ms)
+{
+    char line[640];
+
+    (void)snprintf(line, sizeof line, "try %u: %.500s; again in %" PRIu64 ".%" PRIu64
+                   " s", tries, why, pause_ms / 1000, pause_ms % 1000 / 100);
+    mu__resolver_progress(q->resolver, line);
+}
+
 /* Tasks that have not connected yet may in a while. */
-static int ask(struct mu_node *node, const mu_resolution *resolution, const char *type,
-               int index, uint64_t end_ms, mu_error *ret_error,
+static int ask(const struct question *q, mu_error *ret_error,
                size_t ret_counts[MU__ACCELERATORS])
 {
-    const struct mu__retry retry = {.tries_max = TRIES_MAX, .end_ms = end_ms};
+    const struct mu__retry retry = {.end_ms = q->end_ms};
     mu_error error;
     int rv = -MU_EUNAVAILABLE;
 
@@ -179,8 +197,7 @@ static int ask(struct mu_node *node, const mu_resolution *resolution, const char
         uint64_t now_ms;
         uint64_t due_ms;
 
-        rv = ask_once(node, resolution, type, index, end_ms, &error,
-                      ret_counts);
+        rv = ask_once(q, &error, ret_counts);
         if (rv != -MU_EDEADLINE && rv != -MU_EUNAVAILABLE)
             break;
         now_ms = uv_hrtime() / 1000000;
@@ -189,6 +206,7 @@ static int ask(struct mu_node *node, const mu_resolution *resolution, const char
                               error.message, tries);
             return rv;
         }
+        say_try(q, tries, error.message, due_ms - now_ms);
         uv_sleep((unsigned)(due_ms - now_ms));
     }
     if (rv != 0 && ret_error != NULL)
@@ -260,33 +278,39 @@ static int of_source(const mu_resolution *resolution, mu_error *ret_error,
 }
 
 /* None at all: then the source says of what kind there are none. */
-static int of_tasks(struct mu_node *node, const mu_resolution *resolution,
-                    const char *type, int index, uint64_t end_ms, mu_error *ret_error,
-                    mu_value **ret_counts)
+static int of_tasks(struct question *q, mu_error *ret_error, mu_value **ret_counts)
 {
     size_t found[MU__ACCELERATORS] = {0};
     int rv;
 
-    if (type == NULL && resolution->task_type[0] != '\0' && resolution->task_index >= 0) {
-        type = resolution->task_type;
-        index = resolution->task_index;
+    if (q->type == NULL && q->resolution->task_type[0] != '\0' &&
+        q->resolution->task_index >= 0) {
+        q->type = q->resolution->task_type;
+        q->index = q->resolution->task_index;
     }
-    rv = ask(node, resolution, type, index, end_ms, ret_error, found);
+    rv = ask(q, ret_error, found);
     if (rv != 0)
         return rv;
     for (int i = 0; i < MU__ACCELERATORS; i++)
         if (found[i] > 0)
             return counts_of_list(found, ret_error, ret_counts);
-    return counts_of(resolution->accelerator, 0, ret_error, ret_counts);
+    return counts_of(q->resolution->accelerator, 0, ret_error, ret_counts);
 }
 
 int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
                              const char *type, int index, int64_t limit_ms,
                              mu_error *ret_error, mu_value **ret_counts)
 {
-    uint64_t end_ms = limit_ms < 0 ? MU__RETRY_NO_END
-                                   : uv_hrtime() / 1000000 + (uint64_t)limit_ms;
     mu_resolution resolution;
+    struct question question = {
+        .resolver = resolver,
+        .node = node,
+        .resolution = &resolution,
+        .type = type,
+        .index = index,
+        .end_ms = limit_ms < 0 ? MU__RETRY_NO_END
+                               : uv_hrtime() / 1000000 + (uint64_t)limit_ms,
+    };
     int rv;
 
     if (ret_counts == NULL)
@@ -300,7 +324,7 @@ int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
     if (node == NULL)
         rv = of_source(&resolution, ret_error, ret_counts);
     else
-        rv = of_tasks(node, &resolution, type, index, end_ms, ret_error, ret_counts);
+        rv = of_tasks(&question, ret_error, ret_counts);
     mu_cluster_free(resolution.cluster);
     return rv;
 }

@@ -514,7 +514,8 @@ static int close_node(mu_server *server, int64_t limit_ms, mu_error *ret_error)
 
     if (server->node == NULL)
         return 0;
-    if (strcmp(server->type, "worker") == 0 && limit_ms != 0)
+    if (mu__worker_types_has(&server->node->member.worker_types, server->type) &&
+        limit_ms != 0)
         (void)mu_node_drain(server->node, limit_ms, NULL);
     return mu_node_close(server->node, left_ms(limit_ms, began_ns), ret_error);
 }

@@ -31,16 +31,26 @@ static struct lane lanes[MU__LANES];
 
 /* ---- A child that was forked ---- */
 
-/* Its threads have stayed behind, and so has who held the lock. */
+static void before_fork(void)
+{
+    (void)pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+    (void)pthread_mutex_unlock(&lock);
+}
+
+/* Its threads have stayed behind. */
 static void begin_in_child(void)
 {
-    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     memset(lanes, 0, sizeof lanes);
+    (void)pthread_mutex_unlock(&lock);
 }
 
 static void on_first_open(void)
 {
-    (void)pthread_atfork(NULL, NULL, begin_in_child);
+    (void)pthread_atfork(before_fork, after_fork, begin_in_child);
 }
 
 /* ---- Queues ---- */

@@ -12,8 +12,10 @@
 #include "runtime/system_messages.h"
 #include "runtime/world.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct contract_world {
     /* A place with one world that is open, with two executor threads. */
@@ -62,6 +64,12 @@ struct contract_state {
     struct mu__msg *transmitted;
     int transmit_answer;
 };
+
+enum { CONTRACT_HELD = 2 };     /* works that hold both threads */
+
+/* Those do not end before it is false. */
+static atomic_bool contract_hold;
+static atomic_uint contract_begun;
 
 /* ---- The hooks ---- */
 
@@ -327,6 +335,122 @@ static void contract_work_may_go_again(void **state)
     assert_int_equal(s->works_done, CONTRACT_WORKS + 100);
 }
 
+static void contract_work_run_held(struct mu__work *work)
+{
+    const struct timespec moment = {0, 100000};
+
+    while (atomic_load(&contract_hold))
+        (void)nanosleep(&moment, NULL);
+    ((struct contract_work *)(void *)work)->runs++;
+}
+
+static void contract_work_begin_held(struct mu__work *work)
+{
+    (void)work;
+    (void)atomic_fetch_add(&contract_begun, 1);
+}
+
+static void contract_submit_one(struct contract_state *s, unsigned i)
+{
+    s->works[i].work = (struct mu__work){
+        .begin = i < CONTRACT_HELD ? contract_work_begin_held : NULL,
+        .run = i < CONTRACT_HELD ? contract_work_run_held : contract_work_run_alone,
+        .owner = {MU__NODE_SELF, 100 + i},
+    };
+    s->world->ops->submit(s->world, &s->works[i].work);
+}
+
+static bool contract_withdraw_one(struct contract_state *s, unsigned i)
+{
+    return s->world->ops->withdraw(s->world, &s->works[i].work);
+}
+
+/* So many are queued behind two that have begun, and do not end before
+ * contract_hold is false. */
+static void contract_submit_behind_held(struct contract_state *s, unsigned count)
+{
+    const struct timespec moment = {0, 100000};
+
+    atomic_store(&contract_hold, true);
+    atomic_store(&contract_begun, 0);
+    for (unsigned i = 0; i < CONTRACT_HELD + count; i++)
+        contract_submit_one(s, i);
+    while (atomic_load(&contract_begun) < CONTRACT_HELD)
+        (void)nanosleep(&moment, NULL);
+}
+
+static void contract_expect_works(struct contract_state *s, unsigned done)
+{
+    atomic_store(&contract_hold, false);
+    s->works_wanted = done;
+    assert_true(s->fixture->run(s->place, contract_works_are_done, s, CONTRACT_LONG_MS));
+    contract_let_pass(s, 30);
+    assert_int_equal(s->works_done, done);
+}
+
+/* First, last and in the middle: what was not withdrawn runs all the same. */
+static void contract_withdrawn_work_never_runs(void **state)
+{
+    static const unsigned taken[] = {2, 3, 6, 9, 11};
+    struct contract_state *s = *state;
+    bool is_taken[12] = {false};
+
+    contract_submit_behind_held(s, 10);
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
+        assert_true(contract_withdraw_one(s, taken[i]));
+        is_taken[taken[i]] = true;
+    }
+    contract_submit_one(s, 12);     /* behind the last, which is gone */
+    contract_expect_works(s, 8);
+    for (unsigned i = 0; i < 12; i++)
+        assert_int_equal(s->works[i].runs, !is_taken[i]);
+    assert_int_equal(s->works[12].runs, 1);
+}
+
+/* When all are taken, the next one is the first again. */
+static void contract_all_may_be_withdrawn(void **state)
+{
+    struct contract_state *s = *state;
+
+    contract_submit_behind_held(s, 3);
+    for (unsigned i = CONTRACT_HELD + 3; i-- > CONTRACT_HELD;)
+        assert_true(contract_withdraw_one(s, i));
+    contract_submit_one(s, 2);
+    contract_expect_works(s, CONTRACT_HELD + 1);
+    assert_int_equal(s->works[2].runs, 1);
+    assert_int_equal(s->works[3].runs + s->works[4].runs, 0);
+}
+
+/* It comes back as if nobody had asked for it. */
+static void contract_begun_work_is_not_withdrawn(void **state)
+{
+    struct contract_state *s = *state;
+
+    contract_submit_behind_held(s, 0);
+    for (unsigned i = 0; i < CONTRACT_HELD; i++)
+        assert_false(contract_withdraw_one(s, i));
+    contract_expect_works(s, CONTRACT_HELD);
+    for (unsigned i = 0; i < CONTRACT_HELD; i++) {
+        assert_int_equal(s->works[i].runs, 1);
+        assert_false(contract_withdraw_one(s, i));
+    }
+}
+
+/* It is the caller's, who may submit it again. */
+static void contract_withdrawn_work_may_go_again(void **state)
+{
+    struct contract_state *s = *state;
+
+    contract_submit_behind_held(s, 5);
+    for (unsigned i = CONTRACT_HELD; i < CONTRACT_HELD + 5; i++) {
+        assert_true(contract_withdraw_one(s, i));
+        contract_submit_one(s, i);
+    }
+    contract_expect_works(s, CONTRACT_HELD + 5);
+    for (unsigned i = 0; i < CONTRACT_HELD + 5; i++)
+        assert_int_equal(s->works[i].runs, 1);
+}
+
 static void contract_posts_keep_their_order(void **state)
 {
     struct contract_state *s = *state;
@@ -420,6 +544,10 @@ static int contract_world_run(const char *name, const struct contract_world *fix
         CONTRACT_WORLD_TEST(contract_nothing_asked_nothing_done),
         CONTRACT_WORLD_TEST(contract_work_comes_back_once),
         CONTRACT_WORLD_TEST(contract_work_may_go_again),
+        CONTRACT_WORLD_TEST(contract_withdrawn_work_never_runs),
+        CONTRACT_WORLD_TEST(contract_all_may_be_withdrawn),
+        CONTRACT_WORLD_TEST(contract_begun_work_is_not_withdrawn),
+        CONTRACT_WORLD_TEST(contract_withdrawn_work_may_go_again),
         CONTRACT_WORLD_TEST(contract_posts_keep_their_order),
         CONTRACT_WORLD_TEST(contract_transmit_hands_through),
         CONTRACT_WORLD_TEST(contract_log_takes_any_line),

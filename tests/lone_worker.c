@@ -263,6 +263,7 @@ int lone_set_up_with(void **state, const struct lone_function *own, size_t count
         .threads = 1,
         .index = 3,
         .task = "/job:worker/task:3",
+        .type = "worker",
         .node = (mu_node *)(void *)f,
         .post = post_line,
     };

@@ -4,6 +4,7 @@
 #ifndef MU_TESTS_SERVICE_KEYS_H
 #define MU_TESTS_SERVICE_KEYS_H
 
+#include "actors/coordination/transaction.h"
 #include "actors/coordination_keys.h"
 #include "tests/service.h"
 
@@ -74,6 +75,20 @@ static inline void tell_increment(struct service_agent *agent, uint64_t token,
 {
     TELL(agent, KEY_INCREMENT, key_increment, .token = token, .done = done,
          .key = mu__view_str("n"), .by = 1);
+}
+
+/* A transaction with a token of its own; perhaps again. */
+static inline void tell_txn(struct service_agent *agent, uint64_t token, uint64_t done,
+                            const struct mu__txn *txn)
+{
+    mu_value *content = mu__txn_write(txn);
+    struct mu__packed packed;
+    struct mu__buf *buf = mu__pack_value(content, &packed);
+
+    assert_non_null(buf);
+    TELL(agent, KEY_TXN, key_txn, .token = token, .done = done, .content = packed);
+    mu__buf_unref(buf);
+    mu_value_free(content);
 }
 
 /* What a key has now, by asking; "" when it is not there. */

@@ -22,7 +22,9 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
 #include "tests/sim/inner.h"
+#include "tests/sim/mending.h"
 #include "tests/sim/storage.h"
+#include "tests/sim/twins.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -54,6 +56,9 @@ enum swarm_reached {
     LEASES_KEPT,
     LIVES,
     ADDED, REMOVED, MOVED,      /* workers, as chiefs learned of it */
+    REFUSED,                    /* damaged files that a host did not start over */
+    TIGHT,                      /* times that its disk had no room, over restarts too */
+    TWINS_TOLD,                 /* second processes that heard that they are */
     SKIPPED,                    /* histories with too much that is unknown */
     REACHED
 };
@@ -159,6 +164,9 @@ struct swarm_plan {
     bool leases;
     unsigned pace_ms;           /* between what a program does */
     bool changes;               /* of the cluster */
+    unsigned hurt_percent;      /* of the host's crashes that damage its journal */
+    bool tight;                 /* there is no room on its disk now and then */
+    unsigned twins;             /* second processes of tasks */
 };
 
 /* A host has learned in one of its lives that a worker was removed. */
@@ -171,6 +179,8 @@ struct swarm {
     struct cluster *cluster;
     struct swarm_plan plan;
     struct cluster_changing changing;
+    struct cluster_mending mending;
+    struct cluster_twins twins;
     struct swarm_removal removals[TASKS_MAX][TASKS_MAX];    /* by host's program, and
                                                                worker */
     struct sim_etcd *etcd;
@@ -268,6 +278,10 @@ void swarm_free(struct swarm *run);
 /* ---- swarm_faults.c ---- */
 
 void swarm_give_store(struct swarm *run, uint64_t seed);
+
+/* What comes of streams of their own: damaged files, second processes. */
+void swarm_draw_trouble(struct swarm_plan *plan, uint64_t seed);
+void swarm_begin_trouble(struct swarm *run, uint64_t seed);
 void swarm_plan_faults(struct swarm *run);
 void swarm_end_faults(struct swarm *run);
 

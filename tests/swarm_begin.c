@@ -210,6 +210,7 @@ static void begin(struct swarm *run, uint64_t seed)
     sim_settings_draw(cluster->sim);
     sim_trace_level(cluster->sim, MU__LOG_DEBUG);
     run->plan.changes = seed % CHANGES_EVERY == 0 && options.workers > FIXED;
+    swarm_draw_trouble(&run->plan, seed);
     if (run->plan.changes)
         begin_changes(run, seed);
     for (unsigned i = 0; i < cluster->tasks_count; i++) {
@@ -222,6 +223,7 @@ static void begin(struct swarm *run, uint64_t seed)
     draw_sets(run);
     swarm_give_store(run, seed);
     swarm_plan_faults(run);
+    swarm_begin_trouble(run, seed);
     sim_set_check(cluster->sim, swarm_look, run);
     sim_run_until(cluster->sim, 1000);
     sim_chaos_draw(cluster->sim, &chaos);

@@ -11,6 +11,11 @@ static void store_is_gone(struct mu__storage *storage)
     sim_storage_crash((struct sim_storage *)storage);
 }
 
+static bool store_is_damaged(struct mu__storage *storage)
+{
+    return sim_storage_is_hurt((struct sim_storage *)storage);
+}
+
 static void fill_disk(struct sim *sim, void *arg)
 {
     struct swarm *run = arg;
@@ -106,13 +111,78 @@ void swarm_give_store(struct swarm *run, uint64_t seed)
     for (unsigned i = 0; i < run->programs_count; i++)
         if (run->programs[i].is_host)
             run->programs[i].task->store = (struct cluster_journal){
-                &run->storage->base, store_dies, store_is_gone};
+                &run->storage->base, store_dies, store_is_gone, store_is_damaged, NULL};
+}
+
+void swarm_draw_trouble(struct swarm_plan *plan, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 202);
+
+    if (plan->store->lasting && !plan->store->shared) {
+        if (sim_chance(&random, 40))
+            plan->hurt_percent = (unsigned)sim_between(&random, 20, 100);
+        plan->tight = plan->full_disk && sim_chance(&random, 50);
+    }
+    if (!plan->changes && sim_chance(&random, 30))
+        plan->twins = (unsigned)sim_between(&random, 1, CLUSTER_TWINS_MAX);
+}
+
+/* No host: it has its store to itself. */
+static struct cluster_task *choose_doubled(struct cluster_twins *twins)
+{
+    const struct swarm *run = twins->user;
+    unsigned first = (unsigned)sim_between(&twins->random, 0, run->programs_count - 1);
+
+    for (unsigned i = 0; i < run->programs_count; i++) {
+        const struct swarm_program *program =
+            &run->programs[(first + i) % run->programs_count];
+
+        if (!program->is_host && strcmp(program->task->type, "worker") == 0)
+            return program->task;
+    }
+    return NULL;
+}
+
+static void look_after_store(struct swarm *run, uint64_t seed)
+{
+    run->mending = (struct cluster_mending){
+        .cluster = run->cluster,
+        .storage = run->storage,
+        .random = sim_stream(seed, 203),
+        .until_ms = CHAOS_MS,
+        .hurt_percent = run->plan.hurt_percent,
+        .tight = run->plan.tight,
+    };
+    for (unsigned i = 0; i < run->programs_count; i++)
+        if (run->programs[i].is_host)
+            run->mending.task = run->programs[i].task;
+    if (run->mending.task != NULL)
+        cluster_mending_begin(&run->mending);
+}
+
+void swarm_begin_trouble(struct swarm *run, uint64_t seed)
+{
+    if (run->plan.hurt_percent > 0 || run->plan.tight)
+        look_after_store(run, seed);
+    run->twins = (struct cluster_twins){
+        .cluster = run->cluster,
+        .random = sim_stream(seed, 204),
+        .until_ms = CHAOS_MS,
+        .choose = choose_doubled,
+        .user = run,
+    };
+    if (run->plan.twins > 0)
+        cluster_twins_begin(&run->twins, run->plan.twins);
 }
 
 void swarm_end_faults(struct swarm *run)
 {
     struct sim_etcd_settings *settings;
 
+    run->reached[TIGHT] += run->mending.tight_count;
+    run->reached[TWINS_TOLD] += run->twins.told;
+    if (run->mending.task != NULL)
+        run->reached[REFUSED] += run->mending.task->refused;
     if (run->etcd != NULL) {
         settings = sim_etcd_settings(run->etcd);
         etcd_is_back(run->cluster->sim, run);

@@ -127,6 +127,12 @@ static void note_leader(struct swarm *run, const struct cluster_task *task,
     run->reached[LEADERS]++;
 }
 
+/* Whether another process may have its task for a while. */
+static bool may_be_another(const struct swarm_program *program)
+{
+    return is_changing(program) || program->run->plan.twins > 0;
+}
+
 /* A leader that takes a task for dead ends its leases, also if it was not. */
 static void look_at_roster(struct swarm *run, const struct coordination *c)
 {
@@ -139,10 +145,10 @@ static void look_at_roster(struct swarm *run, const struct coordination *c)
             mu__roster_find(c->roster, program->task->type, program->task->index);
 
         if (task != NULL && task->state == MU__TASK_CONNECTED &&
-            (!is_changing(program) || program->life == 0 ||
+            (!may_be_another(program) || program->life == 0 ||
              task->incarnation == program->task->member.incarnation))
             continue;
-        if (is_changing(program))
+        if (may_be_another(program))
             swarm_doubt_leases(program);
         if ((task != NULL && task->state == MU__TASK_FAILED) || counts_all)
             swarm_doubt_leases(program);

@@ -11,6 +11,8 @@ void swarm_look_at_run(struct swarm *run, const struct coordination *c)
 {
     uint64_t number = mu__coord_run(c)->number;
 
+    if (run->storage != NULL && sim_storage_is_hurt(run->storage))
+        cluster_break(run->cluster, "%s leads with a damaged store", c->config.task);
     if (run->plan.store->lasting && number != run->number)
         cluster_break(run->cluster, "%s leads in run %" PRIu64 " of the job, expected %"
                       PRIu64, c->config.task, number, run->number);

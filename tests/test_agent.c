@@ -152,7 +152,9 @@ static void test_get_waits(void **state)
     call = key_call(cluster->workers[0], MU_KV_GET, "never", 300);
     expect_done(call, -MU_EDEADLINE, 300);
     assert_string_equal(call->of.call.error.message,
-                        "key \"never\" was not put within 300 ms");
+                        "key \"never\" was not put within 300 ms: /job:chief/task:0, "
+                        "which hosts the service, is connected, and was heard 102 ms "
+                        "ago");
     call = key_call(cluster->workers[0], MU_KV_GET, "never", -1);
     run_for(cluster, 50);
     cluster_key_cancel(call);
@@ -868,7 +870,7 @@ static struct cluster *begin_journal(struct sim_storage **ret_storage)
 
     *ret_storage = sim_storage_new("store", 5);
     cluster->chief->store =
-        (struct cluster_journal){&(*ret_storage)->base, NULL, is_gone};
+        (struct cluster_journal){&(*ret_storage)->base, NULL, is_gone, NULL, NULL};
     started(cluster);
     return cluster;
 }

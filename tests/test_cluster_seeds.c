@@ -11,8 +11,10 @@
 #include "tests/sim/changing.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
+#include "tests/sim/mending.h"
 #include "tests/sim/random.h"
 #include "tests/sim/storage.h"
+#include "tests/sim/twins.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -58,8 +60,14 @@ enum reached {
     STUCK,
     FENCES,                     /* chiefs of runs that write */
     ADDED, REMOVED, MOVED,      /* workers, as chiefs learned of it */
+    OF_TYPE,                    /* closures for tasks of one type alone */
     WAITED,                     /* looks at clients whose closures had no room */
     RECALLED,
+    HANGS_RECALLED,             /* the same, in runs where functions hang */
+    REFUSED,                    /* damaged files that a chief did not start over */
+    TIGHT,                      /* times that a disk had no room, also over restarts */
+    TWINS_TOLD,                 /* second processes that heard that they are */
+    TOOK_OVER,                  /* first ones that did: they had stood still */
     REACHED
 };
 
@@ -67,6 +75,11 @@ static const char *const reached_words[REACHED] = {
     [KEPT] = "results kept",        [WITH_INPUTS] = "closures with inputs",
     [RECOMPUTED] = "seen being computed again",
     [RECALLED] = "given back by workers",
+    [HANGS_RECALLED] = "of these where functions hang",
+    [REFUSED] = "damaged files refused",
+    [TIGHT] = "disks without room",
+    [TWINS_TOLD] = "second processes told to end",
+    [TOOK_OVER] = "tasks taken over",
     [RELEASED] = "released",        [CANCELLED] = "cancelled one by one",
     [DRAINED] = "workers that left",
     [JOURNALS] = "journals read",   [KNOWN] = "names known to a later chief",
@@ -75,6 +88,7 @@ static const char *const reached_words[REACHED] = {
     [FENCES] = "chiefs of runs that write",
     [ADDED] = "workers added",      [REMOVED] = "removed",
     [MOVED] = "moved",
+    [OF_TYPE] = "closures for one type alone",
     [WAITED] = "looks at closures that waited for room",
 };
 
@@ -131,6 +145,10 @@ struct plan {
     bool full_disk;             /* for a while */
     bool changes;               /* of the cluster */
     bool mixed;                 /* functions are now quick, now slow */
+    bool types;                 /* closures for tasks of one type alone */
+    unsigned hurt_percent;      /* of the chief's crashes that damage its journal */
+    bool tight;                 /* there is no room on its disk now and then */
+    unsigned twins;             /* second processes of tasks */
 };
 
 struct run {
@@ -141,6 +159,8 @@ struct run {
     bool counter_ready;         /* the chief has opened it */
     struct sim_storage *journal;
     struct cluster_changing changing;
+    struct cluster_mending mending;
+    struct cluster_twins twins;
     uint64_t *reached;          /* the verdict's */
 };
 
@@ -240,12 +260,24 @@ static const char *draw_function(struct program *program)
     return names[draw(program, 0, sizeof names / sizeof names[0] - 1)];
 }
 
+/* Both types that run closures have a task that comes back when all has healed. */
+static const char *draw_type(struct program *program)
+{
+    if (!program->run->plan.types || !chance(program, 60))
+        return NULL;
+    program->run->reached[OF_TYPE]++;
+    return chance(program, 70) ? "gpu" : "worker";
+}
+
 /* Another way to the same end: none of it may change what a closure comes to, but for
  * those that are too late. */
-static struct cluster_ask draw_ask(struct program *program)
+static struct cluster_ask draw_ask(struct program *program, const char *type)
 {
-    unsigned workers = program->task->cluster->options.workers;
-    struct cluster_ask ask = {.flags = chance(program, 20) ? MU__CLOSURE_NO_BACKUP : 0};
+    const struct cluster_options *options = &program->task->cluster->options;
+    unsigned workers = type == NULL || strcmp(type, "worker") == 0 ? options->workers
+                                                                   : options->gpus;
+    struct cluster_ask ask = {.flags = chance(program, 20) ? MU__CLOSURE_NO_BACKUP : 0,
+                              .worker_type = type};
 
     if (chance(program, 50))
         ask.priority = (unsigned)draw(program, 1, MU__PRIORITIES);
@@ -336,6 +368,7 @@ static bool schedule_keeping(struct program *program)
 
     if (!program->run->plan.keeps || !chance(program, 40))
         return false;
+    ask.worker_type = draw_type(program);
     if (program->task == program->run->cluster->chief && chance(program, 50) &&
         schedule_sum(program, &ask))
         return true;
@@ -347,13 +380,13 @@ static bool schedule_keeping(struct program *program)
 
 static void schedule_one(struct program *program)
 {
-    static const struct cluster_ask once = {.flags = MU__CLOSURE_ONCE};
     const char *function = draw_function(program);
-    struct cluster_ask ask = {0};
+    struct cluster_ask ask = {.flags = MU__CLOSURE_ONCE};
 
     program->scheduled++;
     if (draws_write(program)) {
-        (void)cluster_write(program->task, &once);
+        ask.worker_type = draw_type(program);
+        (void)cluster_write(program->task, &ask);
         return;
     }
     if (schedule_keeping(program))
@@ -362,8 +395,9 @@ static void schedule_one(struct program *program)
         cluster_schedule_dropped(program->task, function);
         return;
     }
+    ask = (struct cluster_ask){.worker_type = draw_type(program)};
     if (program->asks && chance(program, 50))
-        ask = draw_ask(program);
+        ask = draw_ask(program, ask.worker_type);
     (void)cluster_schedule_with(program->task, function, &ask);
 }
 
@@ -410,6 +444,9 @@ static void schedule_name(struct program *program, struct named *named)
         .flags = named->writes ? MU__CLOSURE_ONCE : 0,
         .key = named->key < 0 ? NULL : &named->key,
     };
+
+    if (program->run->plan.types && (named - program->names) % 3 == 0)
+        ask.worker_type = "gpu";
 
     if (named->key < 0)
         named->writes = named->writes && program->run->counter_ready &&
@@ -971,14 +1008,87 @@ static void fill_disk(struct sim *sim, void *arg)
     sim_storage_fail(run->journal, SIM_STORAGE_APPEND, 5, -MU_EEXHAUSTED);
 }
 
+static bool journal_is_damaged(struct mu__storage *storage)
+{
+    return sim_storage_is_hurt((struct sim_storage *)storage);
+}
+
+static bool journal_is_tight(struct mu__storage *storage)
+{
+    return sim_storage_is_limited((struct sim_storage *)storage);
+}
+
 static void give_journal(struct run *run, uint64_t seed, struct sim_random *random)
 {
     run->journal = sim_storage_new("journal", seed);
-    run->cluster->chief->journal =
-        (struct cluster_journal){&run->journal->base, journal_dies, journal_is_gone};
+    run->cluster->chief->journal = (struct cluster_journal){
+        &run->journal->base, journal_dies, journal_is_gone, journal_is_damaged,
+        journal_is_tight};
     for (unsigned i = 0; run->plan.full_disk && i < 3; i++)
         sim_at(run->cluster->sim, sim_between(random, 500, run->plan.chaos_ms), fill_disk,
                run);
+}
+
+/* Of a stream of its own, as all below: runs without it are what they were. */
+static void draw_damage(struct plan *plan, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 105);
+
+    if (!plan->journal)
+        return;
+    if (sim_chance(&random, 40))
+        plan->hurt_percent = (unsigned)sim_between(&random, 20, 100);
+    plan->tight = plan->full_disk && sim_chance(&random, 50);
+}
+
+static void look_after_journal(struct run *run, uint64_t seed)
+{
+    if (run->plan.hurt_percent == 0 && !run->plan.tight)
+        return;
+    run->mending = (struct cluster_mending){
+        .cluster = run->cluster,
+        .task = run->cluster->chief,
+        .storage = run->journal,
+        .random = sim_stream(seed, 106),
+        .until_ms = run->plan.chaos_ms,
+        .hurt_percent = run->plan.hurt_percent,
+        .tight = run->plan.tight,
+    };
+    cluster_mending_begin(&run->mending);
+}
+
+static unsigned draw_twins(const struct plan *plan, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 107);
+
+    return plan->changes || !sim_chance(&random, 40)
+               ? 0 : (unsigned)sim_between(&random, 1, CLUSTER_TWINS_MAX);
+}
+
+/* A server that takes another one's place has nothing of what was written there. */
+static struct cluster_task *choose_doubled(struct cluster_twins *twins)
+{
+    const struct run *run = twins->user;
+    struct cluster *cluster = run->cluster;
+
+    if (cluster->options.servers > 0 && !run->plan.writes &&
+        sim_chance(&twins->random, 25))
+        return cluster->servers[0];
+    return cluster->workers[sim_between(&twins->random, 0,
+                                        cluster->options.workers - 1)];
+}
+
+static void begin_twins(struct run *run, uint64_t seed)
+{
+    run->twins = (struct cluster_twins){
+        .cluster = run->cluster,
+        .random = sim_stream(seed, 108),
+        .until_ms = run->plan.chaos_ms,
+        .choose = choose_doubled,
+        .user = run,
+    };
+    if (run->plan.twins > 0)
+        cluster_twins_begin(&run->twins, run->plan.twins);
 }
 
 /* Of a stream of its own: runs without changes are what they were. */
@@ -1002,6 +1112,17 @@ static void draw_room(struct cluster_options *options, uint64_t seed)
         options->supervisor.queue_bytes_max = sim_between(&random, 1, 100);
 }
 
+/* The same: tasks of a type of their own run closures beside the workers. */
+static bool draw_types(struct cluster_options *options, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 109);
+
+    if (!sim_chance(&random, 30))
+        return false;
+    options->gpus = (unsigned)sim_between(&random, 1, 4);
+    return true;
+}
+
 static void begin(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 100);
@@ -1014,6 +1135,9 @@ static void begin(struct run *run, uint64_t seed)
     draw_pulse(&options, &random, plan.stuck_percent > 0);
     plan.changes = draws_changes(seed);
     draw_room(&options, seed);
+    plan.types = draw_types(&options, seed);
+    draw_damage(&plan, seed);
+    plan.twins = draw_twins(&plan, seed);
     mixed = sim_stream(seed, 104);
     plan.mixed = sim_chance(&mixed, 40);
     cluster = cluster_new(seed, &options);
@@ -1036,6 +1160,8 @@ static void begin(struct run *run, uint64_t seed)
             .learned = count_changes,
             .user = run,
         });
+    look_after_journal(run, seed);
+    begin_twins(run, seed);
     sim_run_until(cluster->sim, 1000);
     sim_chaos_draw(cluster->sim, &chaos);
     sim_chaos_start(cluster->sim, &chaos, plan.chaos_ms);
@@ -1138,6 +1264,12 @@ static void count_events(const struct run *run, struct verdict *verdict)
     cluster_note_supervisor(run->cluster);
     verdict->reached[RECOMPUTED] = run->cluster->recomputed;
     verdict->reached[RECALLED] = run->cluster->recalled;
+    if (run->plan.stuck_percent > 0)
+        verdict->reached[HANGS_RECALLED] = run->cluster->recalled;
+    verdict->reached[REFUSED] = run->cluster->chief->refused;
+    verdict->reached[TIGHT] = run->mending.tight_count;
+    verdict->reached[TWINS_TOLD] = run->twins.told;
+    verdict->reached[TOOK_OVER] = run->twins.took_over;
     verdict->reached[BACKUPS] = run->cluster->backups;
     verdict->reached[STUCK] = run->cluster->stuck;
     verdict->reached[WAITED] = run->cluster->waited;

@@ -217,7 +217,7 @@ static void test_journal_outlives_its_chief(void **state)
 
     (void)state;
     cluster->chief->journal =
-        (struct cluster_journal){&notes.storage, note_dying, note_gone};
+        (struct cluster_journal){&notes.storage, note_dying, note_gone, NULL, NULL};
     cluster_start_all(cluster);
     sim_crash(cluster->chief->node);
     cluster_start_all(cluster);

@@ -2,8 +2,10 @@
  * answered, what was answered is there, nothing leaks, and the service goes on. */
 #include "actors/asked.h"
 #include "actors/coordination.h"
+#include "actors/coordination/transaction.h"
 #include "actors/key_values.h"
 #include "actors/messages.h"
+#include "actors/packing.h"
 #include "tests/bare_world.h"
 #include "tests/fault.h"
 
@@ -167,6 +169,53 @@ static void meet(struct world *w)
     TELL(w, TASK_REGISTER, task_register, .token = 1);
 }
 
+/* Two counters and two leases, of which one is of the task already. */
+static void tell_txn(struct world *w, uint64_t token)
+{
+    static struct mu__txn txn;
+    long armed = fault_countdown;
+    struct mu__packed packed;
+    struct mu__buf *buf;
+    mu_value *content;
+
+    fault_countdown = -1;
+    txn = (struct mu__txn){
+        .changes = {{MU_KV_INCREMENT, 0, mu__view_str("t/x"), {"", 0}, 1},
+                    {MU_KV_PUT, MU_KV_LEASE, mu__view_str("t/l"), {"x", 1}, 0},
+                    {MU_KV_PUT, 0, mu__view_str("t/o"), {"a value that is longer", 22},
+                     0},
+                    {MU_KV_DELETE, 0, mu__view_str("t/gone"), {"", 0}, 0},
+                    {MU_KV_INCREMENT, 0, mu__view_str("t/y"), {"", 0}, 1}},
+        .changes_count = 5,
+    };
+    content = mu__txn_write(&txn);
+    buf = mu__pack_value(content, &packed);
+    assert_non_null(buf);
+    fault_countdown = armed;
+    TELL(w, KEY_TXN, key_txn, .token = token, .done = 10, .content = packed);
+    armed = fault_countdown;
+    fault_countdown = -1;
+    mu__buf_unref(buf);
+    mu_value_free(content);
+    fault_countdown = armed;
+}
+
+/* All of a transaction is there, or nothing. */
+static void expect_whole(struct world *w)
+{
+    bool done = w->answered[16];
+
+    TELL(w, KEY_INCREMENT, key_increment, .token = 32, .done = 10, KEY("t/x"), .by = 0);
+    TELL(w, KEY_INCREMENT, key_increment, .token = 33, .done = 10, KEY("t/y"), .by = 0);
+    TELL(w, KEY_GET, key_get, .token = 34, KEY("t/l"));
+    TELL(w, KEY_GET, key_get, .token = 35, KEY("t/o"));
+    assert_true(w->answered[32] && w->answered[33] && w->answered[35]);
+    assert_int_equal(w->numbers[32], w->numbers[33]);
+    assert_true(!done || w->numbers[32] == 1);
+    assert_int_equal(w->answered[34], w->numbers[32] == 1);
+    assert_int_equal(w->sizes[35], w->numbers[32] == 1 ? 22 : 1);
+}
+
 /* Every way that a key can go. Increments have tokens of their own: 11, 12, 13. */
 static void use(struct world *w)
 {
@@ -184,6 +233,9 @@ static void use(struct world *w)
     TELL(w, KEY_DELETE, key_delete, .token = 15, .done = 10, KEY("a"));
     TELL(w, KEY_UNWATCH, key_unwatch, .token = 6);
     TELL(w, KEY_INCREMENT, key_increment, .token = 13, .done = 10, KEY("n"), .by = 1);
+    TELL(w, KEY_PUT, key_put, .token = 17, .done = 10, KEY("t/o"), .value = {"x", 1},
+         .flags = MU__PUT_LEASE);
+    tell_txn(w, 16);
 }
 
 /* Now there is memory. What was answered counts; asked again, each of the three counts
@@ -205,6 +257,8 @@ static void expect_fine(struct world *w)
              .by = 1);
     TELL(w, KEY_INCREMENT, key_increment, .token = 30, .done = 10, KEY("n"), .by = 0);
     assert_true(w->answered[30]);
+    if (w->answered[17])
+        expect_whole(w);
     assert_int_equal(w->numbers[30],
                      w->answered[11] + w->answered[12] + w->answered[13]);
     if (!w->answered[14])

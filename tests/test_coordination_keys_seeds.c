@@ -1,8 +1,9 @@
 /* Random lives of the coordination service: agents that ask, ask again, die; links that
  * break, a host that is killed, a file that fails. All that was answered can be explained
- * by one order of the operations, each done once. */
+ * by one order of the operations, each done once. Some of them are asked as transactions,
+ * which count up two other keys, too: those are always equal. */
 #include "tests/linear.h"
-#include "tests/service.h"
+#include "tests/service_keys.h"
 
 enum {
     CLIENTS = 4,
@@ -155,6 +156,7 @@ struct asked {
     uint64_t token;             /* 0: none */
     size_t number;              /* in the history */
     struct linear_op op;
+    bool is_txn;
 };
 
 struct client {
@@ -170,6 +172,7 @@ struct run {
     struct sim_random random;
     int64_t value;              /* the last that was put: all differ */
     uint64_t answers;
+    uint64_t txns;              /* that were done */
     uint64_t again;             /* asked again */
     uint64_t lives;
 };
@@ -191,18 +194,44 @@ static uint64_t done_floor(const struct client *client)
     return floor;
 }
 
+static const char *const keys[KEYS] = {"a", "b", "c/d"};
+
+static void tell_as_txn(struct client *client, const struct asked *asked, uint64_t done)
+{
+    const struct linear_op *op = &asked->op;
+    struct mu__view key = mu__view_str(keys[op->key]);
+    static struct mu__txn txn;
+    char text[32];
+
+    (void)snprintf(text, sizeof text, "%" PRId64, op->value);
+    txn = (struct mu__txn){
+        .changes = {{.operation = op->kind == LINEAR_INCREMENT ? MU_KV_INCREMENT
+                                                               : MU_KV_PUT,
+                     .key = key, .value = mu__view_str(text), .by = op->value},
+                    {.operation = MU_KV_INCREMENT, .key = mu__view_str("t/x"), .by = 1},
+                    {.operation = MU_KV_INCREMENT, .key = mu__view_str("t/y"), .by = 1}},
+        .changes_count = 3,
+        .checks = {{.type = op->kind == LINEAR_COMPARE ? MU_KV_IF_REVISION
+                                                       : MU_KV_IF_ABSENT,
+                    .key = key, .revision = op->expected}},
+        .checks_count = op->kind == LINEAR_COMPARE || op->kind == LINEAR_INSERT,
+    };
+    tell_txn(client->agent, asked->token, done, &txn);
+}
+
 static void tell_asked(struct client *client, const struct asked *asked)
 {
     static const uint32_t flags[] = {[LINEAR_PUT] = MU__PUT_OVERWRITE,
                                      [LINEAR_INSERT] = 0,
                                      [LINEAR_COMPARE] = MU__PUT_COMPARE};
-    static const char *const keys[KEYS] = {"a", "b", "c/d"};
     const struct linear_op *op = &asked->op;
     struct mu__view key = mu__view_str(keys[op->key]);
     uint64_t done = done_floor(client);
     char text[32];
 
-    if (op->kind == LINEAR_GET) {
+    if (asked->is_txn) {
+        tell_as_txn(client, asked, done);
+    } else if (op->kind == LINEAR_GET) {
         TELL(client->agent, KEY_GET, key_get, .token = asked->token, .key = key,
              .wait = op->value != 0);
     } else if (op->kind == LINEAR_INCREMENT) {
@@ -254,6 +283,8 @@ static void ask(struct run *r, struct client *client)
         asked->op.value = r->value += 1000000;
     if (asked->op.kind == LINEAR_COMPARE)
         asked->op.expected = some_revision(r, asked->op.key);
+    asked->is_txn = asked->op.kind != LINEAR_GET && asked->op.kind != LINEAR_DELETE &&
+                    sim_chance(&r->random, 30);
     asked->token = ++client->agent->token;
     asked->number = linear_begin(&r->history, &asked->op);
     tell_asked(client, asked);
@@ -265,6 +296,22 @@ static int64_t number_in(struct mu__view value)
 
     mu__view_copy(value, text, sizeof text);
     return strtoll(text, NULL, 10);
+}
+
+/* What a transaction says in the words of the single operation: its revision is that of
+ * its last change, two behind the one of its first. */
+static void end_asked(struct run *r, const struct asked *asked,
+                      const struct mu__key_done *done)
+{
+    int code = -(int)done->code;
+    bool failed = asked->is_txn && code == -MU_EPRECONDITION && done->number == 1;
+    int64_t number = asked->op.kind == LINEAR_GET ? number_in(done->value) : done->number;
+
+    if (failed && asked->op.kind == LINEAR_INSERT)
+        code = -MU_EEXISTS;
+    r->txns += asked->is_txn && code == 0;
+    linear_end(&r->history, asked->number, code, number,
+               !asked->is_txn ? done->revision : code == 0 ? done->revision - 2 : 0);
 }
 
 static void take_answer(struct run *r, struct client *client,
@@ -283,9 +330,7 @@ static void take_answer(struct run *r, struct client *client,
         mu__view_copy(done->message, words, sizeof words);
         if (strstr(words, "is not registered") != NULL)
             return;         /* it is asked again when it is */
-        linear_end(&r->history, asked->number, -(int)done->code,
-                   asked->op.kind == LINEAR_GET ? number_in(done->value) : done->number,
-                   done->revision);
+        end_asked(r, asked, done);
         asked->token = 0;
         r->answers++;
         return;
@@ -416,6 +461,20 @@ static void step(struct run *r, const unsigned chances[4])
         service_run(r->s, sim_between(&r->random, 0, 60));
 }
 
+/* Whatever the host has read or done: both are there, and equal. */
+static void check_pair(struct run *r)
+{
+    struct mu__key_value x = {.revision = 0};
+    struct mu__key_value y = {.revision = 0};
+    const struct mu__key_values *kv = service_state(r->s, 0)->keys->kv;
+    bool there;
+
+    there = mu__key_values_find(kv, mu__view_str("t/x"), &x);
+    assert_int_equal(mu__key_values_find(kv, mu__view_str("t/y"), &y), there);
+    assert_int_equal(number_in(x.value), number_in(y.value));
+    assert_int_equal(y.revision, x.revision + there);
+}
+
 /* Once nothing fails any more everything is answered, but for gets that wait. */
 static void calm_down(struct run *r)
 {
@@ -453,6 +512,8 @@ static struct run live(uint64_t seed, const struct mu__store_kind *store)
         come_back_all(&r);
         step(&r, chances);
         listen(&r);
+        if (host_leads(&r))
+            check_pair(&r);
     }
     calm_down(&r);
     service_end(r.s);
@@ -465,6 +526,7 @@ static void check_seeds(const struct mu__store_kind *store)
     uint64_t answers = 0;
     uint64_t again = 0;
     uint64_t lives = 0;
+    uint64_t txns = 0;
     uint64_t first;
     uint64_t end;
 
@@ -477,12 +539,13 @@ static void check_seeds(const struct mu__store_kind *store)
         answers += r.answers;
         again += r.again;
         lives += r.lives;
+        txns += r.txns;
         linear_done(&r.history);
     }
     if (end - first < SEEDS)
         return;
     assert_true(answers > (end - first) * STEPS);
-    assert_true(again > 100 && lives > 100);
+    assert_true(again > 100 && lives > 100 && txns > (end - first) * STEPS / 20);
 }
 
 static void test_journal(void **state)

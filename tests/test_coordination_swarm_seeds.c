@@ -39,7 +39,8 @@ enum { SEEDS = 150 };
 static const char *const reached_words[REACHED] = {
     "answers", "unknown", "leaders", "stores lost", "passed", "failed", "rounds",
     "stopped", "errors", "watch events", "leases kept", "lives",
-    "workers added", "removed", "moved", "skipped",
+    "workers added", "removed", "moved", "damaged files refused", "disks without room",
+    "second processes told to end", "skipped",
 };
 
 struct verdict {

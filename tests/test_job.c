@@ -270,13 +270,13 @@ static void test_limits(void **state)
         "/job:worker/task:0 was not stopped within 400 ms: it is not connected to the "
         "chief");
     expect_error(stop_with(client, "worker", 7, NULL, 10), -MU_EDEADLINE,
-        "/job:worker/task:7 was not stopped within 10 ms: the chief was asked to stop "
-        "it, and has not answered");
+        "/job:worker/task:7 was not stopped within 10 ms: /job:chief/task:0 at "
+        "tcp://chief-0:1 was asked to stop it, and has not answered");
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
     expect_error(stop_with(client, "ps", 0, NULL, 400), -MU_EDEADLINE,
-        "/job:ps/task:0 was not stopped within 400 ms: neither it nor the chief is "
-        "connected");
+        "/job:ps/task:0 was not stopped within 400 ms: neither it nor /job:chief/task:0 "
+        "at tcp://chief-0:1 is connected: its connection broke: closed by the peer");
     cluster_free(cluster);
 }
 

@@ -510,6 +510,51 @@ static void test_refused_again(void **state)
     expect_trace(f, "[ 1140] sim note: hears the end: closed by the peer\n");
 }
 
+static unsigned count_lines(struct fixture *f, const char *words)
+{
+    const char *at = sim_trace(f->sim);
+    unsigned count = 0;
+
+    while ((at = strstr(at, words)) != NULL) {
+        count++;
+        at += strlen(words);
+    }
+    return count;
+}
+
+/* A stranger may say HELLO as often as it likes: the log has one line of it in ten
+ * seconds, and how many there would have been. Another reason has a line of its own, and
+ * a thousand of them in 21 s have seventeen in each ten. */
+static void test_refused_lines_are_limited(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words words = good;
+
+    words.cluster = "other";
+    dial_us(f);
+    for (int i = 0; i < 100; i++) {
+        dial_us(f);
+        say_hello_words(f, &words);
+        run_for(f, 20);
+    }
+    assert_int_equal(count_lines(f, "us links: refused /job:chief/task:0 at "), 1);
+    run_for(f, 10000);
+    (void)sim_trace(f->sim);
+    dial_us(f);
+    say_hello_words(f, &words);
+    run_for(f, 100);
+    assert_non_null(strstr(sim_trace(f->sim),
+                           "\"test\" (and 99 more such lines since then were left out)"));
+
+    for (words.index = 1; words.index <= 1000; words.index++) {
+        dial_us(f);
+        say_hello_words(f, &words);
+        run_for(f, 1);
+    }
+    run_for(f, 50);
+    assert_in_range(count_lines(f, "us links: refused /job:chief/task:"), 15, 3 * 17);
+}
+
 /* Who is dialled hears that it is meant, and whoever is there when anybody is. */
 static void test_who_is_wanted(void **state)
 {
@@ -1350,7 +1395,7 @@ static void test_move(void **state)
     dial_us(f);
     say_hello_words(f, &here);
     run_for(f, 2000);
-    assert_non_null(strstr(sim_trace(f->sim), "refused /job:chief/task:0"));
+    assert_non_null(strstr(sim_trace(f->sim), "hears REFUSE: the task is at "));
 
     /* Back again: it is the one. */
     assert_int_equal(mu__links_move(f->us.links, "chief", 0, "tcp://peer:1"), 0);
@@ -1381,6 +1426,7 @@ int main(void)
         TEST(test_refused),
         TEST(test_another_version),
         TEST(test_refused_again),
+        TEST(test_refused_lines_are_limited),
         TEST(test_who_is_wanted),
         TEST(test_bad_hello),
         TEST_UP(test_said_twice),

@@ -9,7 +9,12 @@
 
 #include <cmocka.h>
 
-enum { WORKERS_MAX = 40, STEPS = 40000, IN_FLIGHT_MAX = 64 };
+enum { WORKERS_MAX = 40, STEPS = 40000, IN_FLIGHT_MAX = 64, ROLES = 3 };
+
+static struct mu__worker_id worker(uint32_t index)
+{
+    return (struct mu__worker_id){0, index};
+}
 
 static void test_least_loaded(void **state)
 {
@@ -19,11 +24,11 @@ static void test_least_loaded(void **state)
 
     (void)state;
     assert_int_equal(mu__membership_pick(&members), 0);
-    a = mu__membership_add(&members, 7, 0, 1, 2);
+    a = mu__membership_add(&members, 7, worker(0), 1, 2);
     assert_int_equal(mu__membership_pick(&members), a);
     mu__membership_load(&members, a, 0, 0);
     assert_int_equal(mu__membership_pick(&members), a);
-    b = mu__membership_add(&members, 8, 1, 1, 1);
+    b = mu__membership_add(&members, 8, worker(1), 1, 1);
     assert_int_equal(mu__membership_pick(&members), b);
     mu__membership_load(&members, b, 0, 0);
     assert_int_equal(mu__membership_pick(&members), a);
@@ -38,7 +43,7 @@ static void test_least_loaded(void **state)
 static void test_bytes(void **state)
 {
     struct mu__membership members = {0};
-    uint32_t a = mu__membership_add(&members, 7, 0, 1, 100);
+    uint32_t a = mu__membership_add(&members, 7, worker(0), 1, 100);
 
     (void)state;
     mu__membership_load(&members, a, MU__WORKER_BYTES_MAX, 0);
@@ -53,8 +58,8 @@ static void test_bytes(void **state)
 static void test_numbers(void **state)
 {
     struct mu__membership members = {0};
-    uint32_t a = mu__membership_add(&members, 7, 3, 2, 4);
-    uint32_t b = mu__membership_add(&members, 9, 4, 2, 4);
+    uint32_t a = mu__membership_add(&members, 7, worker(3), 2, 4);
+    uint32_t b = mu__membership_add(&members, 9, worker(4), 2, 4);
     uint32_t c;
 
     (void)state;
@@ -70,28 +75,67 @@ static void test_numbers(void **state)
     assert_null(mu__membership_get(&members, a));
     assert_int_equal(members.count, 1);
     /* The number waits for its index, until that is forgotten. */
-    assert_int_equal(mu__membership_know(&members, 3), a);
-    c = mu__membership_add(&members, 10, 0, 1, 4);
+    assert_int_equal(mu__membership_know(&members, worker(3)), a);
+    c = mu__membership_add(&members, 10, worker(0), 1, 4);
     assert_true(c != a && c != b);
-    assert_int_equal(mu__membership_add(&members, 11, 3, 1, 4), a);
+    assert_int_equal(mu__membership_add(&members, 11, worker(3), 1, 4), a);
     assert_int_equal(mu__membership_get(&members, a)->load, 0);
     mu__membership_remove(&members, a);
     mu__membership_forget(&members, a);
-    assert_int_equal(mu__membership_know(&members, 77), a);
+    assert_int_equal(mu__membership_know(&members, worker(77)), a);
     assert_null(mu__membership_get(&members, a));
     mu__membership_done(&members);
 }
+
+static uint32_t pick_index(const struct mu__membership *members, uint32_t role,
+                           uint32_t index);
 
 static bool has_index(const struct mu__member_worker *worker, const void *arg)
 {
     return worker->index == *(const uint32_t *)arg;
 }
 
+static uint32_t pick_index(const struct mu__membership *members, uint32_t role,
+                           uint32_t index)
+{
+    return mu__membership_pick_fitting(members, role, has_index, &index);
+}
+
+/* Two types with the same index are two workers, and each role has its own order. */
+static void test_roles(void **state)
+{
+    const struct mu__worker_id gpu = {2, 0};
+    struct mu__membership members = {0};
+    uint32_t a = mu__membership_add(&members, 7, worker(0), 1, 2);
+    uint32_t b = mu__membership_add(&members, 8, gpu, 1, 4);
+
+    (void)state;
+    assert_int_not_equal(a, b);
+    assert_int_equal(mu__membership_find(&members, gpu), b);
+    assert_int_equal(mu__membership_find(&members, worker(0)), a);
+    assert_int_equal(mu__membership_find(&members, (struct mu__worker_id){1, 0}), 0);
+    assert_int_equal(mu__membership_pick_role(&members, 0), a);
+    assert_int_equal(mu__membership_pick_role(&members, 1), 0);
+    mu__membership_load(&members, b, 0, 0);
+    assert_int_equal(mu__membership_pick(&members), a);
+    assert_int_equal(mu__membership_pick_role(&members, 2), b);
+    assert_int_equal(pick_index(&members, 2, 0), b);
+    assert_int_equal(pick_index(&members, MU__ROLE_ANY, 0), a);
+    mu__membership_load(&members, a, 0, 0);
+    mu__membership_load(&members, a, 0, 0);
+    assert_int_equal(mu__membership_pick(&members), b);
+    assert_int_equal(mu__membership_pick_role(&members, 0), 0);
+    mu__membership_remove(&members, b);
+    assert_int_equal(mu__membership_pick(&members), 0);
+    assert_int_equal(mu__membership_add(&members, 9, gpu, 1, 4), b);
+    mu__membership_done(&members);
+}
+
 static void test_holds(void **state)
 {
     struct mu__membership members = {0};
-    uint32_t a = mu__membership_add(&members, 7, 0, 1, 2);
-    uint32_t b = mu__membership_add(&members, 8, 1, 1, 2);
+    uint32_t a = mu__membership_add(&members, 7, worker(0), 1, 2);
+    uint32_t b = mu__membership_add(&members, 8, worker(1), 1, 2);
     uint32_t index = 1;
 
     (void)state;
@@ -102,9 +146,9 @@ static void test_holds(void **state)
     assert_int_equal(mu__membership_pick(&members), b);
     mu__membership_release(&members, a, MU__HOLD_DRAIN);
     assert_int_equal(mu__membership_pick(&members), a);
-    assert_int_equal(mu__membership_pick_fitting(&members, has_index, &index), b);
+    assert_int_equal(pick_index(&members, MU__ROLE_ANY, index), b);
     index = 2;
-    assert_int_equal(mu__membership_pick_fitting(&members, has_index, &index), 0);
+    assert_int_equal(pick_index(&members, MU__ROLE_ANY, index), 0);
     mu__membership_done(&members);
 }
 
@@ -113,7 +157,7 @@ static void test_holds(void **state)
 static void test_time_bounds_what_is_given(void **state)
 {
     struct mu__membership members = {0};
-    uint32_t a = mu__membership_add(&members, 7, 0, 2, 12);
+    uint32_t a = mu__membership_add(&members, 7, worker(0), 2, 12);
     unsigned given = 0;
 
     (void)state;
@@ -138,7 +182,7 @@ static void test_time_bounds_what_is_given(void **state)
 static void test_no_time_behind_what_is_long(void **state)
 {
     struct mu__membership members = {0};
-    uint32_t a = mu__membership_add(&members, 7, 0, 2, 12);
+    uint32_t a = mu__membership_add(&members, 7, worker(0), 2, 12);
     unsigned given = 0;
 
     (void)state;
@@ -162,7 +206,7 @@ static void test_no_time_behind_what_is_long(void **state)
 static void test_refill_by_halves(void **state)
 {
     struct mu__membership members = {0};
-    uint32_t a = mu__membership_add(&members, 7, 0, 2, 20);
+    uint32_t a = mu__membership_add(&members, 7, worker(0), 2, 20);
 
     (void)state;
     for (unsigned i = 0; i < 20; i++) {
@@ -211,13 +255,17 @@ static void note_full(struct known *known)
         known->full = false;
 }
 
-static void check_pick(struct mu__membership *members, const struct known *known)
+/* Of a role, or of ROLES: any. */
+static void check_pick(struct mu__membership *members, const struct known *known,
+                       uint32_t role)
 {
     uint32_t lowest = UINT32_MAX;
-    uint32_t picked = mu__membership_pick(members);
+    uint32_t picked = role == ROLES ? mu__membership_pick(members)
+                                    : mu__membership_pick_role(members, role);
 
     for (uint32_t i = 1; i <= WORKERS_MAX; i++)
-        if (has_room(&known[i]) && known[i].load < lowest)
+        if (has_room(&known[i]) && known[i].load < lowest &&
+            (role == ROLES || known[i].node % ROLES == role))
             lowest = known[i].load;
     if (lowest == UINT32_MAX) {
         assert_int_equal(picked, 0);
@@ -225,6 +273,7 @@ static void check_pick(struct mu__membership *members, const struct known *known
     }
     assert_true(picked >= 1 && picked <= WORKERS_MAX);
     assert_true(has_room(&known[picked]));
+    assert_true(role == ROLES || known[picked].node % ROLES == role);
     assert_int_equal(known[picked].load, lowest);
     assert_int_equal(mu__membership_get(members, picked)->load, lowest);
 }
@@ -250,7 +299,8 @@ static void take(struct mu__membership *members, struct known *known, uint32_t n
 static void come(struct mu__membership *members, struct known *known, uint32_t node,
                  uint32_t window)
 {
-    uint32_t number = mu__membership_add(members, node, node, 1, window);
+    const struct mu__worker_id id = {node % ROLES, node};
+    uint32_t number = mu__membership_add(members, node, id, 1, window);
 
     assert_true(number >= 1 && number <= WORKERS_MAX);
     assert_false(known[number].present);
@@ -299,7 +349,8 @@ static void test_chance(void **state)
 
         for (uint32_t i = 0; i < STEPS; i++) {
             step(&members, known, &random, i + 1);
-            check_pick(&members, known);
+            for (uint32_t role = 0; role <= ROLES; role++)
+                check_pick(&members, known, role);
         }
         for (uint32_t i = 1; i <= WORKERS_MAX; i++)
             if (known[i].present)
@@ -315,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_least_loaded),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_roles),
         cmocka_unit_test(test_holds),
         cmocka_unit_test(test_time_bounds_what_is_given),
         cmocka_unit_test(test_no_time_behind_what_is_long),

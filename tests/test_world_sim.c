@@ -46,6 +46,7 @@ static void *place_open(const struct mu__world_hooks *hooks)
     place->sim = sim_new(seed);
     if (seed != 0)
         sim_settings_draw(place->sim);
+    sim_settings(place->sim)->executors = 2;
     place->node = sim_node_add(place->sim, "node", "tcp://node:1", &program, place);
     assert_int_equal(sim_start(place->node), 0);
     return place;

@@ -209,6 +209,24 @@ static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarn
     return links->config.only != NULL || is_named ? MU__LOG_DEBUG : MU__LOG_WARN;
 }
 
+/* " (from 10.0.0.7)": where it comes from, unless it says that itself. */
+static void where_from(const struct mu__links *links, uint32_t in, const char *says,
+                       char *out, size_t size)
+{
+    const struct mu__wire_ops *ops = links->wire->ops;
+    char address[MU__LINK_URL_BYTES] = "";
+    char *colon;
+
+    out[0] = '\0';
+    if (ops->peer != NULL)
+        ops->peer(links->wire, in, address, sizeof address);
+    colon = strrchr(address, ':');
+    if (colon != NULL)
+        *colon = '\0';
+    if (address[0] != '\0' && strstr(says, address) == NULL)
+        (void)snprintf(out, size, " (from %.80s)", address);
+}
+
 /* Dial back once, to say why. Bounded by the number of links. */
 static void refuse(struct mu__links *links, const struct mu__frame_header *header,
                    const struct mu__hello *hello, uint32_t in,
@@ -216,15 +234,17 @@ static void refuse(struct mu__links *links, const struct mu__frame_header *heade
 {
     static const char by_client[] = " (`muster check` or another client, no task)";
     char who[MU__LINK_WHO_BYTES];
+    char from[96];
     char type[16];
     struct mu__link *link;
 
     mu__view_copy(hello->type, type, sizeof type);
-    mu__links_log(links, refusal_level(links, header->from, refusal->taken),
-                  "refused /job:%s/task:%" PRIu32 "%s at %s: %s", type, hello->index,
-                  is_client(hello->type) ? by_client : "",
-                  who_says(header, hello, refusal->taken, who, sizeof who),
-                  refusal->reason);
+    (void)who_says(header, hello, refusal->taken, who, sizeof who);
+    where_from(links, in, who, from, sizeof from);
+    mu__links_log_limited(links, refusal_level(links, header->from, refusal->taken),
+                          "refused /job:%s/task:%" PRIu32 "%s at %s%s: %s", type,
+                          hello->index, is_client(hello->type) ? by_client : "", who,
+                          from, refusal->reason);
     links->wire->ops->drop(links->wire, in);
     link = refusing_link(links, refusal->url);
     if (link != NULL && (link->peer == header->from || !refusal->taken)) {
@@ -405,10 +425,10 @@ static void replace_peer(struct mu__links *links, struct mu__link *link)
     bool was_up = link->state == MU__LINK_UP;
     uint32_t node = link->node;
 
-    mu__links_log(links, MU__LOG_WARN,
-                  "/job:%s/task:%" PRIu32 ": the process at %s is another one than "
-                  "incarnation %016" PRIx64 ", which said that it was there",
-                  link->type, link->index, link->url, link->peer);
+    mu__links_log_limited(links, MU__LOG_WARN,
+                          "/job:%s/task:%" PRIu32 ": the process at %s is another one "
+                          "than incarnation %016" PRIx64 ", which said that it was there",
+                          link->type, link->index, link->url, link->peer);
     (void)mu__map_remove(&links->by_in, link->in);
     links->wire->ops->drop(links->wire, link->in);
     link->in = 0;
@@ -458,10 +478,10 @@ static struct mu__link *new_link(struct mu__links *links, const struct mu__hello
     take_detour(links, link, header, hello);
     if (mu__link_dial(links, link) == 0)
         return link;
-    mu__links_log(links, MU__LOG_WARN,
-                  "/job:%s/task:%" PRIu32
-                  " says its address is \"%s\", which cannot be dialled",
-                  type, hello->index, url);
+    mu__links_log_limited(links, MU__LOG_WARN,
+                          "/job:%s/task:%" PRIu32
+                          " says its address is \"%s\", which cannot be dialled",
+                          type, hello->index, url);
     mu__link_free(links, link);
     return NULL;
 }
@@ -625,10 +645,10 @@ void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *h
     }
     mu__view_copy(refusal->reason, reason, sizeof reason);
     if (link == NULL) {
-        mu__links_log(links, MU__LOG_WARN,
-                      "refused by somebody who plays %.*s %" PRIu32 ": %s",
-                      (int)refusal->type.size, (const char *)refusal->type.data,
-                      refusal->index, reason);
+        mu__links_log_limited(links, MU__LOG_WARN,
+                              "refused by somebody who plays %.*s %" PRIu32 ": %s",
+                              (int)refusal->type.size, (const char *)refusal->type.data,
+                              refusal->index, reason);
         return;
     }
     (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);

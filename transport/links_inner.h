@@ -110,6 +110,7 @@ struct mu__links {
     struct mu__chains chains;
     struct mu__barred barred;
     struct mu__log_limit dropped_log;
+    struct mu__log_limit greeting_log;
     uint32_t links_count;       /* without those that are REFUSING */
     uint32_t refusing_count;
     uint32_t out_next;
@@ -129,6 +130,11 @@ static inline uint64_t mu__links_now(const struct mu__links *links)
 
 void mu__links_log(const struct mu__links *links, enum mu__log_level level,
                    const char *format, ...) MU_PRINTF(3, 4);
+
+/* The same for lines that a stranger can cause as often as it likes: each at most once in
+ * ten seconds, and then with how many were left out. */
+void mu__links_log_limited(struct mu__links *links, enum mu__log_level level,
+                           const char *format, ...) MU_PRINTF(3, 4);
 
 /* A copy of at most `bytes_max` bytes, its end included; NULL when out of memory. */
 char *mu__link_copy(const char *words, size_t bytes_max);

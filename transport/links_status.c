@@ -16,18 +16,48 @@ static const char *const state_names[MU__LINK_STATES_COUNT] = {
 
 /* ---- words ---- */
 
+enum { LINE_BYTES = MU__LINK_REASON_BYTES + MU__LINK_URL_BYTES + 192 };
+
+static void write_line(const struct mu__links *links, enum mu__log_level level,
+                       const char *line)
+{
+    char shown[LINE_BYTES];
+
+    mu__printable(line, shown, sizeof shown);
+    links->config.world->ops->log(links->config.world, level, "links", shown);
+}
+
 void mu__links_log(const struct mu__links *links, enum mu__log_level level,
                    const char *format, ...)
 {
-    char line[MU__LINK_REASON_BYTES + MU__LINK_URL_BYTES + 128];
-    char shown[sizeof line];
+    char line[LINE_BYTES];
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    mu__printable(line, shown, sizeof shown);
-    links->config.world->ops->log(links->config.world, level, "links", shown);
+    write_line(links, level, line);
+}
+
+void mu__links_log_limited(struct mu__links *links, enum mu__log_level level,
+                           const char *format, ...)
+{
+    char line[LINE_BYTES];
+    uint64_t hidden = 0;
+    size_t used;
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (!mu__log_limit_show_line(&links->greeting_log, line, mu__links_now(links),
+                                 &hidden))
+        return;
+    used = strlen(line);
+    if (hidden > 0)
+        (void)snprintf(line + used, sizeof line - used, " (and %" PRIu64 " more such "
+                       "lines since then were left out)", hidden);
+    write_line(links, level, line);
 }
 
 char *mu__link_copy(const char *words, size_t bytes_max)

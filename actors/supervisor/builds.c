@@ -40,8 +40,8 @@ static struct build *need_build(struct per_worker *pw,
         pw->builds_size = size;
     }
     build = &pw->builds[worker->number];
-    if (build->index != worker->index)
-        *build = (struct build){.index = worker->index};
+    if (build->id.index != worker->index || build->id.role != worker->role)
+        *build = (struct build){.id = mu__member_id(worker)};
     return build;
 }
 
@@ -168,13 +168,13 @@ void mu__sup_builds_begin(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
         struct build *build;
 
         if (pw->function == MU__NAME_NONE) {
-            mu__sup_send_item(ctx, pw, worker);
+            mu__sup_send_item(ctx, s, pw, worker);
             continue;
         }
         build = need_build(pw, worker);
         if (build == NULL) {
             mu__log(ctx, MU__LOG_ERROR, "out of memory: a per-worker value is not built "
-                    "on /job:worker/task:%" PRIu32, worker->index);
+                    "on %s", mu__sup_task(s, worker).text);
             continue;
         }
         build->first = true;
@@ -192,7 +192,7 @@ void mu__sup_builds_make(struct mu__ctx *ctx, struct supervisor *s, struct per_w
         if (worker == NULL)
             continue;
         if (pw->function == MU__NAME_NONE)
-            mu__sup_send_item(ctx, pw, worker);
+            mu__sup_send_item(ctx, s, pw, worker);
         else if (need_build(pw, worker) != NULL)
             begin_build(ctx, s, pw, i);
     }
@@ -229,8 +229,8 @@ void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__m
         return;
     if (body->code != 0) {
         pw->failures++;
-        mu__log(ctx, MU__LOG_WARN, "a per-worker value could not be built on "
-                "/job:worker/task:%" PRIu32 ": %.*s", worker->index,
+        mu__log(ctx, MU__LOG_WARN, "a per-worker value could not be built on %s: %.*s",
+                mu__sup_task(s, worker).text,
                 (int)body->message.size, (const char *)body->message.data);
     }
     build = build_at(pw, worker->number);
@@ -265,9 +265,10 @@ bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker 
     name = mu__names_view(&s->functions, pw->function);
     (void)snprintf(words, size, "per-worker value %" PRIu64 ", made by function "
                    "\"%.*s\", lost its worker %" PRIu32 " times, of these %" PRIu32
-                   " /job:worker/task:%" PRIu32 "; given up there",
+                   " %s; given up there",
                    pw->number & ~MU__PER_WORKER_BIT, (int)name.size,
-                   (const char *)name.data, pw->losses, build->losses, build->index);
+                   (const char *)name.data, pw->losses, build->losses,
+                   mu__sup_task_of(s, build->id).text);
     return true;
 }
 
@@ -288,8 +289,9 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
         pw->losses++;
         if (is_given_up(s, pw, build))
             mu__log(ctx, MU__LOG_ERROR, "%" PRIu32 " workers were lost while they built "
-                    "per-worker value %" PRIu64 ": it is given up on /job:worker/task:%"
-                    PRIu32, pw->losses, pw->number & ~MU__PER_WORKER_BIT, build->index);
+                    "per-worker value %" PRIu64 ": it is given up on %s", pw->losses,
+                    pw->number & ~MU__PER_WORKER_BIT,
+                    mu__sup_task_of(s, build->id).text);
     }
     if (s->stations[number].build_timer != 0)
         mu__timer_cancel(ctx, s->stations[number].build_timer);
@@ -346,8 +348,8 @@ static void note_slow(struct mu__ctx *ctx, struct supervisor *s, struct per_work
 
     if (build->state != UNDER_WAY || mu__now_ms(ctx) - build->since_ms < limit_ms)
         return;
-    mu__log(ctx, MU__LOG_INFO, "/job:worker/task:%" PRIu32 " still builds per-worker "
-            "value %" PRIu64 ": closures that do not use it go on", build->index,
+    mu__log(ctx, MU__LOG_INFO, "%s still builds per-worker value %" PRIu64 ": closures "
+            "that do not use it go on", mu__sup_task_of(s, build->id).text,
             pw->number & ~MU__PER_WORKER_BIT);
     build->state = SLOW;
     build->first = false;

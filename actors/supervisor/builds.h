@@ -24,7 +24,7 @@ enum build_state { ABSENT, WAITING, UNDER_WAY, SLOW, ENDED, GIVEN_UP };
 struct build {
     enum build_state state;
     bool first;             /* UNDER_WAY: closures wait for it */
-    uint32_t index;         /* the worker's task: another one may get the number */
+    struct mu__worker_id id;    /* whose it is: another one may get the number */
     uint32_t losses;        /* of this worker, under this build */
     uint64_t since_ms;      /* UNDER_WAY */
 };
@@ -58,7 +58,8 @@ bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker 
                             uint32_t number, char *words, size_t size);
 
 /* Send a worker its item of values that are there. */
-void mu__sup_send_item(struct mu__ctx *ctx, const struct per_worker *pw,
+void mu__sup_send_item(struct mu__ctx *ctx, const struct supervisor *s,
+                       const struct per_worker *pw,
                        const struct mu__member_worker *worker);
 
 #endif

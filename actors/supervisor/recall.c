@@ -314,32 +314,52 @@ static uint32_t waiting_at(const struct mu__member_worker *worker)
     return worker->load > running ? worker->load - running : 0;
 }
 
-/* A worker that has a free thread, while nothing is queued that it could run. */
-static const struct mu__member_worker *idle_worker(struct supervisor *s)
+/* A worker of a role that has a free thread, while nothing is queued that it could run. */
+static const struct mu__member_worker *idle_worker(struct supervisor *s, uint32_t role)
 {
     const struct mu__member_worker *worker;
 
-    if (mu__closures_first_queued(&s->closures) != NULL)
+    if (mu__closures_first_queued(&s->closures) != NULL ||
+        (s->roles.has_queued && mu__sup_role_first(s, role) != NULL))
         return NULL;
-    worker = mu__membership_get(&s->members, mu__membership_pick(&s->members));
+    worker = mu__membership_get(&s->members,
+                                mu__membership_pick_role(&s->members, role));
     return worker != NULL && worker->load < mu__member_threads(worker) ? worker : NULL;
 }
 
-static uint32_t free_threads(const struct supervisor *s)
+static bool has_idle_worker(struct supervisor *s)
+{
+    for (uint32_t role = 0; role < s->members.roles; role++)
+        if (idle_worker(s, role) != NULL)
+            return true;
+    return false;
+}
+
+static uint32_t free_threads(const struct supervisor *s, uint32_t role)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
-        if (worker != NULL && mu__membership_has_room(worker) &&
+        if (worker != NULL && worker->role == role && mu__membership_has_room(worker) &&
             worker->load < mu__member_threads(worker))
             count += mu__member_threads(worker) - worker->load;
     }
     return count;
 }
 
+/* Whether more waits at `a`; of two where as much does, the one that came first. */
+static bool is_fuller(const struct mu__member_worker *a,
+                      const struct mu__member_worker *b)
+{
+    return waiting_at(a) != waiting_at(b) ? waiting_at(a) > waiting_at(b)
+                                          : a->number < b->number;
+}
+
+/* Where most waits, of those that come after `last` in this order; NULL: of all. */
 static const struct mu__member_worker *fullest(const struct supervisor *s,
+                                               const struct mu__member_worker *last,
                                                uint64_t now_ms)
 {
     const struct mu__member_worker *best = NULL;
@@ -348,7 +368,8 @@ static const struct mu__member_worker *fullest(const struct supervisor *s,
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
         if (worker != NULL && waiting_at(worker) > 0 && !is_asked(s, i, now_ms) &&
-            (best == NULL || waiting_at(worker) > waiting_at(best)))
+            (last == NULL || is_fuller(last, worker)) &&
+            (best == NULL || is_fuller(worker, best)))
             best = worker;
     }
     return best;
@@ -366,7 +387,7 @@ static bool suits_idle(const struct supervisor *s, const struct mu__closure *clo
     const struct theft *theft = arg;
     const struct more *more = mu__sup_more(s, closure);
 
-    return more == NULL || (more->not_worker != theft->idle->index + 1 &&
+    return more == NULL || (mu__sup_role_suits(s, more, theft->idle) &&
                             (more->inputs_count == 0 ||
                              (theft->is_stuck &&
                               mu__sup_builds_suit(s, more, theft->idle))));
@@ -415,23 +436,39 @@ static uint32_t take_overdue(struct mu__ctx *ctx, struct supervisor *s)
     return asked;
 }
 
-/* How many were asked for. */
-static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
+/* For the workers of a role. How many were asked for. */
+static uint32_t steal_for(struct mu__ctx *ctx, struct supervisor *s,
+                          const struct mu__member_worker *idle)
 {
-    const struct mu__member_worker *idle = idle_worker(s);
+    const struct mu__member_worker *worker = NULL;
     uint64_t now_ms = mu__now_ms(ctx);
-    uint32_t wanted = idle == NULL ? 0 : free_threads(s);
+    uint32_t wanted = free_threads(s, idle->role);
     uint32_t asked = 0;
 
     for (unsigned i = 0; i < STEALS_MAX && asked < wanted; i++) {
-        const struct mu__member_worker *worker = fullest(s, now_ms);
-        uint32_t count = worker == NULL ? 0 : steal_from(ctx, s, worker, idle);
-
-        if (count == 0)
+        worker = fullest(s, worker, now_ms);
+        if (worker == NULL)
             break;
-        asked += count;
+        asked += steal_from(ctx, s, worker, idle);
     }
-    return idle == NULL ? 0 : asked + take_overdue(ctx, s);
+    return asked;
+}
+
+/* How many were asked for. */
+static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
+{
+    bool has_idle = false;
+    uint32_t asked = 0;
+
+    for (uint32_t role = 0; role < s->members.roles; role++) {
+        const struct mu__member_worker *idle = idle_worker(s, role);
+
+        if (idle == NULL)
+            continue;
+        has_idle = true;
+        asked += steal_for(ctx, s, idle);
+    }
+    return has_idle ? asked + take_overdue(ctx, s) : 0;
 }
 
 /* ---- In front of something more urgent ---- */
@@ -472,6 +509,9 @@ static uint32_t best_waiting(struct supervisor *s, const struct mu__member_worke
 
     if (closure != NULL && *left > 0)
         best = rank_of(s, closure);
+    closure = s->roles.has_queued ? mu__sup_role_first(s, worker->role) : NULL;
+    if (closure != NULL && rank_of(s, closure) < best)
+        return rank_of(s, closure);
     closure = mu__closures_first(&s->closures, mu__list_pinned(worker->number));
     if (closure != NULL && rank_of(s, closure) < best)
         return rank_of(s, closure);
@@ -513,7 +553,7 @@ static uint32_t let_urgent_pass(struct mu__ctx *ctx, struct supervisor *s)
 
 static bool may_move(struct supervisor *s)
 {
-    return s->members.crowded > 0 && (s->recalls.has_ranks || idle_worker(s) != NULL);
+    return s->members.crowded > 0 && (s->recalls.has_ranks || has_idle_worker(s));
 }
 
 static void look_after(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)

@@ -162,8 +162,7 @@ int chief_program(mu_node *node, void *user)
     if (rv == 0)
         rv = judge(&c, &error);
     if (rv != 0) {
-        (void)fprintf(stderr, "counter: %s%s%s\n", error.task,
-                      error.task[0] == '\0' ? "" : ": ", error.message);
+        (void)mu_node_fail_with(node, &error);
         if (c.coordinator != NULL)
             print_errors(&c);
     }

@@ -174,6 +174,8 @@ static struct counter *counter_new(const struct settings *settings, int trace)
     return counter;
 }
 
+MU_PLUGIN;
+
 int mu_plugin_open(mu_node *node);
 
 int mu_plugin_open(mu_node *node)

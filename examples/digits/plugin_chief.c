@@ -318,7 +318,7 @@ static uint64_t print_closures(const struct training *t)
 }
 
 static int judge(const struct training *t, const struct digits_score *score,
-                 uint64_t lost)
+                 uint64_t lost, mu_error *ret_error)
 {
     const double target = t->digits->settings.target;
     const bool good = score->accuracy >= target;
@@ -326,7 +326,12 @@ static int judge(const struct training *t, const struct digits_score *score,
     (void)printf("digits: accuracy %.3f on %d held-out images (wanted %.3f: %s), "
                  "loss %.3f\n", score->accuracy, DIGITS_HELD_ROWS, target,
                  good ? "reached" : "missed", score->loss);
-    return good && lost == 0 ? 0 : -MU_EPRECONDITION;
+    if (!good)
+        return mu_error_set(ret_error, -MU_EPRECONDITION, "the target was missed: "
+                            "accuracy %.3f, wanted %.3f", score->accuracy, target);
+    return lost == 0 ? 0
+                     : mu_error_set(ret_error, -MU_EPRECONDITION, "%" PRIu64 " steps "
+                                    "were lost", lost);
 }
 
 static int finish(struct training *t, mu_error *ret_error)
@@ -339,7 +344,7 @@ static int finish(struct training *t, mu_error *ret_error)
                  (double)(t->result_ms - t->began_ms) / 1000);
     print_workers(t);
     lost = print_closures(t);
-    return rv != 0 ? rv : judge(t, &last, lost);
+    return rv != 0 ? rv : judge(t, &last, lost, ret_error);
 }
 
 static int train_and_finish(struct training *t, mu_error *ret_error)
@@ -384,8 +389,7 @@ int chief_program(mu_node *node, void *user)
     if (rv == 0)
         rv = train_and_finish(&t, &error);
     if (rv != 0 && error.message[0] != '\0')
-        (void)fprintf(stderr, "digits: %s%s%s\n", error.task,
-                      error.task[0] == '\0' ? "" : ": ", error.message);
+        (void)mu_node_fail_with(node, &error);
     for (size_t i = 0; i < OUTSTANDING_MAX; i++)
         mu_remote_value_free(t.slots[i].value);
     mu_coordinator_close(t.coordinator);

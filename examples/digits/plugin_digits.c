@@ -215,6 +215,8 @@ static struct digits *digits_new(const mu_node *node, const struct settings *set
     return digits;
 }
 
+MU_PLUGIN;
+
 int mu_plugin_open(mu_node *node);
 
 int mu_plugin_open(mu_node *node)

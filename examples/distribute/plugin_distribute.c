@@ -12,6 +12,8 @@
 
 enum { LOOK_MS = 50 };
 
+MU_PLUGIN;
+
 int mu_plugin_open(mu_node *node);
 
 struct program {

@@ -37,6 +37,8 @@ struct worker {
     mu_error error;         /* of the call that failed */
 };
 
+MU_PLUGIN;
+
 int mu_plugin_open(mu_node *node);
 
 /* One line in one write, so that those of several workers do not mix. */
@@ -281,9 +283,8 @@ static int worker_program(mu_node *node, void *user)
         w.settings.workers = mu_node_task_count(node, "worker");
     (void)snprintf(w.set, sizeof w.set, "worker:0-%" PRIu64, w.settings.workers - 1);
     rv = work(&w);
-    if (rv != 0)
-        (void)fprintf(stderr, "rounds: worker %u: %s: %s\n", w.index, mu_err_name(rv),
-                      w.error.message);
+    if (rv != 0 && w.error.code == rv)
+        (void)mu_node_fail_with(node, &w.error);
     (void)fflush(stdout);
     if (w.trace >= 0)
         (void)close(w.trace);

@@ -106,6 +106,21 @@ MU_EXPORT int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version,
 MU_EXPORT int mu_tasks_devices(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                                mu_value **ret_devices);
 
+/* Another task has failed (`task` is "worker:1"): it is in error as if it had called
+ * mu_agent_report_error itself, and what follows from that does, too. Its error names it,
+ * and in its words who has reported it. -MU_ENOTFOUND: the service does not know it,
+ * -MU_EPRECONDITION: it is not connected. */
+MU_EXPORT int mu_tasks_report_error(mu_node *node, const char *task, int code,
+                                    const char *message, int64_t limit_ms,
+                                    mu_error *ret_error);
+
+/* Another task, which is in error by its own failure or that of others, is not any more:
+ * its calls that wait fail with -MU_EABORTED, it registers again by itself, and where it
+ * is gone for good, one that is started in its place may. -MU_ENOTFOUND: the service does
+ * not know it, -MU_EPRECONDITION: it is not in error. */
+MU_EXPORT int mu_tasks_reset(mu_node *node, const char *task, int64_t limit_ms,
+                             mu_error *ret_error);
+
 /* Which of `tasks` are alive: called by each member of the set, with the same set;
  * answers all of them with the same list (maps: task, incarnation) once each one has
  * called or is not connected. -MU_EINVALID when this task is not in the set. */
@@ -207,6 +222,69 @@ MU_EXPORT int mu_kv_begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn don
  * have been applied. */
 MU_EXPORT int mu_kv_cancel(mu_node *node, uint64_t request);
 
+/* ---- Transactions ----
+ *
+ * Changes of several keys that are made at one moment, all or none, and only if all
+ * comparisons hold. What is applied is applied once, as with the other calls. At most
+ * MU_KV_TRANSACTION_MAX comparisons and as many changes, and
+ * MU_KV_TRANSACTION_BYTES_MAX of keys and values together (-MU_EEXHAUSTED). */
+#define MU_KV_TRANSACTION_MAX 128
+#define MU_KV_TRANSACTION_BYTES_MAX (2 * 1024 * 1024)
+
+enum mu_kv_check_type {
+    MU_KV_IF_REVISION,      /* the key's revision is `revision`; 0: it is not there */
+    MU_KV_IF_ABSENT,        /* it is not there */
+    MU_KV_IF_PRESENT,
+    MU_KV_IF_VALUE          /* it has exactly these bytes */
+};
+
+typedef struct mu_kv_check {
+    int type;
+    const char *key;
+    uint64_t revision;
+    const void *value;
+    size_t size;
+} mu_kv_check;
+
+/* MU_KV_PUT overwrites, and may have the flag MU_KV_LEASE. MU_KV_INCREMENT adds `by`.
+ * MU_KV_DELETE is of the key and all below it; none is fine. A key may be changed once,
+ * and nothing below one that is deleted (-MU_EINVALID). */
+typedef struct mu_kv_change {
+    int operation;
+    unsigned flags;
+    const char *key;
+    const void *value;
+    size_t size;
+    int64_t by;
+} mu_kv_change;
+
+typedef struct mu_kv_transaction {
+    const mu_kv_check *checks;
+    size_t checks_count;
+    const mu_kv_change *changes;    /* none: it is only compared */
+    size_t changes_count;
+} mu_kv_transaction;
+
+typedef struct mu_kv_outcome {
+    uint64_t revision;      /* of the last change in the store once it was applied */
+    int64_t number;         /* the sum of its first increment */
+    int failed;             /* with -MU_EPRECONDITION the comparison that did not hold,
+                               from 0; -1: none, the words say what it was */
+} mu_kv_outcome;
+
+/* ret_outcome may be NULL. -MU_EPRECONDITION: a comparison does not hold, or a key that
+ * is to be incremented has no number; -MU_ERANGE: its sum is too large. Then nothing was
+ * changed. */
+MU_EXPORT int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction,
+                             int64_t timeout_ms, mu_error *ret_error,
+                             mu_kv_outcome *ret_outcome);
+
+/* The same without waiting, as mu_kv_begin, whose bounds it shares. The answer has
+ * revision and number; with -MU_EPRECONDITION, number is mu_kv_outcome.failed + 1. */
+MU_EXPORT int mu_kv_transact_begin(mu_node *node, const mu_kv_transaction *transaction,
+                                   int64_t timeout_ms, mu_kv_done_fn done, void *user,
+                                   mu_error *ret_error, uint64_t *ret_request);
+
 /* A watch: all changes of a key, or of what is below a directory. What is there at the
  * begin comes first, then MU_KV_CURRENT once. Changes of one key that were not read yet
  * are one: the last state counts. */
@@ -233,6 +311,40 @@ MU_EXPORT int mu_kv_watch_next(mu_kv_watch *watch, int64_t limit_ms, mu_error *r
 
 /* Before or after the node is closed. NULL is fine. */
 MU_EXPORT void mu_kv_watch_close(mu_kv_watch *watch);
+
+/* ---- Locks ----
+ *
+ * A lock is held by one at a time; those who wait get it in the order in which they came.
+ * Each of them has a place in its queue: a key below MU_LOCK_DIRECTORY and the lock's
+ * name, which is a lease, so it goes when its task ends, leaves or is lost, and the next
+ * one is woken, nobody else. Who has waited longest holds the lock.
+ *
+ * A holder that stands still, or is cut off, may be taken for lost and not know it yet.
+ * What must never be done by two is guarded with the lock's number, which is larger
+ * each time the lock is held (for as long as the store's content lasts): by whoever is
+ * written to, or in a transaction by MU_KV_IF_REVISION of mu_lock_key. */
+#define MU_LOCK_DIRECTORY "lock"
+
+typedef struct mu_lock mu_lock;
+
+/* Wait until it is held. `name` is a key. The threads of a process are as strangers to
+ * each other: one that holds it and wants it again waits for ever. -MU_EDEADLINE says who
+ * holds it, and how many wait before this one. */
+MU_EXPORT int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
+                              mu_error *ret_error, mu_lock **ret_lock);
+
+/* Its number, and the key that is there under that revision while it is held. Valid until
+ * it is released. */
+MU_EXPORT uint64_t mu_lock_number(const mu_lock *lock);
+MU_EXPORT const char *mu_lock_key(const mu_lock *lock);
+
+/* Wait until it is lost: 0 says that it is. -MU_EDEADLINE: it was held until then. By one
+ * thread at a time, and not while it is released. */
+MU_EXPORT int mu_lock_wait_lost(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error);
+
+/* Let go of it, and free it, whatever is returned. -MU_EABORTED: it was lost before.
+ * After -MU_EDEADLINE it is released as soon as the service is reached. NULL is fine. */
+MU_EXPORT int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error);
 
 /* ---- Barriers ---- */
 

@@ -101,6 +101,11 @@ typedef struct mu_closure_options {
     unsigned size;          /* mu_closure_options_init's. Zeroed memory stands for the
                                defaults: as long as this is 0, a priority of 0 is the
                                usual one, and a worker of 0 none at all */
+    const char *worker_type; /* run on tasks of this type only, one of the chief's
+                               worker_types (node.h): with another one the closure ends
+                               with -MU_EINVALID. `worker` and `not_worker` are indices
+                               of this type; without it, of type "worker". NULL, the
+                               default: on any task that runs closures */
 } mu_closure_options;
 
 /* Fill in the defaults. Needed to name worker 0, or the highest priority. */
@@ -145,7 +150,8 @@ MU_EXPORT int mu_per_worker_open(mu_coordinator *coordinator, const char *functi
                                  mu_error *ret_error, mu_per_worker **ret_per_worker);
 
 /* From values that are there: item i of the list is for the worker of index i; on one
- * without an item a closure that uses it ends with an input error. */
+ * without an item a closure that uses it ends with an input error. Where tasks of other
+ * types run closures, too: a map with such a list for each type, {"gpu": [...]}. */
 MU_EXPORT int mu_per_worker_open_values(mu_coordinator *coordinator,
                                         const mu_value *values, int64_t limit_ms,
                                         mu_error *ret_error,
@@ -179,6 +185,11 @@ MU_EXPORT int mu_coordinator_explain(mu_coordinator *coordinator,
  * welcome. */
 MU_EXPORT int mu_coordinator_drain(mu_coordinator *coordinator, int worker,
                                    int64_t limit_ms, mu_error *ret_error);
+
+/* The same of a task of any type that runs closures (node.h, worker_types). */
+MU_EXPORT int mu_coordinator_drain_task(mu_coordinator *coordinator, const char *type,
+                                        int index, int64_t limit_ms,
+                                        mu_error *ret_error);
 
 /* The journal forgets the named closures that have finished: what they did was saved. */
 MU_EXPORT int mu_coordinator_forget(mu_coordinator *coordinator, int64_t limit_ms,

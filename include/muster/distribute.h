@@ -170,7 +170,7 @@ enum mu_mode {
                                of the cluster is such a server */
     MU_MODE_INDEPENDENT,    /* this process is one task, which makes its own calls */
     MU_MODE_LOCAL,          /* no cluster: one call in this process, even if there is
-                               one */
+                               one; TF_CONFIG is not looked at */
     MU_MODE_CLIENT_WORKER   /* the leading task (mu_cluster_collective_leader) is client
                                and server in one process; the others are servers */
 };

@@ -137,6 +137,13 @@ typedef struct mu_node_options {
                                    replaced; default 5000 */
     unsigned plugin_timeout_ms; /* a plugin that is not loaded for so long ends the
                                    process; default 300000, 0: never */
+    const char *worker_types;   /* task types with commas between, whose tasks run
+                                   closures: "worker", the default, and types of your
+                                   own, as "worker,gpu"; not chief, ps, evaluator or
+                                   client. The same on all nodes: the chief decides, and
+                                   a task whose type it does not list gets none, which
+                                   both log. Without "worker" in it tasks of that type
+                                   run no closures */
     mu_log_fn log;              /* default NULL: text on standard error */
     void *log_user;
     int log_level;              /* default MU_LOG_INFO */
@@ -184,7 +191,12 @@ MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
  * Other threads, and functions, may be inside calls meanwhile: the calls return
  * -MU_ECLOSED, and so do those that begin later. Once this has returned, nobody may use
  * the node any more. Its coordinator and its variables may be used: their calls return
- * -MU_ECLOSED until they are closed themselves. */
+ * -MU_ECLOSED until they are closed themselves.
+ *
+ * A child that the process forks has none of the node's threads. The node stays the
+ * parent's: in the child calls on it, its coordinator and its variables return
+ * -MU_ECLOSED at once, with words, and this one -MU_EPRECONDITION; nobody but the child
+ * notices. The child may open nodes of its own. */
 MU_EXPORT int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error);
 
 /* Stop a node that runs on the program's loop; `closed` is called on that loop when the
@@ -336,8 +348,10 @@ MU_EXPORT const char *mu_run_name(const mu_run *run);
 MU_EXPORT uint64_t mu_run_closure(const mu_run *run);
 MU_EXPORT uint32_t mu_run_attempt(const mu_run *run);
 
-/* Task index of the worker. */
+/* Task index of the worker, and its type: "worker", or another one of worker_types. The
+ * text is valid as long as the node. */
 MU_EXPORT int mu_run_worker(const mu_run *run);
+MU_EXPORT const char *mu_run_worker_type(const mu_run *run);
 
 /* Keep `object` on this worker as what a per-worker value is here, or the kept result of
  * a closure: in other runs the function fails with -MU_EPRECONDITION. Takes `object`, as
@@ -377,10 +391,23 @@ typedef int (*mu_program_fn)(mu_node *node, void *user);
 MU_EXPORT int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
                               void *user);
 
+/* Say why the program ends with an error: words for the code (negative) that it is going
+ * to return. Returns `code`. mu_node_main gives them to its caller; with `muster node`
+ * they are in the task's log, and if it is the chief's program, in the error of the job
+ * that all other tasks are told and at the end of `muster run`. The last call counts;
+ * without one, it is the last error of a call on the program's thread with the code that
+ * the program returns. */
+MU_EXPORT int mu_node_fail(mu_node *node, int code, const char *format, ...)
+    MU_PRINTF(3, 4);
+
+/* The same with the error of a call, whose kind and task it keeps (mu_restart_exit_code
+ * wants them). Returns its code for the program to return. */
+MU_EXPORT int mu_node_fail_with(mu_node *node, const mu_error *error);
+
 /* Do what this node's task is there for, on the calling thread: run its program if
  * it has one, else serve until the job is done (or the node is being closed:
- * -MU_ECLOSED). Returns what the program or the job came to; words, where there are
- * any, in ret_error. */
+ * -MU_ECLOSED). Returns what the program or the job came to, with the reason in
+ * ret_error: see mu_node_fail. */
 MU_EXPORT int mu_node_main(mu_node *node, mu_error *ret_error);
 
 /* Settings for plugins (`muster node --set key=value`). Set before plugins are loaded;

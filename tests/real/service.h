@@ -132,6 +132,23 @@ struct crew_member {
     int index;
 };
 
+/* A key that is not there yet, by itself; or, every second time, in one transaction with
+ * two counters. */
+static inline int crew_keep(mu_node *node, const char *key, unsigned round,
+                            mu_error *error)
+{
+    const mu_kv_check check = {.type = MU_KV_IF_ABSENT, .key = key};
+    const mu_kv_change changes[] = {
+        {.operation = MU_KV_INCREMENT, .key = "pair/x", .by = 1},
+        {.operation = MU_KV_PUT, .key = key, .value = key, .size = strlen(key)},
+        {.operation = MU_KV_INCREMENT, .key = "pair/y", .by = 1}};
+    const mu_kv_transaction transaction = {&check, 1, changes, 3};
+
+    if (round % 2 == 0)
+        return mu_kv_put(node, key, key, strlen(key), 0, 0, SOON_MS, error, NULL);
+    return mu_kv_transact(node, &transaction, SOON_MS, error, NULL);
+}
+
 static inline int crew_round(struct crew *crew, int index, unsigned round)
 {
     mu_node *node = crew->service->workers[index];
@@ -142,7 +159,7 @@ static inline int crew_round(struct crew *crew, int index, unsigned round)
     int rv;
 
     (void)snprintf(key, sizeof key, "kept/%d/%04u", index, round);
-    rv = mu_kv_put(node, key, key, strlen(key), 0, 0, SOON_MS, error, NULL);
+    rv = crew_keep(node, key, round, error);
     for (unsigned i = 0; rv == 0 && i < crew->increments; i++)
         rv = mu_kv_increment(node, "sum", 1, SOON_MS, error, &number);
     while (index == SERVICE_WORKERS - 1 && round == crew->hold_at &&
@@ -197,13 +214,23 @@ static inline void crew_await(struct crew *crew, unsigned rounds)
     }
 }
 
+static inline void crew_check_number(struct crew *crew, const char *key, unsigned wanted)
+{
+    mu_error error = {0};
+    mu_kv_item sum = {0};
+
+    service_check(mu_kv_get(crew->service->workers[0], key, SOON_MS, &error, &sum),
+                  &error);
+    assert_int_equal(strtoul(sum.value, NULL, 10), wanted);
+    mu_kv_item_done(&sum);
+}
+
 /* Wait for its end: nothing that was acknowledged is lost, and nothing is there twice. */
 static inline void crew_check(struct crew *crew)
 {
     struct service *s = crew->service;
     mu_value *items = NULL;
     mu_error error = {0};
-    mu_kv_item sum = {0};
 
     for (int i = 0; i < SERVICE_WORKERS; i++)
         (void)pthread_join(crew->threads[i], NULL);
@@ -213,10 +240,9 @@ static inline void crew_check(struct crew *crew)
                      crew->errors[i].message);
     for (int i = 0; i < SERVICE_WORKERS; i++)
         assert_int_equal(mu_agent_state(s->workers[i], NULL), MU_AGENT_CONNECTED);
-    service_check(mu_kv_get(s->workers[0], "sum", SOON_MS, &error, &sum), &error);
-    assert_int_equal(strtoul(sum.value, NULL, 10),
-                     SERVICE_WORKERS * crew->rounds * crew->increments);
-    mu_kv_item_done(&sum);
+    crew_check_number(crew, "sum", SERVICE_WORKERS * crew->rounds * crew->increments);
+    crew_check_number(crew, "pair/x", SERVICE_WORKERS * (crew->rounds / 2));
+    crew_check_number(crew, "pair/y", SERVICE_WORKERS * (crew->rounds / 2));
     service_check(mu_kv_list(s->workers[1], "kept", SOON_MS, &error, &items), &error);
     assert_int_equal(mu_value_count(items), SERVICE_WORKERS * crew->rounds);
     mu_value_free(items);

@@ -126,27 +126,37 @@ static void test_put_get_rm(void **state)
     expect_words(1, "a/b", "get", "a/b");
 }
 
-static void test_insert_and_compare(void **state)
+static void test_conditions(void **state)
 {
     char first[32];
     char second[32];
 
     (void)state;
     put("x", "1", first);
-    expect_words(1, "x", "put", "x", "2", "--insert");
+    expect_words(6, "is there already", "put", "x", "2", "--if-absent");
     expect_text(0, "1", "get", "x");
-    KV(&asked, "put", "x", "2", "--compare", first);
+    KV(&asked, "put", "x", "2", "--if-revision", first);
     cli_expect_code(&asked, 0);
     (void)snprintf(second, sizeof second, "%.*s", (int)strcspn(asked.text, "\n"),
                    asked.text);
     assert_true(strtoul(second, NULL, 10) > strtoul(first, NULL, 10));
-    expect_words(1, "x", "put", "x", "3", "--compare", first);
-    expect_words(1, "x", "put", "x", "3", "--compare", "0");
+    expect_words(6, "has revision", "put", "x", "3", "--if-revision", first);
+    expect_words(6, "expected 0", "put", "x", "3", "--if-revision", "0");
     expect_text(0, "2", "get", "x");
-    KV(&asked, "put", "new", "1", "--compare", "0");
+    KV(&asked, "put", "new", "1", "--if-revision", "0");
     cli_expect_code(&asked, 0);
-    KV(&asked, "put", "newer", "1", "--insert");
+    KV(&asked, "put", "newer", "1", "--if-absent");
     cli_expect_code(&asked, 0);
+    expect_words(6, "has another value", "put", "x", "3", "--if-value", "1");
+    expect_words(6, "is not there", "put", "nowhere", "3", "--if-value", "1");
+    KV(&asked, "put", "x", "3", "--if-value", "2");
+    cli_expect_code(&asked, 0);
+    expect_words(6, "has another value", "rm", "x", "--if-value", "2");
+    expect_words(6, "has revision", "rm", "x", "--if-revision", first);
+    expect_text(0, "3", "get", "x");
+    KV(&asked, "rm", "x", "--if-value", "3");
+    cli_expect_code(&asked, 0);
+    expect_words(1, "x", "get", "x");
 }
 
 static void test_incr(void **state)
@@ -190,6 +200,101 @@ static void test_ls(void **state)
     assert_true(cli_number(cJSON_GetArrayItem(root, 1), "size") == 5);
     assert_true(cli_number(cJSON_GetArrayItem(root, 1), "revision") > 0);
     cJSON_Delete(root);
+}
+
+/* A key that ends with a slash is all below it, for all that look. */
+static void test_get_below(void **state)
+{
+    static const char bytes[] = {'a', '\\', '\t', '\n', (char)0xff, '\0', 'z'};
+    char revision[32];
+    cJSON *root;
+
+    (void)state;
+    put("g", "itself", revision);
+    put("g/b", "two words", revision);
+    put("g/a/x", "", revision);
+    put("g-other", "1", revision);
+    take_input("escaped", bytes, sizeof bytes);
+    KV(&asked, "put", "g/c", "-");
+    cli_expect_code(&asked, 0);
+#define BELOW "g/a/x\t\ng/b\ttwo words\ng/c\ta\\\\\\t\\n\\xff\\x00z\n"
+    expect_text(0, BELOW, "get", "g/");
+    expect_text(0, BELOW, "get", "g", "--prefix");
+#undef BELOW
+    expect_text(0, "itself", "get", "g");
+    expect_text(0, "", "get", "nothing/");
+    expect_words(0, "\ng-other\t1\n", "get", "/");
+    expect_words(2, "--wait is for one key", "get", "g/", "--wait");
+    KV(&asked, "get", "g", "--prefix", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = cli_json(asked.text);
+    assert_int_equal(cJSON_GetArraySize(root), 3);
+    assert_string_equal(cli_text(cJSON_GetArrayItem(root, 1), "value"), "two words");
+    cJSON_Delete(root);
+}
+
+/* ---- transactions ---- */
+
+#define expect_txn(code, words, text)                                                 \
+    do {                                                                              \
+        static const char text_of_it[] = text;                                        \
+                                                                                      \
+        take_input("txn", text_of_it, sizeof text_of_it - 1);                         \
+        expect_words(code, words, "txn");                                             \
+    } while (0)
+
+static void test_txn(void **state)
+{
+    char revision[32];
+    char words[64];
+    cJSON *root;
+
+    (void)state;
+    put("t/owner", "a", revision);
+    put("t/old/x", "1", revision);
+    expect_txn(0, " 5\n", "# moves\n\nif t/owner value a\nif t/new absent\n"
+                          "put t/owner  b \nincr t/moves 5\nrm t/old\n"
+                          "put \"t/a \\\"key\\\"\" \"two\\nlines\"");
+    expect_text(0, "t/a \"key\"\ttwo\\nlines\nt/moves\t5\nt/owner\tb \n",
+                "get", "t/");
+    expect_txn(6, "key \"t/owner\" has another value", "if t/moves value 5\n"
+               "if t/owner value a\nincr t/moves\n");
+    expect_text(0, "5", "get", "t/moves");
+    put("t/owner", "c", revision);
+    take_input("txn", words, (size_t)snprintf(words, sizeof words, "if t/owner revision "
+                                              "%s\nif t/moves present\nincr t/moves -7",
+                                              revision));
+    KV(&asked, "txn", "-o", "json");
+    cli_expect_code(&asked, 0);
+    root = cli_json(asked.text);
+    assert_true(cli_number(root, "number") == -2);
+    assert_true(cli_number(root, "revision") > strtod(revision, NULL));
+    cJSON_Delete(root);
+}
+
+static void test_txn_that_is_wrong(void **state)
+{
+    (void)state;
+    expect_txn(2, "neither comparisons nor changes", "\n# nothing\n");
+    expect_txn(2, "line 2 of standard input: expected if, put, incr or rm",
+               "put a 1\nset b 2\n");
+    expect_txn(2, "line 1 of standard input: expected a key", "put\n");
+    expect_txn(2, "expected absent, present, revision or value behind the key",
+               "if a\nput a 1");
+    expect_txn(2, "expected absent, present, revision or value behind the key",
+               "if a is b\nput a 1");
+    expect_txn(2, "expected a revision, a whole number", "if a revision -1\nput a 1");
+    expect_txn(2, "expected a whole number of 64 bits to add", "incr a many");
+    expect_txn(2, "there is more than expected", "rm a b");
+    expect_txn(2, "expected a string as in JSON", "put \"a b");
+    expect_txn(2, "there is a zero byte", "put a b\0c\n");
+    expect_txn(2, "changes 1 and 2 of the transaction", "put a 1\nrm a");
+    expect_txn(2, "change 1 of the transaction", "put /// 1");
+    expect_txn(1, "_muster", "put _muster/a 1");
+    KV(&asked, "put", "t-word", "many");
+    cli_expect_code(&asked, 0);
+    expect_txn(1, "has no decimal number", "incr t-count\nincr t-word\n");
+    expect_words(1, "t-count", "get", "t-count");
 }
 
 static void test_json_of_the_others(void **state)
@@ -280,7 +385,8 @@ static void test_watch_prints_changes(void **state)
 
     (void)state;
     put("w/old", "1", revision);
-    KV(&other, "watch", "w/", "--count", "3");
+    put("w", "not below itself", line);
+    KV(&other, "watch", "w", "--prefix", "--count", "3");
     (void)snprintf(line, sizeof line, "set w/old %s \"1\"\ncurrent\n", revision);
     (void)cli_expect(&other, NULL, line);
     put("w/new", "two\n", revision);
@@ -364,9 +470,14 @@ static void test_wrong_arguments(void **state)
     key[sizeof key - 1] = '\0';
     expect_words(2, "1023", "get", key);
     expect_words(2, "key", "put", "///", "1");
-    expect_words(2, "--compare: expected a revision, a whole number, got \"new\"", "put",
-                 "a", "1", "--compare", "new");
-    expect_words(2, "exclude each other", "put", "a", "1", "--compare", "1", "--insert");
+    expect_words(2, "--if-revision: expected a revision, a whole number, got \"new\"",
+                 "put", "a", "1", "--if-revision", "new");
+    expect_words(2, "exclude each other", "put", "a", "1", "--if-revision", "1",
+                 "--if-absent");
+    expect_words(2, "exclude each other", "rm", "a", "--if-revision", "1", "--if-value",
+                 "b");
+    expect_words(2, "no flag", "rm", "a", "--if-absent");
+    expect_words(2, "a key may not be empty", "put", "", "1");
     expect_words(2, "expected a whole number of 64 bits to add, got \"1.5\"", "incr", "a",
                  "1.5");
     expect_words(2, "9223372036854775808", "incr", "a", "9223372036854775808");
@@ -448,9 +559,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_put_get_rm),
-        cmocka_unit_test(test_insert_and_compare),
+        cmocka_unit_test(test_conditions),
         cmocka_unit_test(test_incr),
         cmocka_unit_test(test_ls),
+        cmocka_unit_test(test_get_below),
+        cmocka_unit_test(test_txn),
+        cmocka_unit_test(test_txn_that_is_wrong),
         cmocka_unit_test(test_json_of_the_others),
         cmocka_unit_test(test_bytes_are_kept),
         cmocka_unit_test(test_the_largest_value),

@@ -175,6 +175,55 @@ static void test_killed_task(void **state)
     end();
 }
 
+/* A task's error is reported and reset from outside; it comes back by itself. */
+static void test_error_is_reported_and_reset(void **state)
+{
+    (void)state;
+    begin(NULL);
+    await_all();
+    ASK(&asked, "task", "report", "worker:1", "its disk is broken", "--code", "dataloss");
+    expect_end(0, "worker:1 is error\n");
+    expect_tasks(1, "  /job:worker/task:1: its disk is broken (reported by "
+                    "/job:client/task:");
+    (void)cli_expect(&run, NULL, "is in error: EDATALOSS: its disk is broken");
+    ASK(&asked, "task", "report", "worker:1");
+    expect_end(1, "/job:worker/task:1 is in error already: its disk is broken");
+    ASK(&asked, "task", "reset", "worker:1", "-o", "json");
+    expect_end(0, "\"reset\"");
+    expect_tasks(0, "/job:worker/task:1");
+    ASK(&asked, "task", "reset", "worker:1");
+    expect_end(1, "/job:worker/task:1 is connected: a task is reset from being in error");
+    ASK(&asked, "task", "reset", "worker:8");
+    expect_end(1, "/job:worker/task:8 is not known");
+    ASK(&asked, "task", "reset", "worker:0-1");
+    expect_end(2, "expected one task, as worker:1, got \"worker:0-1\"");
+    ASK(&asked, "task", "report", "worker:1", "--code", "nonsense");
+    expect_end(2, "--code: expected the name of a code");
+    end();
+}
+
+/* One that is of no coordinated job is not known before it was there. */
+static void test_wait_for_a_task_that_was_never_there(void **state)
+{
+    char spec[256];
+
+    (void)state;
+    begin(NULL);
+    await_all();
+    ASK(&asked, "tasks", "--tasks", "evaluator:0", "--wait", "--limit-ms", "200");
+    expect_end(4, "after 200 ms: /job:evaluator/task:0 is not known");
+    ASK(&asked, "tasks", "--tasks", "evaluator:0", "--wait");
+    (void)cli_expect(&asked, NULL, "muster tasks: waiting: /job:evaluator/task:0");
+    (void)snprintf(spec, sizeof spec, "{\"chief\": [\"%s\"]}",
+                   address + strlen("tcp://"));
+    cli_start(&other, NULL, "node", "--cluster", spec, "--task", "evaluator:0", "--bind",
+              "tcp://127.0.0.1:0", NULL);
+    expect_end(0, "/job:evaluator/task:0  connected");
+    cli_kill(&other, SIGKILL);
+    (void)cli_wait(&other);
+    end();
+}
+
 static void test_task_that_stays_away(void **state)
 {
     (void)state;
@@ -387,6 +436,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks),
         cmocka_unit_test(test_killed_task),
+        cmocka_unit_test(test_error_is_reported_and_reset),
+        cmocka_unit_test(test_wait_for_a_task_that_was_never_there),
         cmocka_unit_test(test_task_that_stays_away),
         cmocka_unit_test(test_nobody_there),
         cmocka_unit_test(test_devices),

@@ -140,6 +140,10 @@ static void test_bad_arguments(void **state)
     assert_int_equal(mu_barrier_wait(f.chief, "b", &options, &error), -MU_EINVALID);
     assert_string_equal(error.message,
                         "barrier \"b\": option threads is 0, expected at least 1");
+    assert_int_equal(mu_barrier_cancel(f.chief, "a\x1b", SOON_MS, &error), -MU_EINVALID);
+    assert_int_equal(mu_preempt_notice(f.chief, "x", -1, SOON_MS, &error), -MU_EINVALID);
+    assert_string_equal(error.message,
+                        "the grace of a preemption is -1 ms, expected 0 or more");
     assert_int_equal(mu_agent_report_error(f.chief, 3, "x", SOON_MS, &error),
                      -MU_EINVALID);
     assert_int_equal(mu_agent_set_error(f.chief, 0, "x"), -MU_EINVALID);

@@ -155,23 +155,33 @@ static void raise_all(struct fixture *f, int code)
 
 static void test_bad_options(void **state)
 {
+    enum { WHOLE = sizeof(mu_closure_options) };
     static char long_name[129];
     static const struct {
         mu_closure_options options;
         const char *words;
     } rows[] = {
-        {{"", 0, 4, 0, 0, 0, -1, -1, 1}, "a closure's name has 1 to 127 bytes"},
-        {{long_name, 0, 4, 0, 0, 0, -1, -1, 1}, "a closure's name has 1 to 127 bytes"},
-        {{"\xff", 0, 4, 0, 0, 0, -1, -1, 1}, "a closure's name is not UTF-8"},
-        {{NULL, 8, 4, 0, 0, 0, -1, -1, 1}, "option flags of a closure is 0x8"},
-        {{NULL, 0, 8, 0, 0, 0, -1, -1, 1}, "option priority of a closure is 8"},
-        {{NULL, 0, -1, 0, 0, 0, -1, -1, 1}, "option priority of a closure is -1"},
-        {{NULL, 0, 4, -1, 0, 0, -1, -1, 1}, "option deadline_ms of a closure is -1"},
-        {{NULL, 0, 4, 0, -2, 0, -1, -1, 1}, "option run_limit_ms of a closure is -2"},
-        {{NULL, 0, 4, 0, 0, 70000, -1, -1, 1}, "option attempts_max of a closure is"},
-        {{NULL, 0, 4, 0, 0, 0, -2, -1, 1}, "option worker of a closure is -2"},
-        {{NULL, 0, 4, 0, 0, 0, -1, -2, 1}, "option not_worker of a closure is -2"},
-        {{NULL, 0, 4, 0, 0, 0, 3, 3, 1}, "to run on worker 3 only, and never on it"},
+        {{"", 0, 4, 0, 0, 0, -1, -1, WHOLE, NULL}, "a closure's name has 1 to 127 bytes"},
+        {{long_name, 0, 4, 0, 0, 0, -1, -1, WHOLE, NULL},
+         "a closure's name has 1 to 127 bytes"},
+        {{"\xff", 0, 4, 0, 0, 0, -1, -1, WHOLE, NULL}, "a closure's name is not UTF-8"},
+        {{NULL, 8, 4, 0, 0, 0, -1, -1, WHOLE, NULL}, "option flags of a closure is 0x8"},
+        {{NULL, 0, 8, 0, 0, 0, -1, -1, WHOLE, NULL}, "option priority of a closure is 8"},
+        {{NULL, 0, -1, 0, 0, 0, -1, -1, WHOLE, NULL},
+         "option priority of a closure is -1"},
+        {{NULL, 0, 4, -1, 0, 0, -1, -1, WHOLE, NULL},
+         "option deadline_ms of a closure is -1"},
+        {{NULL, 0, 4, 0, -2, 0, -1, -1, WHOLE, NULL},
+         "option run_limit_ms of a closure is -2"},
+        {{NULL, 0, 4, 0, 0, 70000, -1, -1, WHOLE, NULL},
+         "option attempts_max of a closure is"},
+        {{NULL, 0, 4, 0, 0, 0, -2, -1, WHOLE, NULL}, "option worker of a closure is -2"},
+        {{NULL, 0, 4, 0, 0, 0, -1, -2, WHOLE, NULL},
+         "option not_worker of a closure is -2"},
+        {{NULL, 0, 4, 0, 0, 0, 3, 3, WHOLE, NULL}, "to run on worker 3 only, and never"},
+        {{NULL, 0, 4, 0, 0, 0, -1, -1, WHOLE, "Gpu"},
+         "option worker_type of a closure: "},
+        {{NULL, 0, 4, 0, 0, 0, -1, -1, WHOLE, ""}, "option worker_type of a closure: "},
     };
     struct fixture *f = *state;
     mu_coordinator_counts counts;

@@ -799,6 +799,25 @@ static void test_precedence(void **state)
     mu_cluster_free(cluster);
 }
 
+/* One process needs no cluster, so nothing that says which one there is can be wrong. */
+static void test_local_mode_does_not_look_at_tf_config(void **state)
+{
+    static const char *const broken[] = {"{", "{\"cluster\":7}",
+                                         "{\"environment\":\"moon\"}",
+                                         "{\"cluster\":{" C "}}"};
+    struct notes *notes = *state;
+    mu_distribute_options o;
+
+    for (size_t i = 0; i < COUNT(broken); i++) {
+        options_of(notes, &o);
+        o.mode = MU_MODE_LOCAL;
+        notes->count = 0;
+        (void)setenv("TF_CONFIG", broken[i], 1);
+        (void)run(&o, NULL);
+        assert_int_equal(notes->count, 1);
+    }
+}
+
 /* What it does not find is no local run by mistake; who wants one does not ask it. What
  * it calls the master stands, as TF_CONFIG's session_master does. */
 static void test_resolver(void **state)
@@ -874,7 +893,7 @@ static const struct {
     {NULL, NULL, 0, "an rpc layer of many letters", NULL, MU_MODE_LOCAL, -MU_EINVALID,
      "option rpc_layer"},
     {NULL, NULL, 0, NULL, "moon", MU_MODE_LOCAL, -MU_EINVALID, "environment \"moon\""},
-    {"{\"environment\":\"moon\"}", NULL, 0, NULL, NULL, MU_MODE_LOCAL, -MU_EINVALID,
+    {"{\"environment\":\"moon\"}", NULL, 0, NULL, NULL, MU_MODE_STANDALONE, -MU_EINVALID,
      "environment \"moon\""},
 };
 
@@ -952,6 +971,7 @@ int main(void)
         TEST(test_own_strategy),
         TEST(test_tf_config),
         TEST(test_precedence),
+        TEST(test_local_mode_does_not_look_at_tf_config),
         TEST(test_resolver),
         TEST(test_refused),
         TEST(test_no_function),

@@ -55,15 +55,27 @@ static int64_t number_at(mu_run *run, size_t i)
     return number;
 }
 
+/* Whether a task is the one that `index` + 1 stands for: without a type, a worker. */
+static bool is_named(const struct cluster_task *task, int64_t key, unsigned index)
+{
+    const char *type = task->cluster->type_of[key];
+
+    return index == task->index + 1 &&
+           strcmp(task->type, type == NULL ? "worker" : type) == 0;
+}
+
 static void record(struct cluster_task *task, const char *function, int64_t key)
 {
     struct cluster *cluster = task->cluster;
 
     assert(key >= 0 && key < CLUSTER_KEYS_MAX);
-    if (cluster->only_on[key] != 0 && cluster->only_on[key] != task->index + 1)
-        cluster_break(cluster, "%s %" PRId64 " is for worker %d only, but runs on %s",
+    if (cluster->type_of[key] != NULL && strcmp(cluster->type_of[key], task->type) != 0)
+        cluster_break(cluster, "%s %" PRId64 " is for tasks of type %s, but runs on %s",
+                      function, key, cluster->type_of[key], task->name);
+    if (cluster->only_on[key] != 0 && !is_named(task, key, cluster->only_on[key]))
+        cluster_break(cluster, "%s %" PRId64 " is for task %d only, but runs on %s",
                       function, key, cluster->only_on[key] - 1, task->name);
-    if (cluster->never_on[key] == task->index + 1)
+    if (cluster->never_on[key] != 0 && is_named(task, key, cluster->never_on[key]))
         cluster_break(cluster, "%s %" PRId64 " must not run on %s, but does", function,
                       key, task->name);
     cluster->runs[key]++;
@@ -129,7 +141,9 @@ static int run_make(mu_run *run, void *user)
 /* Differs from that of any other process. */
 static int64_t mine_of(const struct cluster_task *task)
 {
-    return -((int64_t)task->index * 100000 + sim_lives(task->node));
+    int64_t place = task->index + (strcmp(task->type, "gpu") == 0 ? CLUSTER_TASKS_MAX : 0);
+
+    return -(place * 100000 + sim_lives(task->node));
 }
 
 static int run_mine(mu_run *run, void *user)
@@ -273,6 +287,34 @@ static void on_taken(void *owner, const char *reason)
     task->taken++;
 }
 
+static bool is_damaged(const struct cluster_journal *journal)
+{
+    return journal->is_damaged != NULL && journal->is_damaged(journal->storage);
+}
+
+/* Of a damaged file nothing may be lost without a word: it is refused, as what it is. A
+ * host's process goes on without its service. */
+static void check_start(struct cluster_task *task, int rv, const mu_error *error)
+{
+    bool damaged = is_damaged(&task->journal);
+    bool tight = rv == -MU_EEXHAUSTED && task->journal.is_tight != NULL &&
+                 task->journal.is_tight(task->journal.storage);
+
+    task->refused += damaged || is_damaged(&task->store);
+    task->refused_tight += tight;
+    if (!damaged && !tight && rv != 0)
+        cluster_break(task->cluster, "%s does not start: %s", task->name, error->message);
+    if (!damaged)
+        return;
+    if (rv == 0)
+        cluster_break(task->cluster, "%s starts over a damaged file", task->name);
+    else if (rv != -MU_EDATALOSS || error->message[0] == '\0')
+        cluster_break(task->cluster, "%s does not start over a damaged file: %s (%s)",
+                      task->name, mu_err_name(rv), error->message);
+    else
+        sim_note(task->cluster->sim, MU__LOG_WARN, "%s: %s", task->name, error->message);
+}
+
 static int start_process(void *arg, struct sim_node *node, struct mu__world *world,
                          struct mu__wire *wire)
 {
@@ -299,6 +341,9 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
         .queue_max = options->queue_max,
         .attempts_max = options->attempts_max,
         .supervisor = options->supervisor,
+        .worker_types = task->worker_types != NULL ? task->worker_types
+                        : options->gpus > 0        ? "worker,gpu"
+                                                   : NULL,
         .heartbeat_ms = options->heartbeat_ms,
         .silence_ms = options->silence_ms,
     };
@@ -309,10 +354,9 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
     config.supervisor.journal = task->journal.storage;
     set_coordination(task, &config);
     rv = mu__member_start(&task->member, &config, world, wire, &error);
-    if (rv != 0) {
-        cluster_break(task->cluster, "%s does not start: %s", task->name, error.message);
+    check_start(task, rv, &error);
+    if (rv != 0)
         return rv;
-    }
     task->runs = true;
     hooks = mu__member_hooks(&task->member);
     sim_attach(node, &hooks, &mu__member_events, &task->member);
@@ -511,6 +555,8 @@ struct cluster *cluster_new(uint64_t seed, const struct cluster_options *options
     cluster->chief = add_task(cluster, "chief", 0, true);
     for (uint32_t i = 0; i < options->workers; i++)
         cluster->workers[i] = add_task(cluster, "worker", i, true);
+    for (uint32_t i = 0; i < options->gpus; i++)
+        cluster->gpus[i] = add_task(cluster, "gpu", i, true);
     for (uint32_t i = 0; i < options->servers; i++)
         cluster->servers[i] = add_task(cluster, "ps", i, true);
     if (options->evaluator)
@@ -574,7 +620,7 @@ void cluster_free(struct cluster *cluster)
 
 void cluster_start(struct cluster_task *task)
 {
-    if (sim_start(task->node) != 0)
+    if (sim_start(task->node) != 0 && task->refused + task->refused_tight == 0)
         cluster_break(task->cluster, "%s does not start", task->name);
 }
 
@@ -961,6 +1007,7 @@ static void give_key(struct cluster_closure *closure, const struct cluster_ask *
     if (ask != NULL) {
         cluster->only_on[closure->key] = (uint8_t)ask->worker;
         cluster->never_on[closure->key] = (uint8_t)ask->not_worker;
+        cluster->type_of[closure->key] = ask->worker_type;
     }
 }
 
@@ -978,6 +1025,8 @@ static void fill_schedule(struct mu__schedule *body,
     body->attempts_max = ask->attempts_max;
     body->worker = ask->worker;
     body->not_worker = ask->not_worker;
+    if (ask->worker_type != NULL)
+        body->worker_type = mu__view_str(ask->worker_type);
     if (closure->inputs_size > 0)
         body->inputs = (struct mu__view){closure->inputs, closure->inputs_size};
     if (ask->name != NULL)
@@ -985,10 +1034,12 @@ static void fill_schedule(struct mu__schedule *body,
 }
 
 /* As the public coordinator posts it. */
-static void post_closure(struct cluster_closure *closure, mu_value *args)
+/* The bytes of its arguments. */
+static uint64_t post_admitted(struct cluster_closure *closure, mu_value *args)
 {
     struct mu__msg *msg = mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule));
     struct mu__schedule *body;
+    uint64_t bytes;
 
     assert(msg != NULL && args != NULL);
     body = (void *)msg->body;
@@ -997,10 +1048,18 @@ static void post_closure(struct cluster_closure *closure, mu_value *args)
     assert(msg->backing != NULL);
     mu_value_free(args);
     msg->to.actor = MU__CLIENT;
-    (void)atomic_fetch_add(&closure->task->session->shared.bytes_scheduled,
-                           body->args.head_size + body->args.tail_size);
-    (void)atomic_fetch_add(&closure->task->session->shared.scheduled, 1);
+    bytes = body->args.head_size + body->args.tail_size;
     sim_post(closure->task->node, msg);
+    return bytes;
+}
+
+/* Whether there is room or not. */
+static void post_closure(struct cluster_closure *closure, mu_value *args)
+{
+    struct mu__session *shared = &closure->task->session->shared;
+
+    (void)atomic_fetch_add(&shared->bytes_scheduled, post_admitted(closure, args));
+    (void)atomic_fetch_add(&shared->scheduled, 1);
 }
 
 struct cluster_closure *cluster_schedule_with(struct cluster_task *task,
@@ -1034,6 +1093,35 @@ struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
 
     post_closure(closure, args);
     return closure;
+}
+
+uint64_t cluster_args_bytes(const mu_value *args)
+{
+    struct mu__packed packed;
+    struct mu__buf *backing = mu__pack_value(args, &packed);
+
+    assert(backing != NULL);
+    mu__buf_unref(backing);
+    return packed.head_size + packed.tail_size;
+}
+
+struct cluster_closure *cluster_schedule_admitted(struct cluster_task *task,
+                                                  const char *function, mu_value *args)
+{
+    struct cluster_closure *closure = closure_new(task, function, true, NULL);
+
+    (void)post_admitted(closure, args);
+    return closure;
+}
+
+struct cluster_call *cluster_admit(struct cluster_task *task, uint64_t bytes,
+                                   int64_t limit_ms)
+{
+    struct cluster_call *call = call_new(task, MU__CLIENT_ROOM, limit_ms);
+
+    call->of.client.bytes = bytes;
+    call->of.client.admits = true;
+    return post(call, MU__CLIENT);
 }
 
 static void store_little64(uint8_t *out, uint64_t number)
@@ -1271,10 +1359,18 @@ struct cluster_call *cluster_explain(struct cluster_task *task,
 struct cluster_call *cluster_drain(struct cluster_task *task, int worker,
                                    int64_t limit_ms)
 {
+    return cluster_drain_task(task, "worker", worker, limit_ms);
+}
+
+struct cluster_call *cluster_drain_task(struct cluster_task *task, const char *type,
+                                        int index, int64_t limit_ms)
+{
     struct mu__msg *msg = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain));
+    struct mu__drain *body = (void *)msg->body;
 
     assert(msg != NULL);
-    ((struct mu__drain *)(void *)msg->body)->worker = (uint32_t)(worker + 1);
+    body->worker = (uint32_t)(index + 1);
+    body->worker_type = mu__view_str(type);
     return post_question(call_new(task, MU__CLIENT_ASK, limit_ms), msg);
 }
 

@@ -41,6 +41,7 @@ struct cluster_function {
 /* Zero takes the default. */
 struct cluster_options {
     unsigned workers;
+    unsigned gpus;          /* tasks of type "gpu"; with some, they run closures, too */
     unsigned servers;
     unsigned clients;
     bool evaluator;
@@ -87,6 +88,7 @@ struct cluster_ask {
     unsigned attempts_max;
     unsigned worker;            /* task index + 1; 0: any */
     unsigned not_worker;        /* the same; 0: none */
+    const char *worker_type;    /* "worker" or "gpu"; NULL: any */
 };
 
 /* What workers know. An int argument is a key that stands for one closure; the run is
@@ -135,6 +137,11 @@ struct cluster_journal {
      * what was not flushed is lost; the next one may begin. Either may be NULL. */
     void (*dies)(struct mu__storage *storage);
     void (*is_gone)(struct mu__storage *storage);
+
+    /* No process may begin with what is there now; or a chief may say that it cannot,
+     * for want of room. NULL: neither is ever so. */
+    bool (*is_damaged)(struct mu__storage *storage);
+    bool (*is_tight)(struct mu__storage *storage);
 };
 
 struct cluster;
@@ -158,7 +165,10 @@ struct cluster_task {
                                        plays its task */
     struct cluster_journal journal;     /* of a chief; the test's, set before a start */
     struct cluster_journal store;       /* of a host, the same; its kind is an option */
+    unsigned refused;               /* how often it did not start over a damaged file, */
+    unsigned refused_tight;         /* or on a disk without room */
     const char *run;                /* of the job, for its next process; the test's */
+    const char *worker_types;       /* the option, the same; NULL: the cluster's */
     struct mu__http *door;              /* to the cluster's etcd, of its process */
     struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT + CLUSTER_OWN_MAX];
     const mu_cluster *spec;         /* what it starts with; NULL: the cluster's */
@@ -250,6 +260,7 @@ struct cluster {
     unsigned tasks_count;
     struct cluster_task *chief;
     struct cluster_task *workers[CLUSTER_TASKS_MAX];
+    struct cluster_task *gpus[CLUSTER_TASKS_MAX];
     struct cluster_task *servers[CLUSTER_TASKS_MAX];
     struct cluster_task *clients[CLUSTER_TASKS_MAX];
     struct cluster_task *evaluator;
@@ -264,6 +275,7 @@ struct cluster {
     uint64_t runs_count;
     uint8_t only_on[CLUSTER_KEYS_MAX];  /* by key: task index + 1; 0: anywhere */
     uint8_t never_on[CLUSTER_KEYS_MAX]; /* the same; 0: nowhere */
+    const char *type_of[CLUSTER_KEYS_MAX];  /* by key: that of the two; NULL: any */
     bool loose[CLUSTER_KEYS_MAX];       /* by key: its writes may count more than once */
     uint64_t backups;           /* that chiefs ran, */
     uint64_t stuck;             /* runs that they gave up, */
@@ -345,6 +357,15 @@ void cluster_schedule_dropped(struct cluster_task *task, const char *function);
 struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
                                                const char *function, mu_value *args);
 
+/* As one of several threads does it: ask for room, wait with the others until there is
+ * some (`of.client.admitted`), and schedule what was admitted. The future is there; takes
+ * args. */
+uint64_t cluster_args_bytes(const mu_value *args);
+struct cluster_call *cluster_admit(struct cluster_task *task, uint64_t bytes,
+                                   int64_t limit_ms);
+struct cluster_closure *cluster_schedule_admitted(struct cluster_task *task,
+                                                  const char *function, mu_value *args);
+
 /* cluster_schedule with wishes. */
 struct cluster_closure *cluster_schedule_with(struct cluster_task *task,
                                               const char *function,
@@ -405,6 +426,8 @@ struct cluster_call *cluster_explain(struct cluster_task *task,
 /* A negative worker is the task itself. */
 struct cluster_call *cluster_drain(struct cluster_task *task, int worker,
                                    int64_t limit_ms);
+struct cluster_call *cluster_drain_task(struct cluster_task *task, const char *type,
+                                        int index, int64_t limit_ms);
 struct cluster_call *cluster_forget(struct cluster_task *task, int64_t limit_ms);
 
 /* ---- What must be ---- */

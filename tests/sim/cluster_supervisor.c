@@ -273,7 +273,7 @@ static bool was_idle(struct cluster *cluster, const struct supervisor *s, uint64
 {
     bool idle = false;
 
-    for (uint32_t list = MU__LIST_QUEUES; list <= MU__LIST_PICKY; list++)
+    for (uint32_t list = MU__LIST_QUEUES; list < MU__LIST_KEPT; list++)
         if (list != MU__LIST_HELD && mu__closures_count(&s->closures, list) > 0)
             cluster->idle_since_ms = now_ms;
     for (uint32_t i = 1; i < s->members.workers_size; i++) {

@@ -152,6 +152,7 @@ struct sim_storage *sim_storage_new(const char *name, uint64_t seed)
     assert(s != NULL);
     s->base = (struct mu__storage){&sim_storage_ops, name};
     s->random = sim_stream(seed, UINT64_C(0x53544F52));
+    s->hurt_random = sim_stream(seed, UINT64_C(0x48555254));
     return s;
 }
 
@@ -160,11 +161,88 @@ void sim_storage_free(struct sim_storage *storage)
     if (storage == NULL)
         return;
     free(storage->content);
+    free(storage->whole);
+    free(storage->damaged);
     free(storage);
+}
+
+/* ---- Damage ---- */
+
+enum {
+    WHOLE_MIN = 64,             /* bytes: less is not damaged */
+    HOLE_MAX = 200,
+    FOOT = 8,                   /* bytes at the end that stay */
+    RECORD_MAX = 1024           /* in which nothing is missing: it would look torn */
+};
+
+static uint8_t *copy_of(const uint8_t *bytes, size_t size)
+{
+    uint8_t *copy = malloc(size);
+
+    assert(copy != NULL);
+    memcpy(copy, bytes, size);
+    return copy;
+}
+
+/* One of three ways. Zeros where zeros were are none. */
+static void damage_some(struct sim_storage *s, size_t size)
+{
+    struct sim_random *random = &s->hurt_random;
+    size_t at = (size_t)sim_between(random, 0, size - FOOT - 1);
+    size_t hole = (size_t)sim_between(random, 1, HOLE_MAX);
+    uint64_t way = sim_between(random, 0, 2);
+
+    if (hole > size - FOOT - at)
+        hole = size - FOOT - at;
+    if (way == 0)
+        memset(s->content + at, 0, hole);
+    if (way == 1 && at + hole + RECORD_MAX <= size) {
+        memmove(s->content + at, s->content + at + hole, s->size - at - hole);
+        s->size = s->flushed -= hole;
+    }
+    if (s->size == s->whole_size && memcmp(s->content, s->whole, s->size) == 0)
+        s->content[at] ^= (uint8_t)(1U << sim_between(random, 0, 7));
+}
+
+/* Of the first bytes, which had been flushed when the process died. */
+static void hurt_after_crash(struct sim_storage *s, size_t size)
+{
+    if (s->hurt_percent == 0 || s->whole != NULL || size < WHOLE_MIN ||
+        size > s->flushed || !sim_chance(&s->hurt_random, s->hurt_percent))
+        return;
+    s->hurt++;
+    s->whole_size = s->size;
+    s->whole = copy_of(s->content, s->size);
+    damage_some(s, size);
+    s->damaged_size = s->size;
+    s->damaged = copy_of(s->content, s->size);
+}
+
+void sim_storage_hurt(struct sim_storage *storage, unsigned percent)
+{
+    storage->hurt_percent = percent;
+}
+
+bool sim_storage_is_hurt(const struct sim_storage *storage)
+{
+    return storage->whole != NULL;
+}
+
+bool sim_storage_mend(struct sim_storage *s)
+{
+    bool is_same = s->size == s->damaged_size &&
+                   memcmp(s->content, s->damaged, s->size) == 0;
+
+    sim_storage_set(s, s->whole, s->whole_size);
+    free(s->whole);
+    free(s->damaged);
+    s->whole = s->damaged = NULL;
+    return is_same;
 }
 
 void sim_storage_crash(struct sim_storage *s)
 {
+    size_t flushed = s->flushed;
     size_t pending = s->size - s->flushed;
 
     if (pending > 0 && !sim_chance(&s->random, 30))
@@ -173,11 +251,17 @@ void sim_storage_crash(struct sim_storage *s)
     s->size = s->flushed += pending;
     memset(s->faults, 0, sizeof s->faults);
     s->dies = s->dead = false;
+    hurt_after_crash(s, flushed);
 }
 
 void sim_storage_limit(struct sim_storage *storage, size_t bytes)
 {
     storage->limit = bytes;
+}
+
+bool sim_storage_is_limited(const struct sim_storage *storage)
+{
+    return storage->limit > 0;
 }
 
 size_t sim_storage_damage(struct sim_storage *s, size_t from)

@@ -33,6 +33,13 @@ struct sim_storage {
     size_t limit;               /* the disk has room for so many bytes; 0: for all */
     struct sim_storage_fault faults[SIM_STORAGE_OPS];
     uint64_t counts[SIM_STORAGE_OPS];   /* operations that were asked for */
+    struct sim_random hurt_random;      /* of its own: it changes no other draw */
+    unsigned hurt_percent;      /* of crashes that damage what was flushed */
+    unsigned hurt;              /* how often that was */
+    uint8_t *whole;             /* while it is damaged: as it was, */
+    size_t whole_size;
+    uint8_t *damaged;           /* and as it is */
+    size_t damaged_size;
     bool dies;                  /* in the operation that follows `lives_for` others */
     bool dead;
     unsigned lives_for;
@@ -45,9 +52,21 @@ void sim_storage_free(struct sim_storage *storage);
 /* From now on the content cannot grow beyond that, also over lives; 0: it can. */
 void sim_storage_limit(struct sim_storage *storage, size_t bytes);
 
+bool sim_storage_is_limited(const struct sim_storage *storage);
+
 /* A bit of what was flushed, drawn from behind the first `from` bytes, becomes another.
  * Returns its byte; `from` when there are none. */
 size_t sim_storage_damage(struct sim_storage *storage, size_t from);
+
+/* From now on so many percent of crashes damage what was flushed before: a bit is another
+ * one, bytes are zero, or some are missing. The end of the file stays as it is, so that
+ * nothing of it looks torn that was whole. */
+void sim_storage_hurt(struct sim_storage *storage, unsigned percent);
+bool sim_storage_is_hurt(const struct sim_storage *storage);
+
+/* It is as it was before the damage, from a copy that somebody had. False when the damaged
+ * file has been changed meanwhile. */
+bool sim_storage_mend(struct sim_storage *storage);
 
 /* The process is gone: what was not flushed is lost, but for a first part of it that is
  * drawn (all and nothing are likely). Faults are over, and the next life may begin. */

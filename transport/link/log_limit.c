@@ -1,5 +1,8 @@
 #include "transport/link/log_limit.h"
 
+#include "runtime/message.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,14 +36,11 @@ static struct mu__log_limit_slot *slot_of(struct mu__log_limit *limit, const cha
     return free_slot;
 }
 
-bool mu__log_limit_show(struct mu__log_limit *limit, const char *address, uint64_t now_ms,
-                        uint64_t *ret_hidden)
+static bool show(struct mu__log_limit *limit, const char *host, uint64_t now_ms,
+                 uint64_t *ret_hidden)
 {
-    struct mu__log_limit_slot *slot;
-    char host[MU__LOG_LIMIT_BYTES];
+    struct mu__log_limit_slot *slot = slot_of(limit, host, now_ms);
 
-    host_of(address, host);
-    slot = slot_of(limit, host, now_ms);
     if (slot->used && now_ms - slot->said_ms < MU__LOG_LIMIT_MS) {
         slot->hidden++;
         return false;
@@ -50,4 +50,23 @@ bool mu__log_limit_show(struct mu__log_limit *limit, const char *address, uint64
     slot->said_ms = now_ms;
     slot->hidden = 0;
     return true;
+}
+
+bool mu__log_limit_show(struct mu__log_limit *limit, const char *address, uint64_t now_ms,
+                        uint64_t *ret_hidden)
+{
+    char host[MU__LOG_LIMIT_BYTES];
+
+    host_of(address, host);
+    return show(limit, host, now_ms, ret_hidden);
+}
+
+bool mu__log_limit_show_line(struct mu__log_limit *limit, const char *line,
+                             uint64_t now_ms, uint64_t *ret_hidden)
+{
+    char text[MU__LOG_LIMIT_BYTES];
+
+    (void)snprintf(text, sizeof text, "%zu %08" PRIx32, strlen(line),
+                   mu__view_hash(mu__view_str(line)));
+    return show(limit, text, now_ms, ret_hidden);
 }

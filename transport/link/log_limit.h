@@ -1,5 +1,5 @@
-/* Lines of a log that a peer can cause as often as it likes: one for each address in ten
- * seconds, and how many were not shown. Plain data. */
+/* Lines of a log that a peer can cause as often as it likes: one for each address, or for
+ * each text, in ten seconds, and how many were not shown. Plain data. */
 #ifndef MU_TRANSPORT_LINK_LOG_LIMIT_H
 #define MU_TRANSPORT_LINK_LOG_LIMIT_H
 
@@ -8,12 +8,12 @@
 
 enum {
     MU__LOG_LIMIT_MS = 10000,
-    MU__LOG_LIMIT_ADDRESSES = 16,   /* of more at once, the rest count as one */
+    MU__LOG_LIMIT_ADDRESSES = 16,   /* or texts; of more at once, the rest count as one */
     MU__LOG_LIMIT_BYTES = 64
 };
 
 struct mu__log_limit_slot {
-    char host[MU__LOG_LIMIT_BYTES];     /* "": of all others */
+    char host[MU__LOG_LIMIT_BYTES];     /* or a text's hash; "": of all others */
     uint64_t said_ms;
     uint64_t hidden;                    /* since then */
     bool used;
@@ -29,5 +29,9 @@ struct mu__log_limit {
  * the last one. Ports do not tell addresses apart: "10.0.0.1:5000" is "10.0.0.1". */
 bool mu__log_limit_show(struct mu__log_limit *limit, const char *address, uint64_t now_ms,
                         uint64_t *ret_hidden);
+
+/* The same for a line itself: two that are not the same do not hide each other. */
+bool mu__log_limit_show_line(struct mu__log_limit *limit, const char *line,
+                             uint64_t now_ms, uint64_t *ret_hidden);
 
 #endif

@@ -468,7 +468,7 @@ static void begin(struct job *job, uint64_t seed, uint64_t *reached)
     } else {
         job->storage = sim_storage_new("store", seed);
         job->tasks[0]->store = (struct cluster_journal){
-            &job->storage->base, store_dies, store_is_gone};
+            &job->storage->base, store_dies, store_is_gone, NULL, NULL};
     }
     job->number = 0;
     job->over = true;

@@ -1,0 +1,89 @@
+/* `muster task report` and `muster task reset`: what an operator says of a task to the
+ * coordination service. */
+#include "node/cmd.h"
+#include "node/cmd_json.h"
+#include "node/cmd_service.h"
+
+#include "muster/coordination.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* "EABORTED", "ABORTED", in any case, or the number. */
+static int read_code(const char *text, mu_error *error, int *ret_code)
+{
+    static const struct {
+        const char *name;
+        int code;
+    } codes[] = {
+#define CODE(name, number, words) {#name, number},
+        MU_ERRORS(CODE)
+#undef CODE
+    };
+    char *end;
+    long number = strtol(text, &end, 10);
+    bool is_number = text[0] != '\0' && *end == '\0';
+
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (is_number ? codes[i].code == number
+                      : strcasecmp(text, codes[i].name) == 0 ||
+                            strcasecmp(text, codes[i].name + 1) == 0) {
+            *ret_code = codes[i].code;
+            return 0;
+        }
+    return mu_error_set(error, -MU_EINVALID,
+                        "--code: expected the name of a code, as ABORTED or DATALOSS, or "
+                        "its number, got \"%.100s\"", text);
+}
+
+static int code_of(int rv)
+{
+    return rv == -MU_EINVALID || rv == -MU_ERANGE ? CMD_USAGE : cmd_ask_code(rv);
+}
+
+static int print(const struct cmd_ask *ask, const char *what)
+{
+    const char *task = ask->options->operands[0];
+    cJSON *map;
+
+    if (!cmd_wants_json(ask)) {
+        (void)printf("%s %s\n", task, what);
+        return CMD_FINE;
+    }
+    map = cJSON_CreateObject();
+    (void)cJSON_AddItemToObject(map, "task", cmd_json_text(task, strlen(task)));
+    (void)cJSON_AddStringToObject(map, "state", what + strlen("is "));
+    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+static int report(struct cmd_ask *ask, mu_error *error)
+{
+    const char *message = ask->options->operands[1];
+    int code = 0;
+    int rv = read_code(cmd_text(ask->options, CMD_FLAG_CODE), error, &code);
+
+    if (rv == 0)
+        rv = mu_tasks_report_error(ask->node, ask->options->operands[0], -code,
+                                   message == NULL ? "" : message, cmd_limit(ask),
+                                   error);
+    return rv == 0 ? print(ask, "is error") : code_of(rv);
+}
+
+static int reset(struct cmd_ask *ask, mu_error *error)
+{
+    int rv = mu_tasks_reset(ask->node, ask->options->operands[0], cmd_limit(ask), error);
+
+    return rv == 0 ? print(ask, "is reset") : code_of(rv);
+}
+
+int cmd_task_report(struct cmd_options *options)
+{
+    return cmd_ask_service(options, report);
+}
+
+int cmd_task_reset(struct cmd_options *options)
+{
+    return cmd_ask_service(options, reset);
+}

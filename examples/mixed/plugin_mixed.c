@@ -1,0 +1,305 @@
+/* Functions that behave and functions that do not, as workers run them, and the settings.
+ * The chief's part is in plugin_chief.c. */
+#include "plugin_mixed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SLOW_MIN_MS = 100,
+    SLOW_MAX_MS = 500,
+    LOOK_MS = 5         /* between two looks at whether the run was cancelled */
+};
+
+int mu_plugin_open(mu_node *node);
+
+void nap(uint64_t ms)
+{
+    const struct timespec time = {
+        .tv_sec = (time_t)(ms / 1000),
+        .tv_nsec = (long)(ms % 1000) * 1000000,
+    };
+
+    (void)nanosleep(&time, NULL);
+}
+
+int mixed_open(mu_node *node, unsigned flags, mu_error *ret_error,
+               mu_variable **ret_variable)
+{
+    const size_t servers = mu_node_task_count(node, "ps");
+    const uint64_t dims[] = {ELEMENTS};
+    const mu_variable_spec spec = {
+        .name = "counter",
+        .dtype = MU_I64,
+        .rank = 1,
+        .dims = dims,
+        .shards = servers < ELEMENTS ? (unsigned)servers : ELEMENTS,
+        .flags = flags,
+    };
+
+    return mu_variable_open(node, &spec, OPEN_MS, ret_error, ret_variable);
+}
+
+/* ---- What the functions share ---- */
+
+/* Workers never create the variable: one that the servers have lost would begin at 0. */
+static int use_variable(struct mixed *mixed, mu_node *node, mu_error *ret_error,
+                        mu_variable **ret_variable)
+{
+    int rv = 0;
+
+    (void)pthread_mutex_lock(&mixed->lock);
+    if (mixed->variable == NULL)
+        rv = mixed_open(node, MU_VARIABLE_EXISTING, ret_error, &mixed->variable);
+    *ret_variable = mixed->variable;
+    (void)pthread_mutex_unlock(&mixed->lock);
+    return rv;
+}
+
+/* The arguments are a list: the start that scheduled the closure, and the element to
+ * add 1 to. The element is -1 when the start is another one: a chief whose journal was
+ * left by a job that was killed runs what was under way then, and servers that were
+ * started since know nothing of it. */
+static int read_args(const struct mixed *mixed, mu_run *run, int64_t *ret_element)
+{
+    const mu_value *args = mu_run_args(run);
+    int64_t start;
+
+    if (mu_value_get_int(mu_value_at(args, 0), &start) != 0 ||
+        mu_value_get_int(mu_value_at(args, 1), ret_element) != 0 || *ret_element < 0 ||
+        *ret_element >= ELEMENTS)
+        return mu_run_fail(run, -MU_EINVALID, "expected a start and an element, 0 to %d",
+                           ELEMENTS - 1);
+    if (start != (int64_t)mixed->settings.start)
+        *ret_element = -1;
+    return 0;
+}
+
+/* When this run has ended well, and once however often the closure runs. */
+static int add_one(struct mixed *mixed, mu_run *run, int64_t element)
+{
+    int64_t delta[ELEMENTS] = {0};
+    mu_variable *variable;
+    mu_error error;
+    int rv = use_variable(mixed, mu_run_node(run), &error, &variable);
+
+    if (rv != 0)
+        return mu_run_fail_with(run, &error);
+    delta[element] = 1;
+    return mu_run_add(run, variable, delta, sizeof delta);
+}
+
+/* The length of the work: no two runs of a closure need the same. */
+static uint64_t draw(const mu_run *run, uint64_t bound)
+{
+    uint64_t z = mu_run_closure(run) * UINT64_C(0x9e3779b97f4a7c15) +
+                 mu_run_attempt(run) + (uint64_t)getpid();
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % bound;
+}
+
+static int wait_for_cancel(mu_run *run)
+{
+    while (!mu_run_cancelled(run))
+        nap(LOOK_MS);
+    return mu_run_fail(run, -MU_ECANCELLED, "%s was told to stop", mu_run_name(run));
+}
+
+/* ---- The functions ---- */
+
+static int quick(mu_run *run, void *user)
+{
+    struct mixed *mixed = user;
+    int64_t element;
+    int rv = read_args(mixed, run, &element);
+
+    return rv != 0 || element < 0 ? rv : add_one(mixed, run, element);
+}
+
+static int slow(mu_run *run, void *user)
+{
+    struct mixed *mixed = user;
+    int64_t element;
+    int rv = read_args(mixed, run, &element);
+
+    if (rv != 0 || element < 0)
+        return rv;
+    nap(SLOW_MIN_MS + draw(run, SLOW_MAX_MS - SLOW_MIN_MS + 1));
+    return add_one(mixed, run, element);
+}
+
+static int hang(mu_run *run, void *user)
+{
+    int64_t element;
+    int rv = read_args(user, run, &element);
+
+    return rv != 0 || element < 0 ? rv : wait_for_cancel(run);
+}
+
+static int stumble(mu_run *run, void *user)
+{
+    struct mixed *mixed = user;
+    int64_t element;
+    int rv = read_args(mixed, run, &element);
+
+    if (rv != 0 || element < 0)
+        return rv;
+    return mu_run_attempt(run) == 1 ? wait_for_cancel(run)
+                                    : add_one(mixed, run, element);
+}
+
+/* Says who is to be killed: one line in one write, so that those of several workers do
+ * not mix. */
+static void note_frozen(const struct mixed *mixed, const mu_run *run)
+{
+    char line[128];
+    int size = snprintf(line, sizeof line, "%s %d %ld\n", mu_run_name(run),
+                        mu_run_worker(run), (long)getpid());
+
+    if (mixed->trace >= 0 && write(mixed->trace, line, (size_t)size) != size)
+        (void)fprintf(stderr, "mixed: the trace: %s\n", strerror(errno));
+}
+
+static int freeze(mu_run *run, void *user)
+{
+    struct mixed *mixed = user;
+    int64_t element;
+    int rv = read_args(mixed, run, &element);
+
+    if (rv != 0 || element < 0)
+        return rv;
+    if (mu_run_attempt(run) > 1)
+        return add_one(mixed, run, element);
+    note_frozen(mixed, run);
+    for (;;)
+        (void)pause();
+}
+
+static int fail(mu_run *run, void *user)
+{
+    (void)user;
+    return mu_run_fail(run, -MU_EINVALID, "told to fail");
+}
+
+/* ---- Loading ---- */
+
+static int read_setting(const mu_node *node, const char *name, uint64_t *number)
+{
+    const char *text = mu_node_setting(node, name);
+    unsigned long long whole;
+    char *end;
+
+    if (text == NULL)
+        return 0;
+    errno = 0;
+    whole = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole > 999999) {
+        (void)fprintf(stderr, "mixed: setting %s is \"%.80s\", expected a whole number "
+                      "from 0 to 999999\n", name, text);
+        return -MU_EINVALID;
+    }
+    *number = whole;
+    return 0;
+}
+
+static int read_settings(const mu_node *node, struct settings *ret_settings)
+{
+    struct settings s = {.start = 1, .quick = 1000, .slow = 10, .stumble = 2, .hang = 1};
+
+    if (read_setting(node, "start", &s.start) != 0 ||
+        read_setting(node, "quick", &s.quick) != 0 ||
+        read_setting(node, "slow", &s.slow) != 0 ||
+        read_setting(node, "stumble", &s.stumble) != 0 ||
+        read_setting(node, "freeze", &s.freeze) != 0 ||
+        read_setting(node, "hang", &s.hang) != 0 ||
+        read_setting(node, "outstanding", &s.outstanding) != 0 ||
+        read_setting(node, "fails", &s.fails) != 0)
+        return -MU_EINVALID;
+    *ret_settings = s;
+    return 0;
+}
+
+static int open_trace(const mu_node *node, int *ret_trace)
+{
+    const char *path = mu_node_setting(node, "trace");
+
+    *ret_trace = -1;
+    if (path == NULL)
+        return 0;
+    *ret_trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (*ret_trace >= 0)
+        return 0;
+    (void)fprintf(stderr, "mixed: %s: %s\n", path, strerror(errno));
+    return -MU_EINVALID;
+}
+
+/* Every node's state is on this list as long as the process lives: a plugin is never
+ * unloaded, and functions may still run while their node is being closed. */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mixed *all;
+
+static struct mixed *mixed_new(const struct settings *settings, int trace)
+{
+    struct mixed *mixed = calloc(1, sizeof *mixed);
+
+    if (mixed == NULL)
+        return NULL;
+    if (pthread_mutex_init(&mixed->lock, NULL) != 0) {
+        free(mixed);
+        return NULL;
+    }
+    mixed->settings = *settings;
+    mixed->trace = trace;
+    (void)pthread_mutex_lock(&all_lock);
+    mixed->next = all;
+    all = mixed;
+    (void)pthread_mutex_unlock(&all_lock);
+    return mixed;
+}
+
+static int register_functions(mu_node *node, struct mixed *mixed)
+{
+    const struct {
+        const char *name;
+        mu_function_fn function;
+    } functions[] = {
+        {"quick", quick},
+        {"slow", slow},
+        {"stumble", stumble},
+        {"freeze", freeze},
+        {"hang", hang},
+        {"fail", fail},
+    };
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < sizeof functions / sizeof functions[0]; i++)
+        rv = mu_node_register(node, functions[i].name, functions[i].function, mixed, 0);
+    return rv;
+}
+
+MU_PLUGIN;
+
+int mu_plugin_open(mu_node *node)
+{
+    struct settings settings;
+    struct mixed *mixed;
+    int trace;
+    int rv = read_settings(node, &settings);
+
+    if (rv == 0)
+        rv = open_trace(node, &trace);
+    if (rv != 0)
+        return rv;
+    mixed = mixed_new(&settings, trace);
+    if (mixed == NULL)
+        return -MU_ENOMEM;
+    rv = register_functions(node, mixed);
+    return rv != 0 ? rv : mu_node_program(node, "chief", chief_program, mixed);
+}

@@ -1,0 +1,183 @@
+/* Why a program has failed: said by its task, told to the others, and said once more at
+ * the end of `muster run`. */
+#include "tests/real/cli.h"
+
+static struct cli run;
+static char folder[64];
+static char plugin[96];
+
+static const char plugin_text[] =
+    "#include <muster.h>\n"
+    "#include <string.h>\n"
+    "MU_PLUGIN;\n"
+    "static int absent_key(mu_node *node)\n"
+    "{\n"
+    "    mu_kv_item item;\n"
+    "    return mu_kv_try_get(node, \"no/such/key\", 20000, NULL, &item);\n"
+    "}\n"
+    "static int program(mu_node *node, void *user)\n"
+    "{\n"
+    "    const char *what = mu_node_setting(node, \"do\");\n"
+    "    mu_error error;\n"
+    "    (void)user;\n"
+    "    if (strcmp(what, \"words\") == 0)\n"
+    "        return mu_node_fail(node, -MU_EPRECONDITION, \"missed by %d\", 17);\n"
+    "    if (strcmp(what, \"error\") == 0) {\n"
+    "        mu_error_set(&error, -MU_EDATALOSS, \"rows\\nare gone\");\n"
+    "        strcpy(error.task, \"/job:ps/task:7\");\n"
+    "        return mu_node_fail_with(node, &error);\n"
+    "    }\n"
+    "    if (strcmp(what, \"call\") == 0)\n"
+    "        return absent_key(node);\n"
+    "    (void)absent_key(node);\n"
+    "    return -MU_EDATALOSS;\n"
+    "}\n"
+    "static int wait_for_job(mu_node *node, void *user)\n"
+    "{\n"
+    "    mu_error job;\n"
+    "    int rv = mu_node_wait_job(node, -1, &job);\n"
+    "    (void)user;\n"
+    "    return rv != 0 ? rv : job.code;\n"
+    "}\n"
+    "int mu_plugin_open(mu_node *node);\n"
+    "int mu_plugin_open(mu_node *node)\n"
+    "{\n"
+    "    const char *type = mu_node_setting(node, \"type\");\n"
+    "    if (mu_node_fail(NULL, -1, \"x\") != -MU_EINVALID ||\n"
+    "        mu_node_fail_with(node, NULL) != -MU_EINVALID)\n"
+    "        return -MU_EINTERNAL;\n"
+    "    (void)mu_node_program(node, \"evaluator\", wait_for_job, NULL);\n"
+    "    return mu_node_program(node, type, program, NULL);\n"
+    "}\n";
+
+static int compile(void **state)
+{
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    (void)unlink(plugin);
+    return rmdir(folder);
+}
+
+static size_t count_of(const char *needle)
+{
+    const char *text = run.text;
+    size_t count = 0;
+
+    for (; (text = strstr(text, needle)) != NULL; text++)
+        count++;
+    return count;
+}
+
+static void expect_count(const char *needle, size_t count)
+{
+    if (count_of(needle) == count)
+        return;
+    cli_show(&run);
+    fail_msg("\"%s\" was printed %zu times instead of %zu", needle, count_of(needle),
+             count);
+}
+
+static void run_chief(const char *what, const char *level)
+{
+    char setting[64];
+
+    (void)snprintf(setting, sizeof setting, "do=%s", what);
+    cli_start(&run, NULL, "run", "--plugin", plugin, "--set", setting, "--set",
+              "type=chief", "--workers", "2", "--ps", "1", "--log-level", level,
+              "--color", "never", NULL);
+    cli_expect_code(&run, 1);
+}
+
+/* Nothing else is said, by twenty workers, servers and a program that waits for the job,
+ * however much is not to be said. */
+static void test_reason_is_said_by_its_task_and_at_the_end(void **state)
+{
+    (void)state;
+    cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "do=words", "--set",
+              "type=chief", "--workers", "20", "--ps", "2", "--evaluator", "1",
+              "--log-level", "error", "--color", "never", NULL);
+    cli_expect_code(&run, 1);
+    expect_count("\n", 2);
+    expect_count("the program of /job:chief/task:0 ended with EPRECONDITION: missed by "
+                 "17\n", 2);
+    expect_count("chief/0     | ", 1);
+    expect_count("muster: ended with exit code 1 after ", 1);
+}
+
+static void test_others_say_at_info_why_the_job_has_failed(void **state)
+{
+    (void)state;
+    run_chief("words", "info");
+    expect_count("/job:worker/task:0 node: the job has failed: the program of "
+                 "/job:chief/task:0 ended with EPRECONDITION: missed by 17\n", 1);
+    expect_count("ERROR", 1);
+}
+
+/* They may end before the chief does, which is no trouble of theirs. */
+static void test_end_of_others_is_no_warning(void **state)
+{
+    (void)state;
+    run_chief("words", "warn");
+    expect_count("chief/0 ended with exit code 1\n", 1);
+    expect_count("\n", 4);
+}
+
+static void test_error_of_a_call_keeps_its_task(void **state)
+{
+    (void)state;
+    run_chief("error", "error");
+    expect_count("the program of /job:chief/task:0 ended with EDATALOSS: "
+                 "/job:ps/task:7: rows are gone\n", 1);
+}
+
+/* Who says nothing, and returns what a call came to. */
+static void test_last_call_with_the_code_is_the_reason(void **state)
+{
+    (void)state;
+    run_chief("call", "error");
+    expect_count("the program of /job:chief/task:0 ended with ENOTFOUND: ", 2);
+    expect_count("no/such/key", 2);
+}
+
+static void test_call_with_another_code_is_no_reason(void **state)
+{
+    (void)state;
+    run_chief("other", "error");
+    expect_count("the program of /job:chief/task:0 ended with EDATALOSS (-15)\n", 2);
+    expect_count("no/such/key", 0);
+}
+
+/* Without a chief it is the first task that has failed. */
+static void test_reason_of_a_worker_is_said_at_the_end(void **state)
+{
+    (void)state;
+    cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "do=words", "--set",
+              "type=worker", "--workers", "2", "--ps", "0", "--chief", "0",
+              "--log-level", "error", "--color", "never", NULL);
+    cli_expect_code(&run, 1);
+    expect_count("the program of /job:worker/task:0 ended with EPRECONDITION: missed by "
+                 "17\n", 2);
+    expect_count("the program of /job:worker/task:1 ended with EPRECONDITION: missed by "
+                 "17\n", 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reason_is_said_by_its_task_and_at_the_end),
+        cmocka_unit_test(test_others_say_at_info_why_the_job_has_failed),
+        cmocka_unit_test(test_end_of_others_is_no_warning),
+        cmocka_unit_test(test_error_of_a_call_keeps_its_task),
+        cmocka_unit_test(test_last_call_with_the_code_is_the_reason),
+        cmocka_unit_test(test_call_with_another_code_is_no_reason),
+        cmocka_unit_test(test_reason_of_a_worker_is_said_at_the_end),
+    };
+
+    return cmocka_run_group_tests_name("cli failed program", tests, compile, clean);
+}

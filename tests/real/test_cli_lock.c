@@ -1,0 +1,271 @@
+/* `muster lock` and `muster kv hold` against the service of a real cluster: who holds it,
+ * how it ends, what becomes of it when somebody is killed. */
+#include "tests/real/cli.h"
+
+enum { WAITERS = 3 };
+
+static struct cli run;
+static struct cli asked;
+static struct cli holder;
+static struct cli waiters[WAITERS];
+static char address[64];    /* of the host */
+static char folder[64];
+
+static int start_cluster(void **state)
+{
+    const char *at;
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    cli_start(&run, NULL, "run", "--workers", "1", "--color", "never", "--reconnect-ms",
+              "1000", NULL);
+    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
+    (void)cli_expect(&run, at, "\n");
+    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+    return 0;
+}
+
+static int stop_cluster(void **state)
+{
+    char command[128];
+
+    (void)state;
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+    (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return system(command);
+}
+
+#define LOCK(cli, name, ...)                                                          \
+    cli_start(cli, NULL, "lock", name, "--address", address, __VA_ARGS__, NULL)
+#define SHELL(text) "--", "sh", "-c", text
+
+#define expect_words(cli, code, words)                                                \
+    do {                                                                              \
+        cli_expect_code(cli, code);                                                   \
+        if (strstr((cli)->text, words) == NULL)                                       \
+            fail_msg("no \"%s\" in: %s", words, (cli)->text);                         \
+    } while (0)
+
+/* Until there are so many keys below one. */
+static void await_keys(const char *directory, unsigned count)
+{
+    for (unsigned lines = count + 1; lines != count;) {
+        cli_start(&asked, NULL, "kv", "ls", directory, "--address", address, NULL);
+        cli_expect_code(&asked, 0);
+        lines = 0;
+        for (const char *at = asked.text; *at != '\0'; at++)
+            lines += *at == '\n';
+    }
+}
+
+/* ---- locks ---- */
+
+static void test_exit_codes(void **state)
+{
+    (void)state;
+    LOCK(&holder, "codes", SHELL("echo in; exit 7"));
+    expect_words(&holder, 7, "in\n");
+    LOCK(&holder, "codes", SHELL("kill -9 $$"));
+    cli_expect_code(&holder, 128 + SIGKILL);
+    LOCK(&holder, "codes", "--", "/no/such/program");
+    expect_words(&holder, 127, "/no/such/program cannot be started: No such file");
+    LOCK(&holder, "codes", "--", "/");
+    expect_words(&holder, 126, "/ cannot be started: Permission denied");
+    LOCK(&holder, "codes", "--", "true", "--flag", "--", "--address");
+    cli_expect_code(&holder, 0);
+    LOCK(&holder, "", "--", "true");
+    expect_words(&holder, 2, "a lock's name is a key");
+    LOCK(&holder, "codes", "more", "--", "true");
+    cli_expect_code(&holder, 2);
+    await_keys("lock/codes", 0);
+}
+
+/* The number is in the environment, and is the revision of the key. */
+static void test_number(void **state)
+{
+    char words[128];
+    unsigned long number;
+
+    (void)state;
+    LOCK(&holder, "number", SHELL("echo $MUSTER_LOCK_NUMBER; \"$MUSTER_BIN\" kv get "
+                                  "$MUSTER_LOCK_KEY -o json --address \"$0\""), address);
+    cli_expect_code(&holder, 0);
+    number = strtoul(holder.text, NULL, 10);
+    assert_true(number > 0);
+    (void)snprintf(words, sizeof words, "\"revision\":\t%lu", number);
+    assert_non_null(strstr(holder.text, words));
+    LOCK(&holder, "number", SHELL("echo $MUSTER_LOCK_NUMBER"));
+    cli_expect_code(&holder, 0);
+    assert_true(strtoul(holder.text, NULL, 10) > number);
+}
+
+static void test_limit_names_the_holder(void **state)
+{
+    (void)state;
+    LOCK(&holder, "busy", SHELL("echo in; exec sleep 60"));
+    (void)cli_expect(&holder, NULL, "in\n");
+    LOCK(&asked, "busy", "--limit-ms", "300", "--", "true");
+    expect_words(&asked, 4, "lock \"busy\" was not free within 300 ms: "
+                 "/job:client/task:");
+    assert_non_null(strstr(asked.text, " holds it, and 0 wait before this one"));
+    cli_kill(&holder, SIGTERM);
+    cli_expect_code(&holder, 128 + SIGTERM);
+    await_keys("lock/busy", 0);
+}
+
+/* First come, first served, whoever is killed meanwhile. */
+static void test_in_order(void **state)
+{
+    char path[96];
+    char text[64];
+    char script[160];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/order", folder);
+    LOCK(&holder, "order", NULL);
+    await_keys("lock/order", 1);
+    for (unsigned i = 0; i < WAITERS; i++) {
+        (void)snprintf(script, sizeof script, "echo %u >>'%s'", i, path);
+        LOCK(&waiters[i], "order", SHELL(script));
+        await_keys("lock/order", i + 2);
+    }
+    cli_kill(&waiters[1], SIGKILL);
+    cli_expect_code(&waiters[1], 128 + SIGKILL);
+    cli_kill(&holder, SIGINT);
+    cli_expect_code(&holder, 128 + SIGINT);
+    cli_expect_code(&waiters[0], 0);
+    cli_expect_code(&waiters[2], 0);
+    cli_read_file(path, text, sizeof text);
+    assert_string_equal(text, "0\n2\n");
+}
+
+/* One that is dead, and not waited for by its new parent, does not run. */
+static bool runs(pid_t pid)
+{
+    char path[64];
+    char text[512];
+    FILE *file;
+    size_t size;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    size = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[size] = '\0';
+    return size > 0 && strstr(text, ") Z") == NULL;
+}
+
+/* The holder is killed: its command dies with it, before the next one gets the lock. */
+static void test_killed_holder(void **state)
+{
+    char path[96];
+    char script[200];
+    char text[64];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/killed", folder);
+    (void)snprintf(script, sizeof script, "echo $$ >'%s'; echo in; exec sleep 60", path);
+    LOCK(&holder, "killed", SHELL(script));
+    (void)cli_expect(&holder, NULL, "in\n");
+    cli_read_file(path, text, sizeof text);
+    LOCK(&waiters[0], "killed", "--", "true");
+    await_keys("lock/killed", 2);
+    cli_kill(&holder, SIGKILL);
+    cli_expect_code(&holder, 128 + SIGKILL);
+    cli_expect_code(&waiters[0], 0);
+    assert_false(runs((pid_t)strtol(text, NULL, 10)));
+}
+
+/* A signal is for the command, and the lock is held until that has ended. */
+static void test_signal_is_for_the_command(void **state)
+{
+    (void)state;
+    LOCK(&holder, "signal", SHELL("trap 'echo heard; exit 5' TERM; echo in; "
+                                  "while :; do sleep 0.05; done"));
+    (void)cli_expect(&holder, NULL, "in\n");
+    cli_kill(&holder, SIGTERM);
+    expect_words(&holder, 5, "heard\n");
+    await_keys("lock/signal", 0);
+}
+
+/* Who loses the lock must not go on. */
+static void test_lost(void **state)
+{
+    (void)state;
+    LOCK(&holder, "gone", SHELL("trap 'echo told; exit 0' TERM; echo in; "
+                                "while :; do sleep 0.05; done"));
+    (void)cli_expect(&holder, NULL, "in\n");
+    cli_start(&asked, NULL, "kv", "rm", "lock/gone", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    (void)cli_expect(&holder, NULL, "told\n");
+    expect_words(&holder, 1, "was lost");
+}
+
+/* ---- keys that are held ---- */
+
+#define HOLD(cli, ...)                                                                \
+    cli_start(cli, NULL, "kv", "hold", "--address", address, __VA_ARGS__, NULL)
+
+static void expect_get(int code, const char *key, const char *value)
+{
+    cli_start(&asked, NULL, "kv", "get", key, "--address", address, NULL);
+    cli_expect_code(&asked, code);
+    if (code == 0)
+        assert_string_equal(asked.text, value);
+}
+
+static void test_hold(void **state)
+{
+    (void)state;
+    HOLD(&holder, "held", "up", SHELL("echo in; read line; exit 3"));
+    (void)cli_expect(&holder, NULL, "in\n");
+    cli_expect_code(&holder, 3);
+    expect_get(1, "held", "");
+    HOLD(&holder, "held", "up", SHELL("echo in; exec sleep 60"));
+    (void)cli_expect(&holder, NULL, "in\n");
+    expect_get(0, "held", "up");
+    HOLD(&asked, "held", "other", "--if-absent", "--", "true");
+    expect_words(&asked, 6, "is there already");
+    cli_kill(&holder, SIGTERM);
+    cli_expect_code(&holder, 128 + SIGTERM);
+    expect_get(1, "held", "");
+    HOLD(&holder, "held", "up");
+    await_keys("/", 1);
+    cli_kill(&holder, SIGKILL);
+    cli_expect_code(&holder, 128 + SIGKILL);
+    await_keys("/", 0);
+}
+
+/* What somebody else puts meanwhile stays, and the command is told. */
+static void test_hold_is_lost(void **state)
+{
+    (void)state;
+    HOLD(&holder, "taken", "mine", SHELL("echo in; exec sleep 60"));
+    (void)cli_expect(&holder, NULL, "in\n");
+    cli_start(&asked, NULL, "kv", "put", "taken", "theirs", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    expect_words(&holder, 1, "the key taken was lost");
+    expect_get(0, "taken", "theirs");
+    HOLD(&holder, "", "x", "--", "true");
+    cli_expect_code(&holder, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(test_number),
+        cmocka_unit_test(test_limit_names_the_holder),
+        cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_killed_holder),
+        cmocka_unit_test(test_signal_is_for_the_command),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_hold_is_lost),
+    };
+
+    return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
+}

@@ -1,0 +1,172 @@
+/* Calls that need a parameter server, tried while it is never there, absent, stopped or
+ * gone in the middle (waits.h). */
+#include "tests/real/waits.h"
+
+#include <muster/checkpoint.h>
+
+enum { LOST_MS = 3000 };
+
+/* ---- The server, and those who need it ---- */
+
+static void start_server(struct waits_scene *scene, unsigned peer)
+{
+    (void)peer;
+    cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task", "ps:0",
+              "--heartbeat-ms", "200", "--silence-ms", "2000", NULL);
+}
+
+static void open_client(struct waits_scene *scene, struct waits_env *env)
+{
+    mu_node_options options;
+
+    waits_name(env, "client", (int)env->number);
+    waits_options(scene, env, &options);
+    options.server_lost_ms = LOST_MS;
+    options.service_hosts = "none";
+    waits_open_with(env, &options);
+}
+
+static void begin(struct waits_scene *scene)
+{
+    static char folder[64];
+
+    cli_folder(folder, sizeof folder);
+    scene->own = folder;
+}
+
+static void end(struct waits_scene *scene)
+{
+    char command[128];
+
+    (void)snprintf(command, sizeof command, "rm -r %s", (char *)scene->own);
+    assert_int_equal(system(command), 0);
+}
+
+/* ---- Before ---- */
+
+static const float ones[4] = {1, 1, 1, 1};
+
+static int open_variable(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    static const uint64_t dims[1] = {4};
+    const mu_variable_spec spec = {.name = env->task, .dtype = MU_F32, .rank = 1,
+                                   .dims = dims};
+
+    return mu_variable_open(env->node, &spec, limit_ms, error, &env->variable);
+}
+
+static int save(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    mu_checkpoint_options options;
+    char name[32];
+
+    mu_checkpoint_options_init(&options);
+    (void)snprintf(name, sizeof name, "of-%u", env->number);
+    options.directory = env->scene->own;
+    options.name = name;
+    options.limit_ms = limit_ms;
+    return mu_checkpoint_save(&options, 1, &env->variable, 1, NULL, error, NULL);
+}
+
+static int have_checkpoint(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int rv = open_variable(env, limit_ms, error);
+
+    return rv != 0 ? rv : save(env, limit_ms, error);
+}
+
+/* ---- The calls ---- */
+
+static int read_it(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    float data[4];
+
+    return mu_variable_read(env->variable, data, sizeof data, limit_ms, error);
+}
+
+static int version(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_variable_version(env->variable, limit_ms, error, &env->version);
+}
+
+static int assign(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_variable_assign(env->variable, ones, sizeof ones, limit_ms, error);
+}
+
+static int add(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_variable_add(env->variable, ones, sizeof ones, limit_ms, error);
+}
+
+static int apply(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    const mu_optimizer optimizer = {.rate = 1};
+
+    return mu_variable_apply(env->variable, ones, sizeof ones, &optimizer, limit_ms,
+                             error);
+}
+
+static int restore(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "%s/of-%u-1.ckpt", (char *)env->scene->own,
+                   env->number);
+    return mu_checkpoint_restore(env->node, path, NULL, 0, limit_ms, error);
+}
+
+/* ---- The table ---- */
+
+#define SERVER "/job:ps/task:0"
+/* What was asked of a server that is gone may be asked again, or not. */
+#define LIMITED                                                                    \
+    {WAITS_NONE, WAITS_LATE(SERVER "|not reached|refused"),                        \
+     WAITS_LATE(SERVER "|has not answered"), WAITS_LATE(SERVER "|not reached")}
+#define LIMITED_ONCE                                                               \
+    {WAITS_NONE, WAITS_LATE(SERVER "|not reached|refused"),                        \
+     WAITS_LATE(SERVER "|has not answered"), WAITS_SOON(-MU_EUNAVAILABLE, LOST)}
+
+/* Without a limit there is server_lost_ms. */
+#define LOST SERVER "|was lost before it answered"
+#define AWAY WAITS_SELF(-MU_EUNAVAILABLE, SERVER "|not reached for 3.")
+#define UNLIMITED {WAITS_NONE, AWAY, AWAY, AWAY}
+#define UNLIMITED_ONCE                                                             \
+    {WAITS_NONE, AWAY, WAITS_SELF(-MU_EUNAVAILABLE, LOST),                         \
+     WAITS_SELF(-MU_EUNAVAILABLE, LOST)}
+
+static const struct waits_row rows[] = {
+    {"mu_variable_open", open_variable, NULL,
+     {WAITS_LATE(SERVER "|not reached|refused"),
+      WAITS_LATE(SERVER "|not reached|refused"), WAITS_LATE(SERVER "|has not answered"),
+      WAITS_LATE(SERVER "|not reached")},
+     {WAITS_OK, AWAY, AWAY, AWAY}, 0},
+    {"mu_variable_read", read_it, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_version", version, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_assign", assign, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_add", add, open_variable, LIMITED_ONCE, UNLIMITED_ONCE, 0},
+    {"mu_variable_apply", apply, open_variable, LIMITED_ONCE, UNLIMITED_ONCE, 0},
+    {"mu_checkpoint_save", save, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_checkpoint_restore", restore, have_checkpoint, LIMITED, UNLIMITED, 0},
+};
+
+static const struct waits_kind variables = {
+    .name = "variables",
+    .rows = rows,
+    .rows_count = sizeof rows / sizeof rows[0],
+    .workers = 1,
+    .servers = 1,
+    .peers_count = 1,
+    .log = "waiting for " SERVER,
+    .start = start_server,
+    .open = open_client,
+    .begin = begin,
+    .end = end,
+};
+
+int main(void)
+{
+    static const struct waits_kind *const kinds[] = {&variables};
+
+    return waits_main("waits variables", kinds, 1);
+}

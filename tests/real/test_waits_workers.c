@@ -1,0 +1,257 @@
+/* Calls that need a worker, tried while it is never there, absent, stopped or gone in the
+ * middle (waits.h); the chief is there all the time. Then the end of the job, which the
+ * chief tells all others. */
+#include "tests/real/waits.h"
+
+#include <muster/deal.h>
+
+static const char plugin_text[] =
+    "#include <muster.h>\n"
+    "static int nap(mu_run *run, void *user)\n"
+    "{\n"
+    "    (void)run;\n"
+    "    (void)user;\n"
+    "    return 0;\n"
+    "}\n"
+    "int mu_plugin_open(mu_node *node);\n"
+    "int mu_plugin_open(mu_node *node)\n"
+    "{\n"
+    "    return mu_node_register(node, \"nap\", nap, NULL, 0);\n"
+    "}\n";
+
+static char folder[64];
+static char plugin[96];
+
+/* ---- The chief, the workers, and those who need them ---- */
+
+/* One for closures, one that is drained, one that is stopped. */
+enum { FOR_CLOSURES, FOR_DRAIN, FOR_STOP, WORKERS };
+
+static void begin(struct waits_scene *scene)
+{
+    static struct waits_env chief;
+    mu_node_options options;
+
+    memset(&chief, 0, sizeof chief);
+    chief.scene = scene;
+    waits_name(&chief, "chief", 0);
+    waits_options(scene, &chief, &options);
+    waits_open_with(&chief, &options);
+    scene->own = &chief;
+}
+
+static void end(struct waits_scene *scene)
+{
+    waits_close_node(scene->own);
+}
+
+static void start_worker(struct waits_scene *scene, unsigned peer)
+{
+    char task[16];
+
+    (void)snprintf(task, sizeof task, "worker:%u", peer);
+    cli_start(&scene->peers[peer], NULL, "node", "--cluster", scene->json, "--task", task,
+              "--plugin", plugin, "--heartbeat-ms", "200", "--silence-ms", "2000", NULL);
+}
+
+static void open_client(struct waits_scene *scene, struct waits_env *env)
+{
+    mu_node_options options;
+    mu_error error;
+
+    waits_name(env, "client", (int)env->number);
+    waits_options(scene, env, &options);
+    options.queue_max = 1;
+    waits_open_with(env, &options);
+    if (mu_coordinator_open(env->node, SOON_MS, &error, &env->coordinator) != 0)
+        fail_msg("%s", error.message);
+}
+
+/* ---- Before ---- */
+
+/* All workers have been heard, and this coordinator's first closure has run. */
+static int run_one(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int rv = mu_coordinator_schedule(env->coordinator, "nap", NULL, limit_ms, error,
+                                     NULL);
+    mu_value *tasks = NULL;
+
+    if (rv == 0)
+        rv = mu_coordinator_join(env->coordinator, limit_ms, error);
+    if (rv == 0)
+        rv = mu_tasks_wait(env->node, "worker:0-2", limit_ms, error, &tasks);
+    mu_value_free(tasks);
+    return rv;
+}
+
+/* ---- The calls ---- */
+
+static int queue(struct waits_env *env, mu_error *error)
+{
+    return mu_coordinator_schedule(env->coordinator, "nap", NULL, SOON_MS, error,
+                                   &env->value);
+}
+
+static int join(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int rv = queue(env, error);
+
+    return rv != 0 ? rv : mu_coordinator_join(env->coordinator, limit_ms, error);
+}
+
+static int schedule(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int rv = queue(env, error);
+
+    return rv != 0 ? rv : mu_coordinator_schedule(env->coordinator, "nap", NULL, limit_ms,
+                                                  error, NULL);
+}
+
+static int fetch_value(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int rv = queue(env, error);
+
+    return rv != 0 ? rv : mu_remote_value_fetch(env->value, limit_ms, error, NULL);
+}
+
+static int fetch_all(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int rv = queue(env, error);
+
+    return rv != 0 ? rv : mu_remote_value_fetch_all(&env->value, 1, limit_ms, error,
+                                                    NULL);
+}
+
+static int fetch_structure(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    mu_value *value = NULL;
+    int rv = queue(env, error);
+
+    if (rv != 0)
+        return rv;
+    env->structure = mu_value_remote(env->value);
+    rv = mu_coordinator_fetch(env->coordinator, env->structure, limit_ms, error, &value);
+    mu_value_free(value);
+    return rv;
+}
+
+static int deal(struct waits_env *env, mu_error *error)
+{
+    mu_deal_options options;
+    int rv;
+
+    mu_deal_options_init(&options);
+    options.shards = 1;
+    options.epochs = 2;
+    rv = mu_deal_open(env->coordinator, &options, error, &env->deal);
+    return rv != 0 ? rv : mu_deal_schedule(env->deal, "nap", NULL, NULL, SOON_MS, error);
+}
+
+static int schedule_deal(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int rv = deal(env, error);
+
+    return rv != 0 ? rv : mu_deal_schedule(env->deal, "nap", NULL, NULL, limit_ms, error);
+}
+
+static int join_deal(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int rv = deal(env, error);
+
+    return rv != 0 ? rv : mu_deal_join(env->deal, limit_ms, error);
+}
+
+static int drain_worker(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_coordinator_drain(env->coordinator, FOR_DRAIN, limit_ms, error);
+}
+
+static int stop_worker(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_server_stop_remote(env->node, "worker:2", "a test", limit_ms, error);
+}
+
+/* ---- The table ---- */
+
+#define X WAITS_END(1, "X")
+#define ALL WAITS_ALL(X)
+static const struct waits_row rows[] = {
+    {"mu_coordinator_join", join, run_one, ALL, ALL, 0},
+    {"mu_coordinator_schedule", schedule, run_one, ALL, ALL, 0},
+    {"mu_remote_value_fetch", fetch_value, run_one, ALL, ALL, 0},
+    {"mu_remote_value_fetch_all", fetch_all, run_one, ALL, ALL, 0},
+    {"mu_coordinator_fetch", fetch_structure, run_one, ALL, ALL, 0},
+    {"mu_deal_schedule", schedule_deal, run_one, ALL, ALL, 0},
+    {"mu_deal_join", join_deal, run_one, ALL, ALL, 0},
+    {"mu_coordinator_drain", drain_worker, run_one, ALL, ALL, 0},
+    {"mu_server_stop_remote", stop_worker, run_one, ALL, ALL, 0},
+};
+
+static const struct waits_kind workers = {
+    .name = "workers",
+    .rows = rows,
+    .rows_count = sizeof rows / sizeof rows[0],
+    .workers = WORKERS,
+    .peers_count = WORKERS,
+    .log = "waiting for /job:worker/task:0",
+    .log_task = "/job:chief/task:0",
+    .start = start_worker,
+    .open = open_client,
+    .begin = begin,
+    .end = end,
+};
+
+/* ---- The end of the job ---- */
+
+static void open_chief(struct waits_scene *scene, struct waits_env *env)
+{
+    mu_node_options options;
+
+    waits_name(env, "chief", 0);
+    waits_options(scene, env, &options);
+    waits_open_with(env, &options);
+}
+
+static int see_workers(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    mu_value *tasks = NULL;
+    int rv = mu_tasks_wait(env->node, "worker:0-2", limit_ms, error, &tasks);
+
+    mu_value_free(tasks);
+    return rv;
+}
+
+static int end_job(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_node_job_done(env->node, 0, NULL, limit_ms, error);
+}
+
+static const struct waits_row end_rows[] = {
+    {"mu_node_job_done", end_job, see_workers, ALL, ALL, 0},
+};
+
+static const struct waits_kind job_end = {
+    .name = "the job's end",
+    .rows = end_rows,
+    .rows_count = 1,
+    .workers = WORKERS,
+    .peers_count = WORKERS,
+    .log = "waiting for /job:worker/task:0",
+    .log_task = "/job:chief/task:0",
+    .start = start_worker,
+    .open = open_chief,
+};
+
+int main(void)
+{
+    static const struct waits_kind *const kinds[] = {&workers, &job_end};
+    int rv;
+
+    cli_folder(folder, sizeof folder);
+    if (cli_compile(folder, plugin_text, plugin, sizeof plugin) != 0)
+        return 1;
+    rv = waits_main("waits workers", kinds, 2);
+    (void)unlink(plugin);
+    (void)rmdir(folder);
+    return rv;
+}
