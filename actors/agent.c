@@ -485,7 +485,7 @@ static void on_task_cleared(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 {
     struct agent *a = state;
 
-    if (is_from_host(a, msg))
+    if (mu__agent_is_from_host(a, msg))
         mu__agent_cleared(ctx, a, mu__body(msg));
 }
 
