@@ -345,7 +345,19 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                     const struct orphan *was);
 
 /* What the worker that it is in flight at is charged for it. */
-struct orphan mu__sup_charge(const struct mu__closure *closure);
+static inline struct orphan mu__sup_charge(const struct mu__closure *closure)
+{
+    bool begun = (closure->marks & MU__MARK_BEGUN) != 0;
+
+    return (struct orphan){
+        .closure = mu__closure_id(closure),
+        .attempt = closure->attempt,
+        .bytes = mu__closure_bytes(closure),
+        .cost_us = begun ? 0 : closure->cost_us,
+        .begun = begun,
+    };
+}
+
 struct orphan mu__sup_backup_charge(const struct mu__closure *closure,
                                     const struct more *more);
 
