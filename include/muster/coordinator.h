@@ -49,11 +49,11 @@ MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
  * worker. Returns at once, unless `queue_max` closures are scheduled and not resolved, or
  * `queue_bytes_max` bytes of their arguments (one that is larger goes when it is alone):
  * then it waits for room, behind the threads that wait already, at most `limit_ms`
- * (-MU_EDEADLINE, as join's; with limit 0 -MU_EAGAIN), and nothing was queued. A chief that is full
- * fails nothing: what it has no room for waits at its client. The first error of an
- * earlier closure is returned here, by join or by done, once, after everything queued was
- * cancelled and nothing is in flight; then too nothing was queued, and the coordinator is
- * usable again.
+ * (-MU_EDEADLINE, as join's; with limit 0 -MU_EAGAIN), and nothing was queued. A chief
+ * that is full fails nothing: what it has no room for waits at its client. The first
+ * error of an earlier closure is returned here, by join or by done, once, after
+ * everything queued was cancelled and nothing is in flight; then too nothing was queued,
+ * and the coordinator is usable again.
  *
  * `ret_value` NULL says that nobody wants the result. Otherwise the caller frees it; it
  * is NULL when nothing was queued.
