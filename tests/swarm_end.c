@@ -43,12 +43,17 @@ static bool is_listed(const struct swarm_program *program)
            cluster_changing_lists(&program->run->changing, program->task);
 }
 
-/* One may hear only now that its task is in error, by what became of the process that
- * played it before. */
+/* One may hear only now that its task is in error: by what became of the process that
+ * played it before, or since nobody has heard that it left. */
+static bool may_hear_of_error(const struct swarm_program *program)
+{
+    return is_changing(program) || !agent_of(program)->wants;
+}
+
 static void newcomers_register(struct swarm *run)
 {
     for (unsigned i = 0; i < run->programs_count; i++)
-        if (is_changing(&run->programs[i]) && is_listed(&run->programs[i]))
+        if (is_listed(&run->programs[i]) && may_hear_of_error(&run->programs[i]))
             (void)cluster_wait(cluster_agent(run->programs[i].task, CALL(
                 CALL_OF(MU__AGENT_REGISTER, 10000))));
 }

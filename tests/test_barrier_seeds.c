@@ -568,7 +568,7 @@ static void run_seed(uint64_t seed, bool show, void *sum,
 }
 
 static const struct seeds seeds = {
-    .replay = "test_barrier_seeds",
+    .replay = "scripts/soak --of barrier --seed",
     .count = SEEDS,
     .repeat_every = 40,
     .seconds_max = 60,

@@ -207,7 +207,7 @@ static void run_seed(uint64_t seed, bool show, void *sum,
 }
 
 static const struct seeds seeds = {
-    .replay = "test_identity_seeds",
+    .replay = "scripts/soak --of identity --seed",
     .count = SEEDS,
     .repeat_every = 40,
     .seconds_max = 30,

@@ -64,8 +64,8 @@ size_t sim_storage_damage(struct sim_storage *storage, size_t from);
 void sim_storage_hurt(struct sim_storage *storage, unsigned percent);
 bool sim_storage_is_hurt(const struct sim_storage *storage);
 
-/* It is as it was before the damage, from a copy that somebody had. False when the damaged
- * file has been changed meanwhile. */
+/* It is as it was before the damage, from a copy that somebody had. False when the
+ * damaged file has been changed meanwhile. */
 bool sim_storage_mend(struct sim_storage *storage);
 
 /* The process is gone: what was not flushed is lost, but for a first part of it that is

@@ -495,7 +495,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
 }
 
 static const struct seeds seeds = {
-    .replay = "test_admission_seeds",
+    .replay = "scripts/soak --of admission --seed",
     .count = SEEDS,
     .repeat_every = 40,
     .seconds_max = 30,

@@ -509,7 +509,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
 }
 
 static const struct seeds seeds = {
-    .replay = "build/dev/tests/test_runs_seeds",
+    .replay = "scripts/soak --of runs --seed",
     .count = SEEDS,
     .repeat_every = 25,
     .seconds_max = 60,

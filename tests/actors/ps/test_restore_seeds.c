@@ -292,7 +292,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
 }
 
 static const struct seeds seeds = {
-    .replay = "test_restore_seeds",
+    .replay = "scripts/soak --of restore --seed",
     .count = SEEDS,
     .repeat_every = 50,
     .seconds_max = 60,
