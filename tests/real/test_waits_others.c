@@ -4,7 +4,7 @@
 
 #include <muster/resolver.h>
 
-enum { DEAD_MS = 4000, SUSPECT_MS = 2000, RECONNECT_MS = 3000 };
+enum { DEAD_MS = 6000, SUSPECT_MS = 4000, RECONNECT_MS = 3000 };
 
 /* ---- The service, the other task, and those who need it ---- */
 

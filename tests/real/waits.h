@@ -227,6 +227,24 @@ static inline unsigned waits_check(const struct waits_thread *t)
 
 /* ---- Scenes ---- */
 
+/* Of those that the system gives to nobody who does not ask; from another place on in
+ * each process. */
+static inline int waits_free_port(void)
+{
+    static unsigned next;
+
+    if (next == 0)
+        next = (unsigned)getpid() * 2654435761U >> 8;
+    for (int i = 0; i < 20000; i++) {
+        int port = (int)(10000 + next++ % 20000);
+
+        if (launch_is_free(port))
+            return port;
+    }
+    fail_msg("no port is free");
+    return 0;
+}
+
 static inline void waits_cluster(struct waits_scene *scene)
 {
     const struct {
@@ -247,7 +265,7 @@ static inline void waits_cluster(struct waits_scene *scene)
             assert_true(++count < WAITS_TASKS_MAX);
             at += (size_t)snprintf(scene->json + at, sizeof scene->json - at,
                                    "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",",
-                                   launch_free_port());
+                                   waits_free_port());
         }
         at += (size_t)snprintf(scene->json + at, sizeof scene->json - at, "]");
     }
