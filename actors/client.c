@@ -94,7 +94,7 @@ struct slot mu__client_take_slot(struct mu__ctx *ctx, struct client *c, uint64_t
     struct slot slot = c->slots[i];
 
     if (slot.state == SLOT_SENT)
-        mu__client_room_sent_done(c, slot.bytes);
+        mu__room_sent_done(&c->room, slot.bytes);
     else if (slot.state == SLOT_WAITS)
         mu__client_room_drop(ctx, c, i);
     c->slots[i].of = c->free_first;

@@ -150,8 +150,8 @@ void mu__pending_free(struct mu__pending_closure *closure);
 
 extern const struct mu__behavior mu__client;    /* init takes the config */
 
-/* Words of the first closure in flight, from a status of the chief, or of the workers that
- * are missing. */
+/* Words of the first closure in flight, from a status of the chief, or of the workers
+ * that are missing. */
 void mu__client_describe_status(const mu_value *status, char *out, size_t size);
 
 #endif

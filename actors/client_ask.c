@@ -214,17 +214,44 @@ static void describe_missing(const mu_value *missing, char *out, size_t size)
     }
 }
 
+static bool is_running(const mu_value *closure)
+{
+    return strcmp(string_in(closure, "state", "running"), "running") == 0;
+}
+
+/* The first that is known to have begun; else the first that was sent; NULL: there is
+ * none. */
+static const mu_value *first_in_flight(const mu_value *status)
+{
+    const mu_value *list = mu_value_find(status, "in_flight");
+
+    for (size_t i = 0; i < mu_value_count(list); i++)
+        if (is_running(mu_value_at(list, i)))
+            return mu_value_at(list, i);
+    return mu_value_at(list, 0);
+}
+
+/* Words of the first closure in flight, from a status, and where all of them are. */
 void mu__client_describe_status(const mu_value *status, char *out, size_t size)
 {
-    const mu_value *first = mu_value_at(mu_value_find(status, "in_flight"), 0);
+    static const char running[] = "closure %" PRId64 " \"%s\" runs on %s for "
+                                  "%" PRId64 " ms";
+    static const char sent[] = "closure %" PRId64 " \"%s\" was sent to %s %" PRId64
+                               " ms ago";
+    const mu_value *closures = mu_value_find(status, "closures");
+    const mu_value *first = first_in_flight(status);
+    size_t used;
 
     if (first == NULL)
         describe_missing(mu_value_find(status, "workers_missing"), out, size);
     else
-        (void)snprintf(out, size,
-                       "closure %" PRId64 " \"%s\" runs on %s for %" PRId64 " ms",
+        (void)snprintf(out, size, is_running(first) ? running : sent,
                        number_in(first, "closure"), string_in(first, "function", "?"),
                        string_in(first, "task", "?"), number_in(first, "for_ms"));
+    used = strlen(out);
+    (void)snprintf(out + used, size - used, "; the chief has %" PRId64 " running, "
+                   "%" PRId64 " sent, %" PRId64 " queued", number_in(closures, "running"),
+                   number_in(closures, "sent"), number_in(closures, "queued"));
 }
 
 /* Words of one closure, from what the chief says about it: its state, and where it runs

@@ -39,7 +39,9 @@ void mu__client_count_resolved(struct mu__ctx *ctx, struct client *c, uint64_t b
     atomic_store_explicit(&c->session->resolved, c->resolved, memory_order_release);
     if (c->room.first != NULL)
         mu__client_room_review(ctx, c);
-    if (c->waiting != NULL || mu__client_phase(c) != MU__SESSION_FINE)
+    /* In a fine session those that wait for closures wait for the last one. */
+    if (mu__client_phase(c) != MU__SESSION_FINE ||
+        (c->waiting != NULL && mu__client_outstanding(c) == 0))
         mu__client_review(ctx, c);
 }
 

@@ -41,9 +41,9 @@ enum mu__mark {
 };
 
 /* What list a closure may be in. One queue for each priority; then those that wait for
- * something, those that only some workers may run now; one queue for each priority of what
- * is for one role alone; those whose result is kept; then two for each worker: in flight
- * there, and queued for it alone. */
+ * something, those that only some workers may run now; one queue for each priority of
+ * what is for one role alone; those whose result is kept; then two for each worker: in
+ * flight there, and queued for it alone. */
 enum mu__list {
     MU__LIST_QUEUES = 0,
     MU__LIST_QUEUE = MU__LIST_QUEUES + MU__PRIORITY_USUAL,

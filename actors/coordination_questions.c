@@ -419,7 +419,8 @@ static void say_unchanged(const struct question *question, uint64_t now_ms,
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
                        "no state of %" PRIu64 " tasks (%.100s) has changed for %" PRIu64
                        " ms: their version is %" PRIu64 " still", question->group->total,
-                       tasks == NULL || tasks[0] == '\0' ? "all" : tasks, now_ms - question->since_ms, question->group->version);
+                       tasks == NULL || tasks[0] == '\0' ? "all" : tasks,
+                       now_ms - question->since_ms, question->group->version);
 }
 
 static void expire(struct mu__ctx *ctx, struct coordination *c, struct question *question)

@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NOTE_FIRST_MS = 5000, NOTE_STEP_MAX_MS = 60000 };
+enum {
+    NOTE_FIRST_MS = 5000,
+    NOTE_STEP_MAX_MS = 60000,
+    NAMED_MAX = 5           /* tasks that an error names */
+};
 
 /* What it hears. */
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -354,13 +358,18 @@ static void wait_missing(const struct job *job, struct mu__job_call *call)
 
 static void end_missing(const struct job *job, struct mu__job_call *call)
 {
-    static const struct job_peer none = {.type = ""};
-    const struct job_peer *first = job->peers_count == 0 ? &none : job->peers;
+    char names[NAMED_MAX * (MU__TASK_NAME_MAX + 2) + 16] = "";
+    size_t used = 0;
 
+    for (uint32_t i = 0; i < job->peers_count && i < NAMED_MAX; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used,
+                                 "%s/job:%s/task:%" PRIu32, i == 0 ? "" : ", ",
+                                 job->peers[i].type, job->peers[i].index);
+    if (job->peers_count > NAMED_MAX)
+        (void)snprintf(names + used, sizeof names - used, " and others");
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
-                       "%" PRIu32 " tasks have not hung up after %" PRId64
-                       " ms, first /job:%s/task:%" PRIu32,
-                       job->peers_count, call->call.limit_ms, first->type, first->index);
+                       "%" PRIu32 " tasks have not hung up after %" PRId64 " ms: %s",
+                       job->peers_count, call->call.limit_ms, names);
 }
 
 static void take_missing(const struct job *job, struct mu__job_call *call)

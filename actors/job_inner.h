@@ -75,7 +75,7 @@ struct job {
     struct job_relay *relays;
     uint32_t relays_count;
     struct job_offer kept;
-    uint64_t note_timer;        /* for the next line in the log about what waits; 0: none */
+    uint64_t note_timer;        /* for the next line in the log about what waits */
     uint64_t note_ms;           /* and for how long it runs */
 };
 

@@ -88,11 +88,12 @@ static bool is_open(struct mu__member_worker *worker)
 
 static void join_list(struct mu__membership *members, struct mu__member_worker *worker)
 {
-    struct mu__load_lists *lists = &members->by_role[worker->role];
+    struct mu__load_lists *lists;
     uint32_t first;
 
     if (!is_open(worker))
         return;
+    lists = &members->by_role[worker->role];
     first = lists->first[worker->load];
     worker->waiting = true;
     worker->prev = 0;
@@ -105,7 +106,7 @@ static void join_list(struct mu__membership *members, struct mu__member_worker *
 }
 
 /* The first of the lowest load; 0: there is none. */
-static uint32_t first_of(struct mu__load_lists *lists)
+static inline uint32_t first_of(struct mu__load_lists *lists)
 {
     while (lists->lowest < lists->size) {
         uint32_t number = lists->first[lists->lowest];
@@ -122,11 +123,11 @@ uint32_t mu__membership_pick_role(struct mu__membership *members, uint32_t role)
     return first_of(&members->by_role[role]);
 }
 
-uint32_t mu__membership_pick(struct mu__membership *members)
+static uint32_t pick_of_all(struct mu__membership *members)
 {
-    uint32_t best = first_of(&members->by_role[0]);
+    uint32_t best = 0;
 
-    for (uint32_t role = 1; role < members->roles; role++) {
+    for (uint32_t role = 0; role < members->roles; role++) {
         uint32_t number = first_of(&members->by_role[role]);
 
         if (number != 0 &&
@@ -134,6 +135,12 @@ uint32_t mu__membership_pick(struct mu__membership *members)
             best = number;
     }
     return best;
+}
+
+/* On the way of every closure: most clusters have one role. */
+uint32_t mu__membership_pick(struct mu__membership *members)
+{
+    return members->roles > 1 ? pick_of_all(members) : first_of(&members->by_role[0]);
 }
 
 /* The roles from `first` on, and before `end`, that a search goes through. */

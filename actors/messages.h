@@ -241,7 +241,8 @@ enum mu__put_flag {
     F(S, REQUIRED, str, message, MU__ERROR_TEXT_MAX)
 
 /* Let a worker finish what it has and then leave: `worker` is its task index + 1, 0 means
- * the one that asks. `worker_type` "" means "worker". The answer comes when it has left. */
+ * the one that asks. `worker_type` "" means "worker". The answer comes when it has
+ * left. */
 #define MU__DRAIN_FIELDS(F, S)                                              \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, worker, 0)                                          \

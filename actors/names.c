@@ -8,15 +8,6 @@
 
 enum { SLOTS_FIRST = 64 };
 
-struct mu__name {
-    uint32_t hash;
-    uint32_t size;
-    uint32_t holders;
-    uint32_t idle_next;         /* number + 1; 0 ends the list */
-    uint32_t idle_prev;
-    char text[];
-};
-
 void mu__names_done(struct mu__names *names)
 {
     for (uint32_t i = 0; i < names->count; i++)
@@ -201,28 +192,14 @@ uint32_t mu__names_take(struct mu__names *names, struct mu__view name)
     return names->last;
 }
 
-void mu__names_hold(struct mu__names *names, uint32_t number)
+void mu__names_first_holder(struct mu__names *names, uint32_t number)
 {
-    if (number == MU__NAME_NONE)
-        return;
-    if (names->names[number]->holders++ == 0)
-        leave_idle(names, names->names[number]);
+    leave_idle(names, names->names[number]);
 }
 
-void mu__names_release(struct mu__names *names, uint32_t number)
+void mu__names_last_holder(struct mu__names *names, uint32_t number)
 {
-    if (number == MU__NAME_NONE)
-        return;
-    assert(names->names[number]->holders > 0);
-    if (--names->names[number]->holders > 0)
-        return;
     join_idle(names, number);
     if (names->idle_count > MU__NAMES_IDLE_MAX)
         (void)forget(names, names->idle_first - 1);
-}
-
-struct mu__view mu__names_view(const struct mu__names *names, uint32_t number)
-{
-    assert(number < names->count && names->names[number] != NULL);
-    return (struct mu__view){names->names[number]->text, names->names[number]->size};
 }

@@ -7,6 +7,8 @@
 
 #include "runtime/message.h"
 
+#include <assert.h>
+
 enum {
     MU__NAMES_MAX = 1 << 24,
     MU__NAMES_IDLE_MAX = 4096   /* that nobody holds; the one that was held last longest
@@ -14,7 +16,14 @@ enum {
 };
 #define MU__NAME_NONE UINT32_MAX
 
-struct mu__name;
+struct mu__name {
+    uint32_t hash;
+    uint32_t size;
+    uint32_t holders;
+    uint32_t idle_next;         /* number + 1; 0 ends the list */
+    uint32_t idle_prev;
+    char text[];
+};
 
 /* Zeroed memory is an empty table. */
 struct mu__names {
@@ -40,11 +49,32 @@ void mu__names_done(struct mu__names *names);
  * numbers. */
 uint32_t mu__names_take(struct mu__names *names, struct mu__view name);
 
+/* Somebody holds what nobody held; nobody holds it any more. For those below. */
+void mu__names_first_holder(struct mu__names *names, uint32_t number);
+void mu__names_last_holder(struct mu__names *names, uint32_t number);
+
 /* One holder more, or less. MU__NAME_NONE is fine. */
-void mu__names_hold(struct mu__names *names, uint32_t number);
-void mu__names_release(struct mu__names *names, uint32_t number);
+static inline void mu__names_hold(struct mu__names *names, uint32_t number)
+{
+    if (number != MU__NAME_NONE && names->names[number]->holders++ == 0)
+        mu__names_first_holder(names, number);
+}
+
+static inline void mu__names_release(struct mu__names *names, uint32_t number)
+{
+    if (number == MU__NAME_NONE)
+        return;
+    assert(names->names[number]->holders > 0);
+    if (--names->names[number]->holders == 0)
+        mu__names_last_holder(names, number);
+}
 
 /* The string of a number that is held; stays as long as that. */
-struct mu__view mu__names_view(const struct mu__names *names, uint32_t number);
+static inline struct mu__view mu__names_view(const struct mu__names *names,
+                                             uint32_t number)
+{
+    assert(number < names->count && names->names[number] != NULL);
+    return (struct mu__view){names->names[number]->text, names->names[number]->size};
+}
 
 #endif

@@ -151,6 +151,10 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         mu__closures_move_last(&s->closures, closure, MU__LIST_KEPT);
         return;
     }
+    if (more == NULL) {
+        mu__sup_remove(s, closure);
+        return;
+    }
     mu__sup_inputs_pause(s);
     mu__sup_drop_more(ctx, s, closure);
     mu__sup_remove(s, closure);

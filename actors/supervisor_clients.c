@@ -274,8 +274,7 @@ static void note_token(struct client *client, const struct mu__closure *closure)
 /* What stands in an array may stay: it is looked at again before it is believed. */
 void mu__sup_forget_token(struct client *client, const struct mu__closure *closure)
 {
-    if (client->tokens.count > 0 &&
-        (uintptr_t)mu__map_get(&client->tokens, closure->token) ==
+    if ((uintptr_t)mu__map_get(&client->tokens, closure->token) ==
             (uintptr_t)closure->index + 1)
         (void)mu__map_remove(&client->tokens, closure->token);
 }

@@ -156,7 +156,7 @@ static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
 {
     if ((more->flags & MU__CLOSURE_ONCE) == 0 || more->effect != 0)
         return true;
-    if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s)) {
+    if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s) == 0) {
         more->effect = ++s->effect_last;
         return true;
     }
@@ -418,19 +418,6 @@ void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t
     }
 }
 
-struct orphan mu__sup_charge(const struct mu__closure *closure)
-{
-    bool begun = (closure->marks & MU__MARK_BEGUN) != 0;
-
-    return (struct orphan){
-        .closure = mu__closure_id(closure),
-        .attempt = closure->attempt,
-        .bytes = mu__closure_bytes(closure),
-        .cost_us = begun ? 0 : closure->cost_us,
-        .begun = begun,
-    };
-}
-
 /* A backup is given to a worker that begins it at once, and costs it nothing. */
 struct orphan mu__sup_backup_charge(const struct mu__closure *closure,
                                     const struct more *more)
@@ -452,7 +439,8 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
     if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0 ||
         (worker->holds & MU__HOLD_ALONE) != 0)
         mu__sup_dispatch_pinned(ctx, s, number);
-    mu__sup_leave_if_idle(ctx, s, number);
+    if (worker->holds != 0)
+        mu__sup_leave_if_idle(ctx, s, number);
 }
 
 uint32_t mu__sup_window(const struct supervisor *s,

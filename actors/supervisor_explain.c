@@ -28,7 +28,7 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
     return list;
 }
 
-/* A worker that is known by a number, of a role or of MU__ROLE_ANY; NULL: there is none. */
+/* The worker of a number, of a role or of MU__ROLE_ANY; NULL: there is none. */
 static const struct mu__member_worker *known(const struct supervisor *s, uint32_t number,
                                              uint32_t role)
 {

@@ -345,7 +345,19 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                     const struct orphan *was);
 
 /* What the worker that it is in flight at is charged for it. */
-struct orphan mu__sup_charge(const struct mu__closure *closure);
+static inline struct orphan mu__sup_charge(const struct mu__closure *closure)
+{
+    bool begun = (closure->marks & MU__MARK_BEGUN) != 0;
+
+    return (struct orphan){
+        .closure = mu__closure_id(closure),
+        .attempt = closure->attempt,
+        .bytes = mu__closure_bytes(closure),
+        .cost_us = begun ? 0 : closure->cost_us,
+        .begun = begun,
+    };
+}
+
 struct orphan mu__sup_backup_charge(const struct mu__closure *closure,
                                     const struct more *more);
 
@@ -514,9 +526,9 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 
 /* One more number of an effect may be given out, as far as those go that are out; and as
- * far as the journal goes. */
+ * far as the journal goes: else -MU_EEXHAUSTED (it is full) or -MU_EUNAVAILABLE. */
 bool mu__sup_has_effect_number(const struct supervisor *s);
-bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
+int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
 /* A closure of the journal is resolved: write that down, answer those who joined it.
  * False when it could not be written: then its effect is not finished with, since the

@@ -327,7 +327,8 @@ static void complain(struct mu__ctx *ctx, struct supervisor *s, const mu_error *
         return;
     s->journal_failed = true;
     mu__log(ctx, MU__LOG_ERROR, "%s", words);
-    mu__sup_fault(ctx, s, -MU_EDATALOSS, MU_ERROR_CHIEF, "/job:chief/task:0", words);
+    mu__sup_fault(ctx, s, error->code == -MU_EEXHAUSTED ? -MU_EEXHAUSTED : -MU_EDATALOSS,
+                  MU_ERROR_CHIEF, "/job:chief/task:0", words);
 }
 
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
@@ -338,19 +339,19 @@ void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
         complain(ctx, s, &error);
 }
 
-bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s)
+int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint64_t end = s->effects_end;
-    mu_error error;
+    mu_error error = {.code = -MU_EUNAVAILABLE};
 
     if (s->journal == NULL || s->effect_last + 1 < end)
-        return true;
+        return 0;
     s->effects_end = s->effect_last + EFFECTS_BLOCK;
     if (write_begin(s, &error) == 0 && flush(s, &error) == 0)
-        return true;
+        return 0;
     s->effects_end = end;
     complain(ctx, s, &error);
-    return false;
+    return error.code == -MU_EEXHAUSTED ? -MU_EEXHAUSTED : -MU_EUNAVAILABLE;
 }
 
 /* ---- Scheduling ---- */
@@ -359,15 +360,17 @@ bool mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s)
 static int number_effect(struct mu__ctx *ctx, struct supervisor *s, struct more *more,
                          mu_error *ret_error)
 {
+    int rv;
+
     if ((more->flags & MU__CLOSURE_ONCE) == 0)
         return 0;
     if (!mu__sup_has_effect_number(s))
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "too many closures with effects "
                             "are out beside one that does not end");
-    if (!mu__sup_journal_reserve(ctx, s))
-        return mu_error_set(ret_error, -MU_EUNAVAILABLE,
-                            "the journal cannot be written, so the closure's effects "
-                            "could count twice");
+    rv = mu__sup_journal_reserve(ctx, s);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "the journal cannot be written, so the "
+                            "closure's effects could count twice");
     more->effect = ++s->effect_last;
     return 0;
 }

@@ -364,6 +364,16 @@ static struct mu__member_worker *worker_to_drain(struct supervisor *s,
     return NULL;
 }
 
+static void log_drain(struct mu__ctx *ctx, const struct supervisor *s,
+                      const struct mu__member_worker *worker)
+{
+    uint32_t running = worker->begun < worker->load ? worker->begun : worker->load;
+
+    mu__log(ctx, MU__LOG_INFO, "%s finishes %" PRIu32 " closure%s (%" PRIu32
+            " running, %" PRIu32 " sent) and leaves", mu__sup_task(s, worker).text,
+            worker->load, worker->load == 1 ? "" : "s", running, worker->load - running);
+}
+
 void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
@@ -388,8 +398,7 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     station = &s->stations[worker->number];
     station->drained_by_itself = station->drained_by_itself || body->worker == 0;
     add_asker(ctx, station, msg->from, body->token);
-    mu__log(ctx, MU__LOG_INFO, "%s finishes %" PRIu32 " closure%s and leaves",
-            mu__sup_task(s, worker).text, worker->load, worker->load == 1 ? "" : "s");
+    log_drain(ctx, s, worker);
     mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
     mu__sup_recall_all(ctx, s, worker->number);
     mu__sup_leave_if_idle(ctx, s, worker->number);

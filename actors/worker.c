@@ -155,8 +155,8 @@ static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg
     const struct worker *w = state;
     const struct mu__register_refused *body = mu__body(msg);
 
-    mu__log(ctx, MU__LOG_WARN, "the chief gives %s no closures: its option worker_types is "
-            "\"%.*s\", without this task's type (it is to be the same on all nodes)",
+    mu__log(ctx, MU__LOG_WARN, "the chief gives %s no closures: its option worker_types "
+            "is \"%.*s\", without this task's type (it is to be the same on all nodes)",
             w->config.task, (int)body->worker_types.size,
             (const char *)body->worker_types.data);
 }

@@ -63,7 +63,7 @@ static int64_t left_ms(int64_t until_ms)
 
 /* ---- Our place ---- */
 
-/* No other place has this name: no other task has ours, and no other thread the number. */
+/* No other place has this name: no other task has ours, no other thread the number. */
 static int name_place(struct mu_lock *lock, mu_error *error)
 {
     static atomic_uint_fast64_t numbers;
@@ -72,7 +72,8 @@ static int name_place(struct mu_lock *lock, mu_error *error)
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
     size = snprintf(lock->key, sizeof lock->key, "%s/%s-%d-%llx%09lx-%llu",
-                    lock->directory, lock->node->member.type, (int)lock->node->member.index,
+                    lock->directory, lock->node->member.type,
+                    (int)lock->node->member.index,
                     (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec,
                     (unsigned long long)atomic_fetch_add(&numbers, 1));
     if (size < (int)sizeof lock->key)
@@ -81,14 +82,14 @@ static int name_place(struct mu_lock *lock, mu_error *error)
                         "too few of the 1023 of a key", strlen(lock->name));
 }
 
-/* Once it is given up nothing of it stays, whatever became of the put: changes are made in
- * the order in which they were asked for. */
 static void done_nothing(void *user, const mu_kv_answer *answer)
 {
     (void)user;
     (void)answer;
 }
 
+/* Nothing of it stays, whatever became of the put: changes are made in the order in which
+ * they were asked for. */
 static void give_up_place(const struct mu_lock *lock)
 {
     const mu_kv_ask ask = {

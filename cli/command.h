@@ -6,7 +6,7 @@
 
 struct cmd_command {
     char *const *arguments;     /* of the command; NULL ends them */
-    const char *const *variables;   /* name, value, name, value, NULL: for its environment */
+    const char *const *variables;   /* for its environment: name, value, ..., NULL */
 
     /* Waits for at most that long: -MU_EDEADLINE, it is held still; or it is not, with
      * words. */

@@ -123,6 +123,8 @@ static int wait_for_all(struct cmd_ask *ask, mu_error *error)
         *error = why;
     if (rv == 0)
         rv = mu_barrier_wait(ask->node, ask->options->operands[0], &options, error);
+    if (rv == -MU_EINVALID)
+        return CMD_USAGE;
     return rv == 0 ? print_passed(ask) : cmd_ask_code(rv);
 }
 

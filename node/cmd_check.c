@@ -136,8 +136,8 @@ static int read_configuration(struct check *check, mu_error *error)
                        check->own_index);
     if (!mu_cluster_is_empty(check->cluster))
         read_hosts(check);
-    return mu__worker_types_parse(cmd_text(check->options, CMD_FLAG_WORKER_TYPES), error,
-                                  &check->worker_types);
+    return mu__read_worker_types(cmd_text(check->options, CMD_FLAG_WORKER_TYPES), error,
+                                 &check->worker_types);
 }
 
 /* ---- the tasks ---- */

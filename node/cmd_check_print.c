@@ -63,15 +63,15 @@ static bool dials(const struct check *check, const struct check_task *task,
                             type);
 }
 
-/* The i-th type that may be dialled, and then those that run closures; NULL at the end. */
+/* The i-th type that may be dialled: those that run closures come last. NULL: the end. */
 static const char *type_at(const struct check *check, size_t i)
 {
     size_t others = sizeof types / sizeof types[0];
+    const struct mu__worker_types *own = &check->worker_types;
 
     if (i < others)
         return types[i];
-    return i - others < check->worker_types.count ? check->worker_types.rows[i - others].name
-                                                  : NULL;
+    return i - others < own->count ? own->rows[i - others].name : NULL;
 }
 
 /* "schedules closures, ends the job; dials ps, worker". */

@@ -147,7 +147,7 @@ const struct cmd_verb cmd_verbs[] = {
      "is lost meanwhile, the command is told to end (SIGTERM, after 5 s SIGKILL) and\n"
      "the exit code is 1; else it is the command's.\n",
      "  muster lock deploy --address tcp://127.0.0.1:4000 -- ./deploy.sh --fast\n"
-     "  muster lock deploy --limit-ms 0 --cluster @cluster.json -- true\n",
+     "  muster lock deploy --limit-ms 1000 --cluster @cluster.json -- true\n",
      "NAME [-- COMMAND [ARGUMENT...]]"},
     {"barrier", CMD_BARRIER, cmd_barrier, "wait until all of a set of tasks are there",
      "Takes part in a barrier as a client: --tasks says whose barrier it is, with this\n"

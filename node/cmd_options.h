@@ -146,8 +146,8 @@ struct cmd_options {
     const struct cmd_verb *verb;
     const char *operands[CMD_OPERANDS_MAX]; /* the arguments that are no flags */
     size_t operands_count;
-    char **command;         /* what stands behind "--", for verbs that take a command; NULL
-                               ends it, and it is NULL when there is none */
+    char **command;         /* what stands behind "--", of verbs that take a command, with
+                               NULL behind it; NULL: there is none */
     bool help;              /* --help was asked for; nothing else is valid then */
     struct cmd_value values[CMD_FLAGS_COUNT];
 };

@@ -3,8 +3,9 @@
  * One thread, one poll(), no sockets of ours: processes are forked here. What ends them
  * in every case is the kernel, which kills them when this process ends (cmd_child.c); all
  * that follows is about ending them well. */
-#include "cli/limits.h"
+#include "cli/inherited.h"
 #include "cli/settings.h"
+#include "cli/wanted.h"
 #include "node/cmd.h"
 #include "node/cmd_child.h"
 #include "node/cmd_json.h"
@@ -34,12 +35,8 @@ enum {
     BACKOFF_MAX_MS = 10000,
     JOB_END_MS = 1000,          /* who ended by itself may just have heard of the end */
     STEADY_MS = 60000,          /* who ran for so long has not restarted in a row */
-    ARGUMENTS_MAX = 256,
-    RUN_NAME_BYTES = 40,
     SIGNALS_AT_ONCE = 3         /* so many, and we end without another look */
 };
-
-extern char **environ;
 
 /* How the end goes on. Each has a limit, after which the next one begins. */
 enum phase {
@@ -56,8 +53,7 @@ struct run {
     char folder[CMD_FOLDER_BYTES];
     struct cmd_child *children;
     size_t count;
-    char *arguments[ARGUMENTS_MAX];
-    char **environment;
+    struct cli_inherited inherited;
     enum phase phase;
     uint64_t phase_ends_ms;
     int result;                 /* exit code; -1: not known yet */
@@ -189,130 +185,6 @@ static void write_status(struct run *run)
 
 /* ---- starting tasks ---- */
 
-static const char *const own_variables[] = {
-    "TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK",      "MUSTER_TYPE",
-    "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_PROGRESS",
-    "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET", MU__PARENT_VARIABLE,
-};
-
-/* How a launcher tells a process which one of another cluster it is: by these names, or
- * what begins with them. A child that has them would take itself for that process, as
- * all of its siblings would. What a program needs to reach a service stays. */
-static const char *const others_variables[] = {
-    "OMPI_", "PMIX_", "PMI_", "MPI_LOCAL", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
-    "MASTER_ADDR=", "MASTER_PORT=", "JAX_", "SLURM_PROCID=", "SLURM_LOCALID=",
-    "SLURM_NODEID=", "SLURM_GTIDS=", "SLURM_TASK_PID=", "SLURM_STEP", "SLURM_NTASKS",
-    "SLURM_NPROCS=", "SLURM_TASKS_PER_NODE=", "SLURM_DIST", "SM_HOSTS=",
-    "SM_CURRENT_HOST=", "SM_RESOURCE_CONFIG=", "JOB_COMPLETION_INDEX=", "JOB_INDEX=",
-    "JOBSET_NAME=", "REPLICATED_JOB_", "AWS_BATCH_JOB_", "TPU_CONFIG=", "TPU_NAME=",
-    "TPU_WORKER_", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS=", "MUSTER_HOSTS=", "MUSTER_RANK=",
-    "MUSTER_COORDINATOR_", "MUSTER_NUM_PROCESSES=", "MUSTER_PROCESS_ID=",
-    "MUSTER_BIND_ADDRESS=", "MUSTER_CLUSTER_FILE=", "MUSTER_CLUSTER_DIRECTORY=",
-    "MUSTER_ETCD", "MUSTER_TASKS=", "MUSTER_DNS_", "MUSTER_KUBERNETES_",
-};
-
-static bool is_of_others(const char *entry)
-{
-    for (size_t i = 0; i < sizeof others_variables / sizeof others_variables[0]; i++)
-        if (strncmp(others_variables[i], entry, strlen(others_variables[i])) == 0)
-            return true;
-    return false;
-}
-
-static bool is_own_variable(const char *entry)
-{
-    size_t length = strcspn(entry, "=");
-
-    for (size_t i = 0; i < sizeof own_variables / sizeof own_variables[0]; i++)
-        if (strlen(own_variables[i]) == length &&
-            strncmp(own_variables[i], entry, length) == 0)
-            return true;
-    return false;
-}
-
-/* Each start of a cluster is a run of its own of the job: "20260131-235959-0123abcd". */
-static void name_run(char out[RUN_NAME_BYTES])
-{
-    time_t now = time(NULL);
-    uint32_t number = (uint32_t)getpid();
-    char date[24] = "";
-    struct tm parts;
-
-    if (gmtime_r(&now, &parts) != NULL)
-        (void)strftime(date, sizeof date, "%Y%m%d-%H%M%S", &parts);
-    (void)getrandom(&number, sizeof number, GRND_NONBLOCK);
-    (void)snprintf(out, RUN_NAME_BYTES, "%s-%08" PRIx32, date, number);
-}
-
-/* Ours, without what says which task this is; TF_CONFIG of each child comes last. */
-static int make_environment(struct run *run)
-{
-    static char progress[] = "MUSTER_PROGRESS=1";
-    static char tells[48];
-    static char name[sizeof "MUSTER_RUN=" + RUN_NAME_BYTES];
-    size_t count = 0;
-
-    while (environ[count] != NULL)
-        count++;
-    run->environment = calloc(count + 5, sizeof *run->environment);
-    if (run->environment == NULL)
-        return -MU_ENOMEM;
-    count = 0;
-    for (char **at = environ; *at != NULL; at++)
-        if (!is_own_variable(*at) && !is_of_others(*at))
-            run->environment[count++] = *at;
-    (void)snprintf(tells, sizeof tells, MU__PARENT_VARIABLE "=%d:%ld", CMD_TELLS_FD,
-                   (long)getpid());
-    run->environment[count++] = progress;
-    run->environment[count++] = tells;
-    if (cmd_text(run->options, CMD_FLAG_JOB_RUN) == NULL) {
-        (void)snprintf(name, sizeof name, "MUSTER_RUN=");
-        name_run(name + strlen(name));
-        run->environment[count] = name;
-    }
-    return 0;
-}
-
-/* Unless somebody wants to know, the program's own output is not lost among lines about
- * tasks that come up and go. */
-static bool is_quiet(const struct cmd_options *options)
-{
-    return options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT &&
-           cmd_text(options, CMD_FLAG_LOG_FILE) == NULL;
-}
-
-/* The flags of `muster node` that were given to us; variables are inherited. */
-static int make_arguments(struct run *run, mu_error *error)
-{
-    static char words[][8] = {"muster", "node"};
-    static char names[CMD_FLAGS_COUNT][32];
-    static char quiet[2][16] = {"--log-level", "warn"};
-    size_t count = 0;
-
-    run->arguments[count++] = words[0];
-    run->arguments[count++] = words[1];
-    count += 2;     /* for --task */
-    if (is_quiet(run->options))
-        for (int i = 0; i < 2; i++)
-            run->arguments[count++] = quiet[i];
-    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
-        const struct cmd_value *value = &run->options->values[flag];
-        bool is_list = cmd_flags[flag].kind == CMD_LIST;
-        size_t items = is_list ? value->items_count : 1;
-
-        if ((cmd_flags[flag].verbs & CMD_NODE) == 0 || value->source != CMD_FROM_LINE)
-            continue;
-        if (count + 2 * items >= ARGUMENTS_MAX)
-            return mu_error_set(error, -MU_EEXHAUSTED, "too many flags to pass on");
-        (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
-        for (size_t i = 0; i < items; i++) {
-            run->arguments[count++] = names[flag];
-            run->arguments[count++] = is_list ? value->items[i] : (char *)value->text;
-        }
-    }
-    return 0;
-}
-
 static char *tf_config_of(const struct run *run, const struct cmd_child *child)
 {
     static const char format[] =
@@ -327,33 +199,24 @@ static char *tf_config_of(const struct run *run, const struct cmd_child *child)
     return text;
 }
 
-static int environment_end(const struct run *run)
-{
-    int end = 0;
-
-    while (run->environment[end] != NULL)
-        end++;
-    return end;
-}
-
 static int start_child(struct run *run, struct cmd_child *child)
 {
     static char flag[] = "--task";
     char task[CMD_NAME_BYTES];
     char *tf_config = tf_config_of(run, child);
-    int end = environment_end(run);
+    struct cli_inherited *inherited = &run->inherited;
     int rv = -1;
 
     (void)snprintf(task, sizeof task, "%s:%d", child->type, child->index);
-    run->arguments[2] = flag;
-    run->arguments[3] = task;
-    run->environment[end] = tf_config;
+    inherited->arguments[2] = flag;
+    inherited->arguments[3] = task;
+    *inherited->tf_config = tf_config;
     if (tf_config != NULL)
-        rv = cmd_child_start(child, run->arguments, run->environment);
+        rv = cmd_child_start(child, inherited->arguments, inherited->environment);
     if (rv != 0)
         say(run, MU_LOG_ERROR, "%s cannot be started: %s", child->name, strerror(errno));
-    run->environment[end] = NULL;
-    run->arguments[3] = NULL;
+    *inherited->tf_config = NULL;
+    inherited->arguments[3] = NULL;
     free(tf_config);
     if (rv != 0)
         return rv;
@@ -734,109 +597,7 @@ static int run_all(struct run *run)
     return result_of(run);
 }
 
-/* ---- what is asked for ---- */
-
-static int policy_of(const char *text, size_t length)
-{
-    static const char *const names[] = {"never", "on-failure", "always"};
-
-    for (int i = 0; i < 3; i++)
-        if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0)
-            return i;
-    return -1;
-}
-
-/* "on-failure", or "worker=always,ps=never"; types not named are never restarted. */
-static int find_policy(const char *text, const char *type, enum cmd_restart *ret_policy)
-{
-    int policy = policy_of(text, strlen(text));
-
-    *ret_policy = CMD_RESTART_NEVER;
-    if (policy >= 0) {
-        *ret_policy = (enum cmd_restart)policy;
-        return 0;
-    }
-    while (*text != '\0') {
-        size_t name = strcspn(text, "=,");
-        size_t word = text[name] == '=' ? strcspn(text + name + 1, ",") : 0;
-
-        policy = word == 0 ? -1 : policy_of(text + name + 1, word);
-        if (policy < 0 || !((name == 6 && strncmp(text, "worker", 6) == 0) ||
-                            (name == 2 && strncmp(text, "ps", 2) == 0) ||
-                            (name == 9 && strncmp(text, "evaluator", 9) == 0)))
-            return -1;
-        if (strlen(type) == name && strncmp(text, type, name) == 0)
-            *ret_policy = (enum cmd_restart)policy;
-        text += name + 1 + word;
-        text += *text == ',';
-    }
-    return 0;
-}
-
-static int init_child(struct run *run, size_t number, mu_error *error)
-{
-    struct cmd_child *child = &run->children[number];
-    const char *restart = cmd_text(run->options, CMD_FLAG_RESTART);
-    char origin[64];
-
-    child->fd = -1;
-    child->tells_fd = -1;
-    child->colour = (unsigned)number + 1;
-    (void)mu_cluster_task_at(run->cluster, number, &child->type, &child->index,
-                             &child->address);
-    (void)snprintf(child->name, sizeof child->name, "%s/%d", child->type, child->index);
-    if (find_policy(restart, child->type, &child->policy) != 0)
-        return mu_error_set(error, -MU_EINVALID,
-                            "%s: expected never, on-failure, always, or for types "
-                            "(worker, ps, evaluator) as in worker=always,ps=never, got "
-                            "\"%.100s\"",
-                            cmd_origin(run->options, CMD_FLAG_RESTART, origin,
-                                       sizeof origin),
-                            restart);
-    if (strcmp(child->type, "chief") == 0 || strcmp(child->type, "client") == 0)
-        child->policy = CMD_RESTART_NEVER;
-    return 0;
-}
-
-static int make_children(struct run *run, mu_error *error)
-{
-    int rv = 0;
-
-    run->count = mu_cluster_task_count(run->cluster, NULL);
-    run->children = calloc(run->count + 1, sizeof *run->children);
-    if (run->children == NULL)
-        return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    for (size_t i = 0; rv == 0 && i < run->count; i++)
-        rv = init_child(run, i, error);
-    return rv;
-}
-
-static int place(struct run *run, mu_error *error)
-{
-    const struct cmd_options *o = run->options;
-    const struct cmd_wanted all[] = {
-        {"chief", (int)cmd_number(o, CMD_FLAG_CHIEF)},
-        {"evaluator", (int)cmd_number(o, CMD_FLAG_EVALUATOR)},
-        {"ps", (int)cmd_number(o, CMD_FLAG_PS)},
-        {"worker", (int)cmd_number(o, CMD_FLAG_WORKERS)},
-        {"client", cmd_mode(o) == MU_MODE_STANDALONE},
-        {NULL, 0},
-    };
-    static const struct cmd_wanted alone[] = {{"chief", 1}, {NULL, 0}};
-    const struct cmd_wanted *wanted = cmd_mode(o) == MU_MODE_LOCAL ? alone : all;
-    int total = 0;
-    int rv;
-
-    for (size_t i = 0; wanted[i].type != NULL; i++)
-        total += wanted[i].count;
-    if (total == 0)
-        return mu_error_set(error, -MU_EINVALID,
-                            "there is nothing to run: expected a task at least");
-    rv = cli_limits_prepare((size_t)total, cmd_number(o, CMD_FLAG_THREADS), error);
-    return rv != 0 ? rv
-                   : cmd_place(wanted, cmd_number(o, CMD_FLAG_TRANSPORT) == 1, error,
-                               run->folder, &run->cluster);
-}
+/* ---- the whole ---- */
 
 static void init_output(struct run *run)
 {
@@ -856,13 +617,12 @@ static int prepare(struct run *run, mu_error *error)
     int rv = cli_settings_check(run->options, error);
 
     if (rv == 0)
-        rv = place(run, error);
+        rv = cli_wanted_place(run->options, error, run->folder, &run->cluster);
     if (rv == 0)
-        rv = make_children(run, error);
+        rv = cli_wanted_children(run->options, run->cluster, error, &run->children,
+                                 &run->count);
     if (rv == 0)
-        rv = make_arguments(run, error);
-    if (rv == 0 && make_environment(run) != 0)
-        rv = mu_error_set(error, -MU_ENOMEM, "out of memory");
+        rv = cli_inherited_init(&run->inherited, run->options, error);
     if (rv == 0 && watch_signals() != 0)
         rv = mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
                           strerror(errno));
@@ -875,8 +635,8 @@ int cmd_run(struct cmd_options *options)
         .options = options,
         .result = -1,
         .grace_ms = cmd_number(options, CMD_FLAG_GRACE_MS),
-        .level = is_quiet(options) ? MU_LOG_WARN
-                                   : cmd_number(options, CMD_FLAG_LOG_LEVEL),
+        .level = cli_is_quiet(options) ? MU_LOG_WARN
+                                       : cmd_number(options, CMD_FLAG_LOG_LEVEL),
         .began_ms = now_ms(),
     };
     mu_error error;
@@ -894,7 +654,7 @@ int cmd_run(struct cmd_options *options)
     }
     cmd_place_done(run.folder, run.cluster);
     mu_cluster_free(run.cluster);
-    free(run.environment);
+    cli_inherited_done(&run.inherited);
     free(run.children);
     return code;
 }

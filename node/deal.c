@@ -20,7 +20,7 @@ enum {
     RECORDS_DEFAULT = 2,
     MS_NS = 1000000,
     LOOK_AGAIN_MS = 100,
-    WHY_MS = 2000           /* for the chief to say what runs, once the limit has passed */
+    WHY_MS = 2000           /* for the chief to say what runs, once the limit is over */
 };
 
 /* A shard that is out. */

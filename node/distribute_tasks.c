@@ -28,6 +28,8 @@ enum {
     REGISTER_MS = 3600000,      /* for the service's host to be there */
     LOOK_MS = 500,              /* between two looks at a task whose result is awaited */
     LEAVE_MS = 5000,            /* for the others to hear of the end, */
+    FAILED_MS = 1000,           /* for one look at why others do not come: it may follow a
+                                   limit that has passed */
     ALONE_MS = 200,             /* and one look at whether they have */
     PAUSE_MS = 20,
     RESULT_BYTES_MAX = 1 << 20,
@@ -355,7 +357,7 @@ bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why)
         *ret_why = news->why;
     uv_mutex_unlock(&news->lock);
     key_of(news, "failed", key);
-    if (heard || mu_kv_try_get(run->node, key, MU__SERVICE_MS, NULL, &item) != 0)
+    if (heard || mu_kv_try_get(run->node, key, FAILED_MS, NULL, &item) != 0)
         return heard;
     if (mu__result_unpack(item.value, item.size, NULL, &result) == 0) {
         mu__result_error(result, ret_why);
@@ -439,8 +441,16 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret
 
 /* ---- telling ---- */
 
+/* The end of a run is not held up for longer by a service that is away. */
+static int64_t tell_ms(const struct mu__distribution *run)
+{
+    int64_t limit_ms = run->options.end_limit_ms;
+
+    return limit_ms < 0 || limit_ms > MU__SERVICE_MS ? MU__SERVICE_MS : limit_ms;
+}
+
 static int put(mu_node *node, const char *key, const mu_value *result, unsigned flags,
-               mu_error *ret_error)
+               int64_t limit_ms, mu_error *ret_error)
 {
     void *bytes;
     size_t size;
@@ -453,7 +463,7 @@ static int put(mu_node *node, const char *key, const mu_value *result, unsigned 
                           "a result of %zu bytes was not sent; at most %d travel", size,
                           RESULT_BYTES_MAX);
     else
-        rv = mu_kv_put(node, key, bytes, size, flags, 0, MU__SERVICE_MS, ret_error, NULL);
+        rv = mu_kv_put(node, key, bytes, size, flags, 0, limit_ms, ret_error, NULL);
     free(bytes);
     return rv;
 }
@@ -467,7 +477,7 @@ static void tell_failure(struct mu__distribution *run, const mu_error *error)
 
     key_of(run->news, "failed", key);
     if (result != NULL)
-        rv = put(run->node, key, result, 0, &inner);
+        rv = put(run->node, key, result, 0, tell_ms(run), &inner);
     mu_value_free(result);
     if (rv != 0 && rv != -MU_EEXISTS)
         mu__distribution_say(run, MU_LOG_WARN, "the others do not hear of its error: %s",
@@ -484,7 +494,7 @@ static void tell_gone(struct mu__distribution *run, const struct mu_context *con
 
     key_of(run->news, "gone", key);
     rv = mu_kv_put(run->node, key, context->name, strlen(context->name), 0, 0,
-                   MU__SERVICE_MS, &error, NULL);
+                   tell_ms(run), &error, NULL);
     if (rv != 0 && rv != -MU_EEXISTS)
         mu__distribution_say(run, MU_LOG_WARN, "the others do not hear of its end: %s",
                              error.message);
@@ -504,13 +514,13 @@ static void tell_result(struct mu__distribution *run, const struct mu_context *c
                    context->name);
     key_of(run->news, what, key);
     if (result != NULL)
-        rv = put(run->node, key, result, MU_KV_OVERWRITE, &inner);
+        rv = put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run), &inner);
     mu_value_free(result);
-    if (rv != 0) {
+    if (rv != 0 && rv != -MU_EDEADLINE) {
         (void)snprintf(inner.task, sizeof inner.task, "%s", context->name);
         result = mu__result_make(rv, NULL, &inner);
         if (result != NULL)
-            rv = put(run->node, key, result, MU_KV_OVERWRITE, &inner);
+            rv = put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run), &inner);
         mu_value_free(result);
     }
     if (rv != 0)
@@ -532,9 +542,9 @@ void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *conte
     tell_result(run, context, error);
     if (error->code != 0)
         (void)mu_agent_report_error(run->node, error->code, error->message,
-                                    MU__SERVICE_MS, NULL);
+                                    tell_ms(run), NULL);
     else if (!run->options.keep_server)
-        (void)mu_agent_leave(run->node, MU__SERVICE_MS, NULL);
+        (void)mu_agent_leave(run->node, tell_ms(run), NULL);
 }
 
 /* ---- gathering ---- */
@@ -845,7 +855,7 @@ static int end_by_key(mu_node *node, const mu_error *why, int64_t limit_ms,
     result = mu__result_make(why->code, NULL, why);
     if (result == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to end the job");
-    rv = put(node, ended_key, result, MU_KV_OVERWRITE, ret_error);
+    rv = put(node, ended_key, result, MU_KV_OVERWRITE, MU__SERVICE_MS, ret_error);
     mu_value_free(result);
     if (rv == 0)
         host_to_the_end(node, limit_ms);

@@ -500,7 +500,7 @@ void mu__member_name_leaders(struct mu__member *member)
                    url == NULL ? "(no address: the cluster has no chief)" : url);
 }
 
-/* Which types run closures, and how many tasks of each the cluster lists without a gap. */
+/* Which types run closures, and how many tasks of each the cluster lists from 0 on. */
 static int take_worker_types(struct mu__member *member,
                              const struct mu__member_config *config, mu_error *ret_error)
 {
@@ -544,6 +544,22 @@ static int take_config(struct mu__member *member, const struct mu__member_config
                                                       ret_error, &member->hosts);
 }
 
+/* A worker, or a task of a program's own type, may be meant to run closures. */
+static void say_if_it_runs_none(const struct mu__member *member)
+{
+    struct mu__worker_types own;
+    char types[MU__WORKER_TYPES_TEXT_MAX];
+    char line[MU__WORKER_TYPES_TEXT_MAX + 128];
+
+    if (mu__worker_types_has(&member->worker_types, member->type) ||
+        mu__worker_types_parse(member->type, NULL, &own) != 0)
+        return;
+    mu__worker_types_text(&member->worker_types, types, sizeof types);
+    (void)snprintf(line, sizeof line, "%s runs no closures: option worker_types is "
+                   "\"%s\", without its type", member->task, types);
+    member->world->ops->log(member->world, MU__LOG_INFO, "node", line);
+}
+
 int mu__member_start(struct mu__member *member, const struct mu__member_config *config,
                      struct mu__world *world, struct mu__wire *wire, mu_error *ret_error)
 {
@@ -569,6 +585,7 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
         mu__member_stop(member);
         return rv;
     }
+    say_if_it_runs_none(member);
     world->ops->wake_at(world, world->ops->now_ms(world));
     return 0;
 }

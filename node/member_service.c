@@ -30,6 +30,19 @@ static int finish(struct mu__task_set *set, const char *option, mu_error *error,
     return 0;
 }
 
+int mu__read_worker_types(const char *text, mu_error *ret_error,
+                          struct mu__worker_types *ret_types)
+{
+    int rv = mu__worker_types_parse(text, ret_error, ret_types);
+    mu_error inner;
+
+    for (uint32_t i = 0; rv == 0 && i < ret_types->count; i++)
+        if (mu__task_type_check(ret_types->rows[i].name, &inner) != 0)
+            rv = mu_error_set(ret_error, -MU_EINVALID, "option worker_types: %s",
+                              inner.message);
+    return rv;
+}
+
 /* ---- hosts ---- */
 
 static int add_default(const mu_cluster *cluster, struct mu__task_set *set)

@@ -1,7 +1,9 @@
-/* Who may host the coordination service, and whom it coordinates: texts made of options
- * and the cluster. Pure. */
+/* Who may host the coordination service, whom it coordinates, and which types run
+ * closures: texts made of options and the cluster. Pure. */
 #ifndef MU_NODE_MEMBER_SERVICE_H
 #define MU_NODE_MEMBER_SERVICE_H
+
+#include "actors/worker_types.h"
 
 #include "muster/cluster.h"
 
@@ -13,6 +15,10 @@
  * that the cluster does not have. The caller frees *ret_hosts. */
 int mu__service_hosts(const mu_cluster *cluster, const char *text, mu_error *ret_error,
                       char **ret_hosts);
+
+/* Read option worker_types, and refuse what is near to a type that muster knows, too. */
+int mu__read_worker_types(const char *text, mu_error *ret_error,
+                          struct mu__worker_types *ret_types);
 
 /* All tasks of the cluster whose types option coordinated_jobs has, as a canonical set. A
  * type without tasks counts none. -MU_EINVALID names what is no task type. The caller

@@ -14,6 +14,7 @@
 #include "node/call_loop.h"
 #include "node/coordinator.h"
 #include "node/environment.h"
+#include "node/member_service.h"
 #include "resolver/cluster.h"
 #include "runtime/base/printable.h"
 #include "runtime/thread_uv.h"
@@ -298,7 +299,7 @@ static void on_stop(uv_async_t *async)
 static int check_task(const mu_node_options *o, mu_error *ret_error)
 {
     struct mu__worker_types types;
-    int rv = mu__worker_types_parse(o->worker_types, ret_error, &types);
+    int rv = mu__read_worker_types(o->worker_types, ret_error, &types);
 
     if (rv != 0)
         return rv;

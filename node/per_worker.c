@@ -114,10 +114,11 @@ int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *
 int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values, int64_t limit_ms,
                               mu_error *ret_error, mu_per_worker **ret_per_worker)
 {
-    if (values == NULL || mu_value_type(values) != MU_VALUE_LIST)
+    if (values == NULL || (mu_value_type(values) != MU_VALUE_LIST &&
+                           mu_value_type(values) != MU_VALUE_MAP))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a per-worker value is made from a list, with an item for "
-                            "each worker");
+                            "each worker, or from a map of such lists by task type");
     return open_per_worker(c, "", values, limit_ms, ret_error, ret_per_worker);
 }
 

@@ -33,8 +33,10 @@ static size_t padding_after(size_t offset)
 
 static void store_little32(uint8_t *out, uint32_t number)
 {
-    for (unsigned i = 0; i < 4; i++)
-        out[i] = (uint8_t)(number >> (8 * i));
+    const uint8_t bytes[4] = {(uint8_t)number, (uint8_t)(number >> 8),
+                              (uint8_t)(number >> 16), (uint8_t)(number >> 24)};
+
+    memcpy(out, &bytes, sizeof bytes);
 }
 
 /* ---- Encoding ---- */
@@ -147,10 +149,11 @@ static int encode_value(const struct mu__field *field, const struct mu__packed *
     return encode_bin(e, packed->head, packed->head_size);
 }
 
-static int encode_field(const struct mu__field *field, const void *at, struct encoder *e)
+/* A field that is no bytes. The cursor comes apart from the encoder, so that the compiler
+ * can keep it in registers. */
+static inline int encode_number(const struct mu__field *field, const void *at,
+                                struct mu__writer *out)
 {
-    struct mu__writer *out = &e->out;
-
     switch ((enum mu__field_type)field->type) {
     case MU__FIELD_u64:
         if (!is_within(*(const uint64_t *)at, field->bound))
@@ -169,27 +172,49 @@ static int encode_field(const struct mu__field *field, const void *at, struct en
     case MU__FIELD_str:
     case MU__FIELD_bytes:
     case MU__FIELD_raw:
-        return encode_bytes(field, at, e);
     case MU__FIELD_value:
-        return encode_value(field, at, e);
     case MU__FIELD_ptr:
         break;
     }
     return -MU_EINVALID;
 }
 
-/* Fields to write: those behind the last one that is present are left out. */
+static inline bool is_bytes(const struct mu__field *field)
+{
+    return field->type == MU__FIELD_str || field->type == MU__FIELD_bytes ||
+           field->type == MU__FIELD_raw || field->type == MU__FIELD_value;
+}
+
+/* Whether the body has zeros from an offset to its end. */
+static bool is_zero_from(const struct mu__row *row, const unsigned char *body,
+                         uint32_t offset)
+{
+    const unsigned char *at = body + offset;
+    size_t left = row->body_size - offset;
+    uint64_t bits = 0;
+    uint64_t word;
+
+    for (; left >= sizeof word; at += sizeof word, left -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        bits |= word;
+    }
+    for (; left > 0; at++, left--)
+        bits |= *at;
+    return bits == 0;
+}
+
+/* Fields to write: those behind the last one that is present are left out. Often that is
+ * all of the optional ones. */
 static size_t count_present(const struct mu__row *row, const unsigned char *body)
 {
     size_t count = row->fields_count;
 
-    while (count > 0) {
-        const struct mu__field *field = &row->fields[count - 1];
-
-        if (field->required || !is_absent(field, body + field->offset))
-            break;
+    if (count > row->required_count &&
+        is_zero_from(row, body, row->fields[row->required_count].offset))
+        return row->required_count;
+    while (count > row->required_count &&
+           is_absent(&row->fields[count - 1], body + row->fields[count - 1].offset))
         count--;
-    }
     return count;
 }
 
@@ -197,12 +222,12 @@ static int encode_head(const struct mu__row *row, const struct mu__msg *msg,
                        struct encoder *e)
 {
     size_t count = count_present(row, msg->body);
-    struct mu__writer *out = &e->out;
+    struct mu__writer out = e->out;
 
-    if (msgpack_pack_array(out, ADDRESS_FIELDS + count) != 0 ||
-        msgpack_pack_uint16(out, msg->kind) != 0 ||
-        msgpack_pack_uint32(out, msg->to.actor) != 0 ||
-        msgpack_pack_uint32(out, msg->from.actor) != 0)
+    if (msgpack_pack_array(&out, ADDRESS_FIELDS + count) != 0 ||
+        msgpack_pack_uint16(&out, msg->kind) != 0 ||
+        msgpack_pack_uint32(&out, msg->to.actor) != 0 ||
+        msgpack_pack_uint32(&out, msg->from.actor) != 0)
         return -MU_EEXHAUSTED;
 
     for (size_t i = 0; i < count; i++) {
@@ -210,13 +235,20 @@ static int encode_head(const struct mu__row *row, const struct mu__msg *msg,
         const void *at = msg->body + field->offset;
         int rv;
 
-        if (!field->required && is_absent(field, at))
-            rv = fits(msgpack_pack_nil(out));
-        else
-            rv = encode_field(field, at, e);
+        if (!field->required && is_absent(field, at)) {
+            rv = fits(msgpack_pack_nil(&out));
+        } else if (is_bytes(field)) {
+            e->out = out;
+            rv = field->type == MU__FIELD_value ? encode_value(field, at, e)
+                                                : encode_bytes(field, at, e);
+            out = e->out;
+        } else {
+            rv = encode_number(field, at, &out);
+        }
         if (rv != 0)
             return rv;
     }
+    e->out = out;
     return 0;
 }
 
@@ -542,11 +574,10 @@ static inline bool decode_field(const struct mu__field *field, struct mu__reader
 /* Fields that the array is too short for. */
 static int check_missing(const struct mu__row *row, const struct record *record)
 {
-    for (uint32_t i = record->items; i < row->fields_count; i++)
-        if (row->fields[i].required)
-            return refuse(record, "%s lacks %s, which is required", row->name,
-                          row->fields[i].name);
-    return 0;
+    if (record->items >= row->required_count)
+        return 0;
+    return refuse(record, "%s lacks %s, which is required", row->name,
+                  row->fields[record->items].name);
 }
 
 /* The fields that the row knows. The body is zeroed: an absent field needs nothing. */

@@ -74,6 +74,7 @@ struct mu__row {
     const char *name;       /* NULL: no message has this number */
     const struct mu__field *fields;
     uint16_t fields_count;
+    uint16_t required_count;    /* of these; they come first */
     uint16_t body_size;
     bool travels;           /* false: local messages only, never on the wire */
 };
@@ -108,11 +109,13 @@ struct mu__msg {
 #define MU__DESCRIBE_FIELD(name, need, type, field, bound)                  \
     {#field, (uint32_t)offsetof(struct mu__##name, field), (uint32_t)(bound), \
      MU__FIELD_##type, MU__NEED_##need},
+#define MU__COUNT_REQUIRED(name, need, type, field, bound) +(MU__NEED_##need != 0)
 #define MU__DESCRIBE_FIELDS(number, NAME, name, FIELDS, travels)            \
     static const struct mu__field name##_fields[] = {FIELDS(MU__DESCRIBE_FIELD, name)};
 #define MU__DESCRIBE_ROW(number, NAME, name, FIELDS, travels)               \
     [number] = {#name, name##_fields,                                       \
                 sizeof name##_fields / sizeof name##_fields[0],             \
+                0 FIELDS(MU__COUNT_REQUIRED, name),                         \
                 sizeof(struct mu__##name), travels},
 
 /* A view of a string, without its zero. */

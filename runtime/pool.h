@@ -1,8 +1,12 @@
-/* Message memory: free lists by size for the loop thread, plain malloc for the others.
+/* Message memory: free lists by size.
  *
- * A pool belongs to one kernel and is used on its loop thread only. Other threads make
- * messages with mu__msg_heap(); freeing one through the pool gives the memory back to
- * malloc. What the free lists keep is bounded by MU__POOL_KEEP_MAX per size.
+ * A pool belongs to one kernel and is used on its loop thread only. What its free lists
+ * keep is bounded by MU__POOL_KEEP_MAX per size.
+ *
+ * Other threads make messages with mu__msg_heap(), and the loop frees them, which costs
+ * malloc most. While there are loops of the real world (see mu__blocks), small ones go
+ * back to those threads instead, some at a time: a pool collects what it frees, and puts
+ * it into a list of the process, from which mu__msg_heap() takes.
  *
  * Under the address sanitizer a message in a free list is poisoned, so that using it
  * after it was put back is reported as if it had gone to free(). */
@@ -34,7 +38,10 @@
 enum {
     MU__POOL_CLASSES = 5,       /* whole messages of 64, 128, 192, 256, 512 bytes */
     MU__POOL_LARGE = 5,         /* the class of larger ones: malloc, but counted live */
-    MU__POOL_HEAP = 6,          /* the class of mu__msg_heap(): no pool counts it */
+    MU__POOL_HEAP = 6,          /* the classes of mu__msg_heap(): no pool counts it; large
+                                   ones, and behind that those of the sizes above */
+    MU__POOL_RETURNED = 32,     /* so many are given back to other threads at a time, */
+    MU__POOL_RETURNED_MAX = 1 << 14,    /* and kept for them, of a size */
 #ifdef MUSTER_TINY
     MU__POOL_KEEP_MAX = 4
 #else
@@ -45,19 +52,22 @@ enum {
 struct mu__pool {
     struct mu__msg *free[MU__POOL_CLASSES];
     uint32_t free_count[MU__POOL_CLASSES];
+    struct mu__msg *returned[MU__POOL_CLASSES];     /* of other threads, freed here */
+    uint32_t returned_count[MU__POOL_CLASSES];
     uint64_t live;          /* messages handed out and not freed */
 };
 
 void mu__pool_init(struct mu__pool *pool);
 
-/* Gives the free lists back. Messages still alive are their holders' business. */
+/* Gives the free lists back, and what is kept for other threads. Messages still alive are
+ * their holders' business. */
 void mu__pool_done(struct mu__pool *pool);
 
 /* The same as mu__pool_get for any thread, without a pool. */
 struct mu__msg *mu__msg_heap(uint16_t kind, size_t body_size);
 
 /* The ways of mu__pool_get and mu__pool_put that need malloc: empty lists, full lists,
- * large messages. */
+ * large messages; and those of other threads. */
 struct mu__msg *mu__pool_get_slow(struct mu__pool *pool, uint16_t kind, size_t body_size);
 void mu__pool_put_slow(struct mu__pool *pool, struct mu__msg *msg);
 

@@ -107,6 +107,8 @@ bool mu__utf8_valid(const void *data, size_t size)
     const uint8_t *text = data;
     size_t at = 0;
 
+    while (at < size && text[at] < 0x80)
+        at++;
     while (at < size) {
         size_t length = utf8_length(text + at, size - at);
 

@@ -200,6 +200,7 @@ static const struct mu__handler service_home_handlers[] = {
     {MU__BARRIER_PASSED, service_home_heard}, {MU__PREEMPT_ASK, service_home_heard},
     {MU__PREEMPT_STOP, service_home_heard}, {MU__KEY_DONE, service_home_heard},
     {MU__KEY_LISTED, service_home_heard}, {MU__KEY_EVENT, service_home_heard},
+    {MU__WAIT_NOTE, service_home_heard},
 };
 
 static const struct mu__behavior service_home = {

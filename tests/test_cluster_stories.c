@@ -370,7 +370,7 @@ static void test_job_limits(void **state)
     call = cluster_job(cluster->chief, MU__JOB_END, 0, NULL, 500);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
-        "2 tasks have not hung up after 500 ms, first /job:worker/task:0");
+        "2 tasks have not hung up after 500 ms: /job:worker/task:0, /job:worker/task:1");
     end(cluster);
 }
 

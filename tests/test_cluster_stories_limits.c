@@ -136,7 +136,8 @@ static void test_join_limit(void **state)
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
         "3 closures are outstanding after 1000 ms; closure 4294967296 \"square\" "
-          "runs on /job:worker/task:0 for 980 ms");
+          "runs on /job:worker/task:0 for 980 ms; the chief has 1 running, 2 sent, 0 "
+          "queued");
 
     /* A chief that does not answer is lost before it has said why: that is the error. */
     sim_block(cluster->sim, cluster->chief->node, cluster->clients[0]->node);
@@ -163,7 +164,8 @@ static void test_join_without_workers(void **state)
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
         "1 closure is outstanding after 1000 ms; none is in flight: no worker "
-          "is up, or none has room; /job:worker/task:0 is missing for 1000 ms");
+          "is up, or none has room; /job:worker/task:0 is missing for 1000 ms; the chief "
+          "has 0 running, 0 sent, 1 queued");
     cluster_start(cluster->workers[0]);
     assert_int_equal(join(cluster->chief), 0);
     end(cluster);

@@ -1,6 +1,7 @@
 /* The generic codec, over the real message table: golden bytes, bounds, bad bytes. */
 #include "actors/messages.h"
 #include "runtime/codec.h"
+#include "transport/frames.h"
 #include "tests/golden.h"
 
 #include <setjmp.h>
@@ -455,6 +456,7 @@ TABLE(FIELDS_OF)
 #define ROW(number, NAME, name, FIELDS, travels)                            \
     [number] = {#name, name##_fields,                                       \
                 sizeof name##_fields / sizeof name##_fields[0],             \
+                0 FIELDS(MU__COUNT_REQUIRED, name),                         \
                 sizeof(struct mu__test_##name), travels},
 static const struct mu__row test_rows[] = {TABLE(ROW)};
 
@@ -809,11 +811,27 @@ static void test_number_widths(void **state)
     }
 }
 
+/* The codec counts on that. */
+static void test_required_fields_come_first(void **state)
+{
+    const struct mu__schema *const schemas[] = {&mu__messages, &mu__frame_messages};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof schemas / sizeof schemas[0]; i++)
+        for (size_t kind = 0; kind < schemas[i]->rows_count; kind++) {
+            const struct mu__row *row = &schemas[i]->rows[kind];
+
+            for (size_t j = 0; j < row->fields_count; j++)
+                assert_int_equal(row->fields[j].required != 0, j < row->required_count);
+        }
+}
+
 #define CODEC_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CODEC_TEST(test_required_fields_come_first),
         CODEC_TEST(test_golden),
         CODEC_TEST(test_many_records_in_a_frame),
         CODEC_TEST(test_full_frame),

@@ -97,6 +97,32 @@ static void test_all_arrive(void **state)
     service_end(t.s);
 }
 
+/* Without a limit, too: after five seconds, and then each time that it has doubled. */
+static void test_who_waits_for_long_hears_who_is_missing(void **state)
+{
+    struct three t = THREE(.seed = 1);
+
+    (void)state;
+    service_run_until(t.s, 100);
+    (void)arrive(t.w1, "slow", 0, "worker:0-1", 0);
+    service_run_until(t.s, 5099);
+    expect_three(&t, "");
+    service_run_until(t.s, 10099);
+    expect_said(t.w1, "[ 5100] wait_note token=2 message=\"barrier \"slow\": 1 of 2 "
+                      "tasks arrived in 5000 ms, /job:worker/task:1 first; missing: "
+                      "/job:worker/task:0 (last heard 100 ms ago)\"\n");
+    service_run_until(t.s, 10100);
+    expect_said(t.w1, "[10100] wait_note token=2 message=\"barrier \"slow\": 1 of 2 "
+                      "tasks arrived in 10000 ms, /job:worker/task:1 first; missing: "
+                      "/job:worker/task:0 (last heard 100 ms ago)\"\n");
+    expect_said(t.w0, "");
+    service_run_until(t.s, 11000);
+    (void)arrive(t.w0, "slow", 0, "worker:0-1", 0);
+    expect_said(t.w0, "[11000] barrier_passed token=2\n");
+    expect_said(t.w1, "[11000] barrier_passed token=2\n");
+    service_end(t.s);
+}
+
 static void test_sets(void **state)
 {
     struct three t = THREE(.seed = 1);
@@ -1089,6 +1115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_arrive),
+        cmocka_unit_test(test_who_waits_for_long_hears_who_is_missing),
         cmocka_unit_test(test_sets),
         cmocka_unit_test(test_guest),
         cmocka_unit_test(test_again),

@@ -96,6 +96,71 @@ static void test_a_full_disk_stops_changes_alone(void **state)
     service_end(p.s);
 }
 
+static void fill_the_disk(struct pair *p, struct sim_storage *storage)
+{
+    static char value[4096];
+    const char *said = "";
+    char name[16];
+
+    memset(value, 'x', sizeof value);
+    sim_storage_limit(storage, 1 << 20);
+    for (unsigned keys = 0; strstr(said, "the store is full: ") == NULL; keys++) {
+        assert_true(keys < 1000);
+        (void)snprintf(name, sizeof name, "k%u", keys);
+        (void)service_text(p->w0);
+        (void)put_sized(p->w0, name, value, sizeof value, 0, 0);
+        said = service_text(p->w0);
+    }
+}
+
+/* One barrier of two tasks; what the first one was told. */
+static const char *meet(struct pair *p, const char *name)
+{
+    (void)service_text(p->w0);
+    TELL(p->w0, BARRIER_ARRIVE, barrier_arrive, .token = ++p->w0->token,
+         .name = mu__view_str(name), .tasks = mu__view_str("worker:0-1"));
+    TELL(p->w1, BARRIER_ARRIVE, barrier_arrive, .token = ++p->w1->token,
+         .name = mu__view_str(name), .tasks = mu__view_str("worker:0-1"));
+    service_run(p->s, 1);
+    (void)service_text(p->w1);
+    return service_text(p->w0);
+}
+
+/* Barriers need little of the disk, and go on when it is full, as long as the room lasts
+ * that is kept for them; what they came to outlives the host. */
+static void test_barriers_go_on_with_a_full_disk(void **state)
+{
+    enum { BARRIERS = 2000 };
+    struct pair p = begin(&mu__store_journal);
+    char name[16];
+
+    (void)state;
+    p.w0->beats = p.w1->beats = true;
+    fill_the_disk(&p, p.s->hosts[0].storage);
+    for (unsigned i = 0; i < BARRIERS; i++) {
+        const char *said;
+
+        (void)snprintf(name, sizeof name, "b%u", i);
+        said = meet(&p, name);
+        if (strstr(said, "barrier_passed token=") == NULL ||
+            strstr(said, "code=") != NULL)
+            fail_msg("%s: %s", name, said);
+    }
+    (void)increment(p.w1, "n", 1);
+    assert_non_null(strstr(service_text(p.w1), "the store is full: "));
+    assert_int_equal(service_state(p.s, 0)->epoch, 1);
+    service_crash(p.s, 0);
+    service_start(p.s, 0);
+    service_link_up(p.w0, 0);
+    (void)service_register(p.w0, false, 0);
+    (void)service_text(p.w0);
+    TELL(p.w0, BARRIER_ARRIVE, barrier_arrive, .token = ++p.w0->token,
+         .name = mu__view_str(name), .tasks = mu__view_str("worker:0-1"));
+    service_run(p.s, 1);
+    assert_non_null(strstr(service_text(p.w0), "barrier_passed token="));
+    service_end(p.s);
+}
+
 /* A file that cannot be read takes the service away, and agents hear why. */
 static void test_agents_hear_of_a_foreign_file(void **state)
 {
@@ -385,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_answers_wait_for_the_store),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_full_disk_stops_changes_alone),
+        cmocka_unit_test(test_barriers_go_on_with_a_full_disk),
         cmocka_unit_test(test_agents_hear_of_a_foreign_file),
         cmocka_unit_test(test_rewrite),
         cmocka_unit_test(test_revisions_ascend),

@@ -367,8 +367,8 @@ static void test_watch_late(void **state)
     token = watch(w0, "worker:0-1", version_of(w0, token), 500);
     service_run_until(s, 500);
     expect_error(w0, token, -MU_EDEADLINE,
-                 "no state of 2 tasks has changed for 500 ms: their version is "
-                 "4294967297 still");
+                 "no state of 2 tasks (worker:0-1) has changed for 500 ms: their version "
+                 "is 4294967297 still");
     service_end(s);
 }
 

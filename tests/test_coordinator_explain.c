@@ -356,9 +356,32 @@ static void test_join(void **state)
     assert_int_equal(call->of.call.error.kind, MU_ERROR_LIMIT);
     assert_string_equal(call->of.call.error.message,
         "2 closures are outstanding after 1000 ms; closure 4294967296 \"square\" runs on "
-          "/job:worker/task:0 for 980 ms");
+          "/job:worker/task:0 for 980 ms; the chief has 1 running, 1 sent, 0 queued");
     assert_int_equal(join(client), 0);
     expect_squares(closures, 2);
+    end(cluster);
+}
+
+/* What was sent to a worker that stands still does not run there. */
+static void test_join_of_what_has_not_begun(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .window = 2, .clients = 1);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closures[3];
+    struct cluster_call *call;
+
+    (void)state;
+    open_at(client);
+    run_for(cluster, 20);
+    sim_pause(cluster->workers[0]->node, 400);
+    schedule(client, "square", 3, closures);
+    call = cluster_ask(client, MU__CLIENT_JOIN, 200);
+    assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
+    assert_string_equal(call->of.call.error.message,
+        "3 closures are outstanding after 200 ms; closure 4294967296 \"square\" was sent "
+          "to /job:worker/task:0 200 ms ago; the chief has 0 running, 2 sent, 1 queued");
+    assert_int_equal(join(client), 0);
+    expect_squares(closures, 3);
     end(cluster);
 }
 
@@ -379,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_watchdog_room),
         cmocka_unit_test(test_watchdog_of_kept),
         cmocka_unit_test(test_join),
+        cmocka_unit_test(test_join_of_what_has_not_begun),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

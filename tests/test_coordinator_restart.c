@@ -298,7 +298,7 @@ static void test_full_storage(void **state)
     run_for(cluster, 200);
     expect_squares(closures, 1);
     error = raised(client);
-    assert_int_equal(error.code, -MU_EDATALOSS);
+    assert_int_equal(error.code, -MU_EEXHAUSTED);
     assert_int_equal(error.kind, MU_ERROR_CHIEF);
     assert_string_equal(error.task, "/job:chief/task:0");
     assert_int_equal(error.closure, 0);
@@ -333,7 +333,7 @@ static void test_full_disk_stops_no_closure(void **state)
         if (i % 50 == 49)
             run_for(cluster, 20);
     }
-    assert_int_equal(join(client), -MU_EDATALOSS);
+    assert_int_equal(join(client), -MU_EEXHAUSTED);
     expect_squares(closures, CLOSURES);
     (void)sim_trace(cluster->sim);
     assert_int_equal(join(client), 0);

@@ -121,7 +121,8 @@ static void test_stuck_function(void **state)
     expect_trace(cluster,
         "[  310] worker/0 job: /job:chief/task:0 wants this task to stop: it finishes "
           "what it has\n"
-        "[  320] chief/0 supervisor: /job:worker/task:0 finishes 1 closure and leaves\n"
+        "[  320] chief/0 supervisor: /job:worker/task:0 finishes 1 closure (1 running, 0 "
+          "sent) and leaves\n"
         "[  810] worker/0 job: stopped by /job:chief/task:0 (it had not finished what it "
           "had)\n");
     assert_int_equal(join(cluster->chief), 0);

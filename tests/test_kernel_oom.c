@@ -65,11 +65,11 @@ MU__MESSAGE_STRUCT(begin, MU__BEGIN_FIELDS)
 static const struct mu__field no_fields[1];
 
 #define ROW(number, NAME, name, FIELDS, travels)                            \
-    [number] = {#name, no_fields, 0, sizeof(struct mu__##name), travels},
+    [number] = {#name, no_fields, 0, 0, sizeof(struct mu__##name), travels},
 
 static const struct mu__row rows[KINDS_END] = {
     MU__SYSTEM_MESSAGES(ROW)
-    [MU__BEGIN] = {"begin", no_fields, 0, sizeof(struct mu__begin), false},
+    [MU__BEGIN] = {"begin", no_fields, 0, 0, sizeof(struct mu__begin), false},
 };
 
 static const struct mu__schema schema = {rows, KINDS_END};

@@ -1,4 +1,5 @@
 /* Message memory: what is handed out is clean, what comes back is used again. */
+#include "runtime/message/block_pool.h"
 #include "runtime/pool.h"
 
 #include <setjmp.h>
@@ -149,6 +150,46 @@ static void test_heap_messages(void **state)
     mu__pool_done(&pool);
 }
 
+/* What the loop frees of other threads' messages is theirs again, while there are loops
+ * of the real world; afterwards nothing of it is left. */
+static void test_heap_messages_come_back(void **state)
+{
+    enum { COUNT = 2 * MU__POOL_RETURNED };
+    const void *freed[COUNT];
+    struct mu__msg *msgs[COUNT];
+    struct mu__pool pool;
+    unsigned again = 0;
+
+    (void)state;
+    mu__block_pool_join(&mu__blocks);
+    mu__pool_init(&pool);
+    for (unsigned i = 0; i < COUNT; i++) {
+        msgs[i] = mu__msg_heap(9, 100);
+        assert_non_null(msgs[i]);
+        make_dirty(msgs[i], 100);
+        freed[i] = msgs[i];
+    }
+    for (unsigned i = 0; i < COUNT; i++)
+        mu__pool_put(&pool, msgs[i]);
+    for (unsigned i = 0; i < COUNT; i++) {
+        msgs[i] = mu__msg_heap(10, 90);
+        assert_non_null(msgs[i]);
+        assert_int_equal(msgs[i]->kind, 10);
+        assert_clean(msgs[i], 90);
+        for (unsigned j = 0; j < COUNT; j++)
+            again += freed[j] == msgs[i];
+    }
+    if (mu__blocks_pooled())    /* not with the address sanitizer */
+        assert_int_equal(again, COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        mu__pool_put(&pool, msgs[i]);
+    assert_int_equal(pool.live, 0);
+    mu__block_pool_leave(&mu__blocks);
+    mu__pool_done(&pool);
+    for (unsigned i = 0; i < MU__POOL_CLASSES; i++)
+        assert_null(pool.returned[i]);
+}
+
 static void test_put_drops_the_backing(void **state)
 {
     struct mu__buf *buf = mu__buf_new(10);
@@ -242,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_last_back_is_first_out),
         cmocka_unit_test(test_keeps_no_more_than_its_bound),
         cmocka_unit_test(test_heap_messages),
+        cmocka_unit_test(test_heap_messages_come_back),
         cmocka_unit_test(test_put_drops_the_backing),
         cmocka_unit_test(test_buffers),
         cmocka_unit_test(test_views),

@@ -9,6 +9,8 @@
 
 enum {
     RETRY_FIRST_MS = 100,       /* before a link that went down is dialled; doubles */
+    STABLE_MS = 1000,           /* a link that was up for so long has come up well */
+    SHORT_LIVES_MAX = 6,        /* that are counted */
     WAITING_FIRST_MS = 3000     /* when a missing task is named in the log; doubles */
 };
 
@@ -254,6 +256,27 @@ void mu__link_go_silent(struct mu__links *links, struct mu__link *link,
     mu__link_go_down(links, link, reason);
 }
 
+bool mu__link_is_unsteady(const struct mu__link *link)
+{
+    return link->short_lives > 1;
+}
+
+/* The pause stays below the time that a peer in the middle of its handshake waits. */
+static void note_life(struct mu__links *links, struct mu__link *link)
+{
+    uint32_t most_ms = links->config.silence_ms / 2;
+
+    if (mu__links_now(links) - link->since_ms >= STABLE_MS)
+        link->short_lives = 0;
+    else if (link->short_lives < SHORT_LIVES_MAX)
+        link->short_lives++;
+    if (!mu__link_is_unsteady(link))
+        return;
+    link->backoff_ms = RETRY_FIRST_MS << (link->short_lives - 1);
+    if (link->backoff_ms > most_ms)
+        link->backoff_ms = most_ms;
+}
+
 void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char *reason)
 {
     bool was_up = link->state == MU__LINK_UP;
@@ -263,6 +286,7 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
         (void)mu__map_remove(&links->by_node, node);
         links->counters.links_up--;
         link->node = 0;
+        note_life(links, link);
         mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is lost: %s",
                       link->type, link->index, reason);
     }

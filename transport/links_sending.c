@@ -129,12 +129,11 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
 
 /* A part of a turn's frames, while the turn goes on. What fails does so again in the
  * flush, where a link may go down. */
-static void send_early(struct mu__links *links, struct mu__link *link)
+static void send_early(struct mu__links *links, struct mu__link *link,
+                       const struct mu__outbox_route *route)
 {
-    const struct mu__outbox_route route = route_of(links, link);
-
     if (link->out != 0 && link->state == MU__LINK_UP)
-        (void)mu__outbox_send_early(&link->outbox, &route, &links->counters.frames_out,
+        (void)mu__outbox_send_early(&link->outbox, route, &links->counters.frames_out,
                                     &links->counters.bytes_out);
 }
 
@@ -167,7 +166,8 @@ int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)
         rv = mu__outbox_add(&link->outbox, &route, links->config.schema, msg);
         links->counters.messages_out++;
         mark_dirty(links, link);
-        send_early(links, link);
+        if (mu__outbox_may_send_early(&link->outbox))
+            send_early(links, link, &route);
     }
     mu__pool_put(links->config.pool, msg);
     return rv;

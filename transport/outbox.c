@@ -335,8 +335,7 @@ int mu__outbox_send_early(struct mu__outbox *outbox,
 {
     int rv = 0;
 
-    if (!outbox->blocked && outbox->ring_count > 0 &&
-        outbox->waiting_bytes >= MU__OUTBOX_EARLY_BYTES)
+    if (mu__outbox_may_send_early(outbox))
         rv = send_ring(outbox, route, ret_frames, ret_bytes);
     return rv == -MU_EAGAIN ? 0 : rv;
 }

@@ -54,8 +54,14 @@ int mu__outbox_send(struct mu__outbox *outbox, const struct mu__outbox_route *ro
 /* Bytes that are sent while more is added, so that the peer reads them meanwhile. */
 enum { MU__OUTBOX_EARLY_BYTES = 64 << 10 };
 
-/* The same for closed frames alone, when there is enough of them and the wire takes
- * more. */
+/* Whether there is enough of closed frames, and the wire takes more. */
+static inline bool mu__outbox_may_send_early(const struct mu__outbox *outbox)
+{
+    return outbox->waiting_bytes >= MU__OUTBOX_EARLY_BYTES && !outbox->blocked &&
+           outbox->ring_count > 0;
+}
+
+/* The same as mu__outbox_send for closed frames alone, when that may be. */
 int mu__outbox_send_early(struct mu__outbox *outbox,
                           const struct mu__outbox_route *route, uint64_t *ret_frames,
                           uint64_t *ret_bytes);

@@ -14,15 +14,10 @@
 
 /* ---- what there is ---- */
 
-static uint64_t size_at_chief(const struct mu__room *room, uint64_t bytes)
-{
-    return room->bytes_max != 0 && bytes > room->bytes_max ? room->bytes_max : bytes;
-}
-
 /* What of the chief's room a closure lacks: enum mu__room_lack; 0: it fits. */
 static uint32_t lacks(const struct mu__room *room, uint64_t bytes)
 {
-    uint64_t size = size_at_chief(room, bytes);
+    uint64_t size = mu__room_size(room, bytes);
     uint32_t lacking = 0;
 
     if (room->closures_sent >= room->closures_allowed)
@@ -123,16 +118,10 @@ static void send(struct mu__ctx *ctx, struct client *c, uint32_t slot,
     c->slots[slot].state = SLOT_SENT;
     c->room.need_stands = false;
     c->room.closures_sent++;
-    c->room.bytes_sent += size_at_chief(&c->room, c->slots[slot].bytes);
+    c->room.bytes_sent += mu__room_size(&c->room, c->slots[slot].bytes);
     rv = mu__send(ctx, c->chief, msg);
     if (rv != 0)
         mu__client_not_sent(ctx, c, (uint64_t)slot + 1, rv);
-}
-
-void mu__client_room_sent_done(struct client *c, uint64_t bytes)
-{
-    c->room.closures_sent--;
-    c->room.bytes_sent -= size_at_chief(&c->room, bytes);
 }
 
 /* The time that it waited here is part of its deadline. */
@@ -196,7 +185,7 @@ static bool note_lack(struct client *c)
     struct mu__room *room = &c->room;
     uint64_t bytes =
         room->waiting == 0 ? 0 : c->slots[first_waiting(room)].bytes;
-    uint64_t size = size_at_chief(room, bytes);
+    uint64_t size = mu__room_size(room, bytes);
     uint32_t lacking = room->waiting == 0 ? 0 : lacks(room, bytes);
     uint64_t need = find_need(room, lacking, size);
     bool is_new = (lacking & ~room->lacks_told) != 0 || need > room->need_told ||

@@ -55,8 +55,20 @@ void mu__client_dispatch(struct mu__ctx *ctx, struct client *c, uint64_t token,
 /* Send those that wait, as far as there is room; say so if there is too little. */
 void mu__client_room_use(struct mu__ctx *ctx, struct client *c);
 
-/* A slot that was sent is free again; one that waits does so no more. */
-void mu__client_room_sent_done(struct client *c, uint64_t bytes);
+/* What a closure takes of the chief's room: one that is too large takes all of it. */
+static inline uint64_t mu__room_size(const struct mu__room *room, uint64_t bytes)
+{
+    return room->bytes_max != 0 && bytes > room->bytes_max ? room->bytes_max : bytes;
+}
+
+/* One that was sent is resolved. */
+static inline void mu__room_sent_done(struct mu__room *room, uint64_t bytes)
+{
+    room->closures_sent--;
+    room->bytes_sent -= mu__room_size(room, bytes);
+}
+
+/* One that waits does so no more. */
 void mu__client_room_drop(struct mu__ctx *ctx, struct client *c, uint32_t slot);
 
 /* Cancel all that wait, after an error. */

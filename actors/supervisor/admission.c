@@ -50,23 +50,34 @@ static uint64_t size_in(const struct supervisor *s, int bound, uint64_t bytes)
                : limit(bytes, s->admission.bounds[MU__BOUND_BYTES].max);
 }
 
+/* Without arguments only the first bound, that of closures, is touched. */
+static int bounds_used(uint64_t bytes)
+{
+    return bytes == 0 ? MU__BOUND_BYTES : MU__BOUNDS_COUNT;
+}
+
 bool mu__sup_room_admits(const struct supervisor *s, const struct client *client,
                          uint64_t bytes)
 {
-    for (int i = 0; i < MU__BOUNDS_COUNT; i++)
-        if (!mu__share_may_hold(&s->admission.bounds[i], &client->room.shares[i],
-                                size_in(s, i, bytes)))
-            return false;
-    return true;
+    const struct mu__admission *a = &s->admission;
+    const struct mu__share *shares = client->room.shares;
+
+    return mu__share_may_hold(&a->bounds[MU__BOUND_CLOSURES],
+                              &shares[MU__BOUND_CLOSURES], 1) &&
+           (bytes == 0 ||
+            mu__share_may_hold(&a->bounds[MU__BOUND_BYTES], &shares[MU__BOUND_BYTES],
+                               size_in(s, MU__BOUND_BYTES, bytes)));
 }
 
 void mu__sup_own(struct supervisor *s, struct client *client, struct mu__closure *closure)
 {
+    uint64_t bytes = mu__closure_bytes(closure);
+
     closure->client = (uint16_t)number_of(s, client);
     client->closures++;
-    for (int i = 0; i < MU__BOUNDS_COUNT; i++)
+    for (int i = 0; i < bounds_used(bytes); i++)
         mu__share_hold(&s->admission.bounds[i], &client->room.shares[i],
-                       size_in(s, i, mu__closure_bytes(closure)));
+                       size_in(s, i, bytes));
 }
 
 /* ---- dividing ---- */
@@ -242,17 +253,19 @@ void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
                     const struct mu__closure *closure)
 {
     struct client *client = &s->clients[closure->client];
+    uint64_t bytes = mu__closure_bytes(closure);
     bool is_much = false;
     bool is_some = false;
 
     client->closures--;
-    mu__sup_forget_token(client, closure);
-    for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
+    if (client->tokens.count > 0)
+        mu__sup_forget_token(client, closure);
+    for (int i = 0; i < bounds_used(bytes); i++) {
         struct mu__shares *bound = &s->admission.bounds[i];
         uint64_t free;
 
         mu__share_drop(bound, &client->room.shares[i],
-                       size_in(s, i, mu__closure_bytes(closure)));
+                       size_in(s, i, bytes));
         if (!bound->is_short && client->room.is_member)
             continue;   /* it may have another one itself */
         free = mu__shares_free(bound);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { COUNT_MAX = 100, SURE_AFTER = 12, WEIGHT = 8 };
+enum { SURE_AFTER = 12, WEIGHT = 8 };
 
 void mu__function_times_done(struct mu__function_times *times)
 {
@@ -32,31 +32,27 @@ void mu__function_times_forget(struct mu__function_times *times, uint32_t functi
         times->items[function] = (struct mu__function_time){0};
 }
 
-void mu__function_times_note(struct mu__function_times *times, uint32_t function,
-                             uint32_t ran_us)
+static uint16_t cost_of(const struct mu__function_time *time)
+{
+    uint32_t least_us =
+        time->count < SURE_AFTER ? (uint32_t)MU__WINDOW_TIME_US >> time->count : 0;
+    uint32_t cost_us = time->mean_us > least_us ? time->mean_us : least_us;
+
+    return cost_us < MU__COST_UNKNOWN_US ? (uint16_t)cost_us : MU__COST_UNKNOWN_US;
+}
+
+void mu__function_times_change(struct mu__function_times *times, uint32_t function,
+                               uint32_t ran_us)
 {
     struct mu__function_time *time = item_of(times, function);
     int64_t weight;
 
     if (time == NULL)
         return;
-    if (time->count < COUNT_MAX)
+    if (time->count < MU__TIMES_COUNT_MAX)
         time->count++;
     weight = time->count < WEIGHT ? time->count : WEIGHT;
     time->mean_us = (uint32_t)(time->mean_us +
                                ((int64_t)ran_us - (int64_t)time->mean_us) / weight);
-}
-
-uint16_t mu__function_times_cost_us(const struct mu__function_times *times,
-                                    uint32_t function)
-{
-    const struct mu__function_time *time = mu__function_times_find(times, function);
-    uint32_t least_us;
-    uint32_t cost_us;
-
-    if (time == NULL)
-        return MU__COST_UNKNOWN_US;
-    least_us = time->count < SURE_AFTER ? (uint32_t)MU__WINDOW_TIME_US >> time->count : 0;
-    cost_us = time->mean_us > least_us ? time->mean_us : least_us;
-    return cost_us < MU__COST_UNKNOWN_US ? (uint16_t)cost_us : MU__COST_UNKNOWN_US;
+    time->cost_us = cost_of(time);
 }

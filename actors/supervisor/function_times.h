@@ -8,12 +8,14 @@
 
 enum {
     MU__WINDOW_TIME_US = 4000,      /* work that each thread of a worker may have ahead */
-    MU__COST_UNKNOWN_US = UINT16_MAX
+    MU__COST_UNKNOWN_US = UINT16_MAX,
+    MU__TIMES_COUNT_MAX = 100
 };
 
 struct mu__function_time {
     uint32_t count;         /* runs that were noted; stays at 100 */
     uint32_t mean_us;       /* the last ones count most */
+    uint16_t cost_us;       /* what the next one is taken to cost */
 };
 
 struct mu__function_times {
@@ -24,9 +26,9 @@ struct mu__function_times {
 /* Zeroed memory is empty. */
 void mu__function_times_done(struct mu__function_times *times);
 
-/* A run of a function took so long. Out of memory: it is not noted. */
-void mu__function_times_note(struct mu__function_times *times, uint32_t function,
-                             uint32_t ran_us);
+/* The same as mu__function_times_note, of one that is not sure or takes another time. */
+void mu__function_times_change(struct mu__function_times *times, uint32_t function,
+                               uint32_t ran_us);
 
 /* The number is that of another function from now on. */
 void mu__function_times_forget(struct mu__function_times *times, uint32_t function);
@@ -43,7 +45,21 @@ static inline const struct mu__function_time *mu__function_times_find(
 /* What a run of it is taken to cost a worker, in microseconds, at most
  * MU__COST_UNKNOWN_US: its mean, but at first more, so that what is given ahead of an
  * unknown function grows twofold with each result. */
-uint16_t mu__function_times_cost_us(const struct mu__function_times *times,
-                                    uint32_t function);
+static inline uint16_t mu__function_times_cost_us(const struct mu__function_times *times,
+                                                  uint32_t function)
+{
+    const struct mu__function_time *time = mu__function_times_find(times, function);
+
+    return time == NULL ? MU__COST_UNKNOWN_US : time->cost_us;
+}
+
+/* A run of a function took so long. Out of memory: it is not noted. */
+static inline void mu__function_times_note(struct mu__function_times *times,
+                                           uint32_t function, uint32_t ran_us)
+{
+    if (function >= times->size || times->items[function].count < MU__TIMES_COUNT_MAX ||
+        times->items[function].mean_us != ran_us)
+        mu__function_times_change(times, function, ran_us);
+}
 
 #endif

@@ -314,7 +314,8 @@ static uint32_t waiting_at(const struct mu__member_worker *worker)
     return worker->load > running ? worker->load - running : 0;
 }
 
-/* A worker of a role that has a free thread, while nothing is queued that it could run. */
+/* A worker of a role that has a free thread, while nothing is queued that it could
+ * run. */
 static const struct mu__member_worker *idle_worker(struct supervisor *s, uint32_t role)
 {
     const struct mu__member_worker *worker;

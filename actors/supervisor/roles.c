@@ -140,7 +140,8 @@ static struct mu__closure *first_of_roles(struct supervisor *s, uint32_t *ret_nu
 struct mu__closure *mu__sup_next_of_roles(struct supervisor *s, uint32_t *ret_number)
 {
     uint32_t any = mu__membership_pick(&s->members);
-    struct mu__closure *common = any == 0 ? NULL : mu__closures_first_queued(&s->closures);
+    struct mu__closure *common =
+        any == 0 ? NULL : mu__closures_first_queued(&s->closures);
     struct mu__closure *own = first_of_roles(s, ret_number);
     bool takes_common = own == NULL;
 

@@ -38,8 +38,8 @@ uint32_t mu__sup_role(const struct more *more);
 struct mu__worker_id mu__sup_named_worker(const struct supervisor *s,
                                           const struct more *more, uint32_t index);
 
-/* Whether a worker is of the closure's role, and not the one that it avoids. `more` may be
- * NULL. */
+/* Whether a worker is of the closure's role, and not the one that it avoids. `more` may
+ * be NULL. */
 bool mu__sup_role_suits(const struct supervisor *s, const struct more *more,
                         const struct mu__member_worker *worker);
 

@@ -1,7 +1,5 @@
 #include "actors/supervisor/shares.h"
 
-#include <assert.h>
-
 /* Of a share that is not hungry, so much of an equal part stays free for it. */
 enum { IDLE_PART = 8, STEP_PART = 8 };
 
@@ -24,26 +22,6 @@ static void set(struct mu__shares *shares, struct mu__share *share, uint64_t all
     share->allowed = allowed;
     share->held = held;
     shares->reserved += mu__share_reserved(share);
-}
-
-bool mu__share_may_hold(const struct mu__shares *shares, const struct mu__share *share,
-                        uint64_t size)
-{
-    uint64_t held = share->held + size;
-
-    return held <= share->allowed ||
-           held - mu__share_reserved(share) <= mu__shares_free(shares);
-}
-
-void mu__share_hold(struct mu__shares *shares, struct mu__share *share, uint64_t size)
-{
-    set(shares, share, share->allowed, share->held + size);
-}
-
-void mu__share_drop(struct mu__shares *shares, struct mu__share *share, uint64_t size)
-{
-    assert(share->held >= size);
-    set(shares, share, share->allowed, share->held - size);
 }
 
 void mu__share_answered(struct mu__shares *shares, struct mu__share *share)

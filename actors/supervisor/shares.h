@@ -8,6 +8,7 @@
 #ifndef MU_ACTORS_SUPERVISOR_SHARES_H
 #define MU_ACTORS_SUPERVISOR_SHARES_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,12 +46,32 @@ static inline uint64_t mu__shares_free(const struct mu__shares *shares)
 
 /* A share may hold `size` more: within what it is allowed, or because so much is free.
  * False: neither. `size` is at most the bound. */
-bool mu__share_may_hold(const struct mu__shares *shares, const struct mu__share *share,
-                        uint64_t size);
+static inline bool mu__share_may_hold(const struct mu__shares *shares,
+                                      const struct mu__share *share, uint64_t size)
+{
+    uint64_t held = share->held + size;
+
+    return held <= share->allowed ||
+           held - mu__share_reserved(share) <= mu__shares_free(shares);
+}
 
 /* It holds so much more, or less. */
-void mu__share_hold(struct mu__shares *shares, struct mu__share *share, uint64_t size);
-void mu__share_drop(struct mu__shares *shares, struct mu__share *share, uint64_t size);
+static inline void mu__share_hold(struct mu__shares *shares, struct mu__share *share,
+                                  uint64_t size)
+{
+    shares->reserved -= mu__share_reserved(share);
+    share->held += size;
+    shares->reserved += mu__share_reserved(share);
+}
+
+static inline void mu__share_drop(struct mu__shares *shares, struct mu__share *share,
+                                  uint64_t size)
+{
+    assert(share->held >= size);
+    shares->reserved -= mu__share_reserved(share);
+    share->held -= size;
+    shares->reserved += mu__share_reserved(share);
+}
 
 /* It has answered, and holds to what it was told. */
 void mu__share_answered(struct mu__shares *shares, struct mu__share *share);

@@ -49,7 +49,7 @@ MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
  * worker. Returns at once, unless `queue_max` closures are scheduled and not resolved, or
  * `queue_bytes_max` bytes of their arguments (one that is larger goes when it is alone):
  * then it waits for room, behind the threads that wait already, at most `limit_ms`
- * (-MU_EDEADLINE; with limit 0 -MU_EAGAIN), and nothing was queued. A chief that is full
+ * (-MU_EDEADLINE, as join's; with limit 0 -MU_EAGAIN), and nothing was queued. A chief that is full
  * fails nothing: what it has no room for waits at its client. The first error of an
  * earlier closure is returned here, by join or by done, once, after everything queued was
  * cancelled and nothing is in flight; then too nothing was queued, and the coordinator is
@@ -182,7 +182,8 @@ MU_EXPORT int mu_coordinator_explain(mu_coordinator *coordinator,
 /* Let a worker finish what it has, then leave; its task ends with exit code 0. Returns
  * when it has left; -MU_ENOTFOUND when there is no such worker; at the limit
  * -MU_EDEADLINE, and it leaves all the same. A worker that comes back under that index is
- * welcome. */
+ * welcome. At the limit the chief is asked whether it is there, for two seconds at
+ * most. */
 MU_EXPORT int mu_coordinator_drain(mu_coordinator *coordinator, int worker,
                                    int64_t limit_ms, mu_error *ret_error);
 
@@ -198,7 +199,7 @@ MU_EXPORT int mu_coordinator_forget(mu_coordinator *coordinator, int64_t limit_m
 /* Wait until every closure scheduled so far is resolved. Returns the first error, as
  * above; of several threads that wait for the same closures each gets it. At the limit
  * -MU_EDEADLINE: the message tells what is in flight where, or that an error is still to
- * be raised. */
+ * be raised; the chief is asked for that, for two seconds at most. */
 MU_EXPORT int mu_coordinator_join(mu_coordinator *coordinator, int64_t limit_ms,
                                   mu_error *ret_error);
 

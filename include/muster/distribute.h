@@ -212,7 +212,9 @@ typedef struct mu_distribute_options {
     int64_t join_limit_ms;      /* of a server that waits for the job's end; default -1 */
     int64_t end_limit_ms;       /* for the other calls to end after the first error, for
                                    the evaluator after the last worker, and for results of
-                                   tasks that are away; default 30000 */
+                                   tasks that are away; and for each word about its end
+                                   that a task has for the others, 10 s of it at most;
+                                   default 30000 */
 } mu_distribute_options;
 
 MU_EXPORT void mu_distribute_options_init(mu_distribute_options *options);

@@ -282,7 +282,8 @@ MU_EXPORT int mu_node_explain(mu_node *node, uint64_t closure, const char *name,
 
 /* This task, a worker, wants to leave: the chief gives it nothing more; returns when all
  * that it had is finished. Does not wait for a chief that is not connected
- * (-MU_EUNAVAILABLE): that one has given it nothing. */
+ * (-MU_EUNAVAILABLE): that one has given it nothing. At the limit -MU_EDEADLINE; the
+ * chief is asked whether it is there, for two seconds at most. */
 MU_EXPORT int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error);
 
 /* ---- Functions that workers run ---- */

@@ -28,7 +28,7 @@ enum {
 #ifdef MUSTER_TINY
     MU__BLOCKS_KEPT_BYTES_MAX = 256 << 10,
 #else
-    MU__BLOCKS_KEPT_BYTES_MAX = 256 << 20,
+    MU__BLOCKS_KEPT_BYTES_MAX = 512 << 20,
 #endif
     MU__BLOCKS_TRIM_MS = 2000           /* between two trims */
 };
@@ -91,6 +91,12 @@ struct mu__block_counts mu__block_pool_counts(struct mu__block_pool *pool);
 static inline uint64_t mu__block_pool_kept(struct mu__block_pool *pool)
 {
     return atomic_load_explicit(&pool->kept_bytes, memory_order_relaxed);
+}
+
+/* Whether the process keeps memory for later: it has loops, and no address sanitizer. */
+static inline bool mu__blocks_pooled(void)
+{
+    return atomic_load_explicit(&mu__blocks.users, memory_order_relaxed) > 0;
 }
 
 static inline void *mu__block_get(size_t size)

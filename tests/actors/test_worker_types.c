@@ -39,8 +39,8 @@ static void test_as_many_as_a_cluster_has(void **state)
 
     (void)state;
     for (int i = 0; i < MU__WORKER_TYPES_MAX; i++)
-        (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%sa234567890123%02d",
-                       i == 0 ? "" : ",", i);
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text),
+                       "%sa234567890123%02d", i == 0 ? "" : ",", i);
     assert_int_equal(mu__worker_types_parse(text, &error, &types), 0);
     mu__worker_types_text(&types, out, sizeof out);
     assert_string_equal(out, text);
@@ -52,14 +52,15 @@ static void test_as_many_as_a_cluster_has(void **state)
 static void test_what_is_wrong(void **state)
 {
 #define EXPECTED "; expected task types with commas between, as \"worker,gpu\""
-#define BUSY ": tasks of that type have work of their own and run no closures; expected "  \
-    "\"worker\" and types of your own"
+#define BUSY ": tasks of that type have work of their own and run no closures; "         \
+    "expected \"worker\" and types of your own"
     static const struct {
         const char *text;
         const char *words;
     } rows[] = {
         {"", "option worker_types is \"\", where a task type is missing" EXPECTED},
-        {"gpu,", "option worker_types is \"gpu,\", where a task type is missing" EXPECTED},
+        {"gpu,",
+         "option worker_types is \"gpu,\", where a task type is missing" EXPECTED},
         {"gpu,,cpu",
          "option worker_types is \"gpu,,cpu\", where a task type is missing" EXPECTED},
         {"Gpu", "option worker_types names \"Gpu\", which is no task type" EXPECTED},
@@ -67,7 +68,8 @@ static void test_what_is_wrong(void **state)
          "option worker_types names \" gpu\", which is no task type" EXPECTED},
         {"9gpu", "option worker_types names \"9gpu\", which is no task type" EXPECTED},
         {"a234567890123456",
-         "option worker_types names \"a234567890123456\", which is no task type" EXPECTED},
+         "option worker_types names \"a234567890123456\", which is no task "
+         "type" EXPECTED},
         {"worker:0", "option worker_types names \"worker:0\", which is no task type"
                      EXPECTED},
         {"gpu,worker,gpu", "option worker_types names \"gpu\" twice" EXPECTED},

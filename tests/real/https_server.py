@@ -180,7 +180,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         script = Script(file.read(), sys.argv[2])
     Handler.script = script
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", script.content.get("port", 0)), Handler)
     if "certificate" in script.content:
         server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         server.context.load_cert_chain(script.content["certificate"],

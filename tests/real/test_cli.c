@@ -12,6 +12,7 @@ static struct cli cli;
 static const char *const verbs[] = {
     "node",    "run",     "status",  "explain",  "drain",   "stop",   "kv get",
     "kv put",  "kv watch", "kv ls",   "kv rm",    "kv incr", "barrier",
+    "kv txn",  "kv hold",  "lock",
     "tasks",   "devices", "preempt", "resolve", "check",   "version",
 };
 
@@ -375,7 +376,7 @@ static const struct refusal {
      {"--cluster", "worker"}},
     {{"node"}, "MUSTER_CLUSTER=@nofile.json", {"MUSTER_CLUSTER", "nofile.json"}},
     {{"node", "--log-file", "/nofolder/log"}, NULL, {"/nofolder/log"}},
-    {{"run", "--workers", "201"}, NULL, {"--workers", "0 to 200"}},
+    {{"run", "--workers", "1001"}, NULL, {"--workers", "0 to 1000"}},
     {{"run", "--restart", "sometimes"}, NULL, {"--restart", "on-failure", "sometimes"}},
     {{"run", "--restart", "worker=never,chief=always"}, NULL, {"--restart", "evaluator"}},
     {{"run", "--workers", "0", "--ps", "0", "--chief", "0"}, NULL, {"nothing to run"}},

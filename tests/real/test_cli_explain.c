@@ -282,13 +282,13 @@ static void test_drain(void **state)
         drain_fails("/job:worker/task:0", 4,
                     "after 100 ms /job:worker/task:0 still has closures to finish; it "
                     "gets no more, and leaves then");
-        from = cli_expect(&run, from, "finishes 1 closure and leaves");
+        from = cli_expect(&run, from, "finishes 1 closure (");
     }
     cli_start(&asked, NULL, "status", "--address", address, NULL);
     cli_expect_code(&asked, 0);
     (void)cli_expect(&asked, NULL, "up, draining");
     cli_start(&asked, NULL, "drain", "worker:0", "--address", address, NULL);
-    (void)cli_expect(&run, from, "finishes 1 closure and leaves");
+    (void)cli_expect(&run, from, "finishes 1 closure (");
     cli_write_file(go, "");
     cli_expect_code(&asked, 0);
     (void)cli_expect(&asked, NULL, "/job:worker/task:0 has left\n");
@@ -311,7 +311,7 @@ static void test_signal_drains(void **state)
     start("1", "stay=1", "600000");
     (void)cli_expect(&run, NULL, "one begins");
     assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/0"), SIGTERM), 0);
-    (void)cli_expect(&run, NULL, "/job:worker/task:0 finishes 1 closure and leaves");
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 finishes 1 closure (");
     cli_write_file(go, "");
     (void)cli_expect(&run, NULL, "/job:worker/task:0 node: has finished what it had");
     (void)cli_expect(&run, NULL, "worker/0 ended with exit code 143");
@@ -350,7 +350,7 @@ static void test_second_signal(void **state)
     (void)cli_expect(&run, NULL, "one begins");
     pid = cli_task_pid(&run, NULL, "worker/0");
     assert_int_equal(kill(pid, SIGTERM), 0);
-    (void)cli_expect(&run, NULL, "/job:worker/task:0 finishes 1 closure and leaves");
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 finishes 1 closure (");
     assert_int_equal(kill(pid, SIGTERM), 0);
     (void)cli_expect(&run, NULL, "again: ends at once");
     (void)cli_expect(&run, NULL, "worker/0 ended with exit code 143");

@@ -9,6 +9,7 @@ static struct cli asked;
 static struct cli holder;
 static struct cli waiters[WAITERS];
 static char address[64];    /* of the host */
+static char address_variable[96];   /* which says it, too */
 static char folder[64];
 
 static int start_cluster(void **state)
@@ -22,6 +23,7 @@ static int start_cluster(void **state)
     at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
     (void)cli_expect(&run, at, "\n");
     (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+    (void)snprintf(address_variable, sizeof address_variable, "MUSTER_CHIEF=%s", address);
     return 0;
 }
 
@@ -253,6 +255,26 @@ static void test_hold_is_lost(void **state)
     cli_expect_code(&holder, 2);
 }
 
+/* ---- names ---- */
+
+/* An empty name is wrong usage, whatever it names. */
+static void test_empty_names(void **state)
+{
+    static const char *const rows[][5] = {
+        {"barrier", "", "--tasks", "client:0"}, {"lock", ""},
+        {"kv", "get", ""},   {"kv", "put", "", "1"}, {"kv", "rm", ""},
+        {"kv", "incr", ""},  {"kv", "watch", ""},    {"kv", "hold", "", "1"},
+        {"explain", ""},     {"drain", ""},          {"stop", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        cli_start(&asked, (const char *const[]){address_variable, NULL}, rows[i][0],
+                  rows[i][1], rows[i][2], rows[i][3], rows[i][4], NULL);
+        cli_expect_code(&asked, 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_hold),
         cmocka_unit_test(test_hold_is_lost),
+        cmocka_unit_test(test_empty_names),
     };
 
     return cmocka_run_group_tests(tests, start_cluster, stop_cluster);

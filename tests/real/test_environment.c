@@ -119,10 +119,13 @@ static void test_bytes_and_texts(void **state)
     (void)setenv("MUSTER_STORE", "journal:/var/lib/store", 1);
     (void)setenv("MUSTER_COORDINATED_JOBS", "worker", 1);
     (void)setenv("MUSTER_RECOVERABLE", "worker,ps", 1);
+    assert_string_equal(options.worker_types, "worker");
+    (void)setenv("MUSTER_WORKER_TYPES", "worker,gpu", 1);
     assert_int_equal(mu_node_options_environment(&options, NULL), 0);
     assert_string_equal(options.service_hosts, "ps:0-1");
     assert_string_equal(options.store, "journal:/var/lib/store");
     assert_string_equal(options.coordinated_jobs, "worker");
+    assert_string_equal(options.worker_types, "worker,gpu");
     assert_string_equal(options.recoverable, "worker,ps");
 }
 

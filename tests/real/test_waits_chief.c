@@ -1,5 +1,5 @@
-/* Calls that need the chief, tried while it is never there, absent, stopped or gone in the
- * middle (waits.h). */
+/* Calls that need the chief, tried while it is never there, absent, stopped or gone in
+ * the middle (waits.h). */
 #include "tests/real/waits.h"
 
 #include <muster/deal.h>
@@ -124,6 +124,11 @@ static int drain_worker(struct waits_env *env, int64_t limit_ms, mu_error *error
     return mu_coordinator_drain(env->coordinator, 1, limit_ms, error);
 }
 
+static int drain_task(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_coordinator_drain_task(env->coordinator, "worker", 1, limit_ms, error);
+}
+
 static int forget(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     return mu_coordinator_forget(env->coordinator, limit_ms, error);
@@ -233,8 +238,8 @@ static int close_node(struct waits_env *env, int64_t limit_ms, mu_error *error)
 #define ASKS_LATER {WAITS_NONE, REFUSED, SILENT, LOST}
 #define ASKS_LATER_ON(end) {WAITS_NONE, end, LOST, LOST}
 
-/* What waits for closures: they are lost with the chief. At the limit it is asked why they
- * take so long. */
+/* What waits for closures: they are lost with the chief. At the limit it is asked why
+ * they take so long. */
 #define WHY_LOST WAITS_END(-MU_EUNAVAILABLE, CHIEF "|is lost|silent")
 #define RESULTS {WAITS_NONE, LOST, WHY_LOST, LOST}
 #define RESULTS_ON WAITS_LATER(LOST)
@@ -285,6 +290,8 @@ static const struct waits_row rows[] = {
      ASKS_LATER_ON(UNKNOWN), 0},
     {"mu_coordinator_drain", drain_worker, take_coordinator,
      {WAITS_NONE, REFUSED, WHY_LOST, LOST}, ASKS_LATER_ON(NOBODY), 0},
+    {"mu_coordinator_drain_task", drain_task, take_coordinator,
+     {WAITS_NONE, REFUSED, WHY_LOST, LOST}, ASKS_LATER_ON(NOBODY), 0},
     {"mu_coordinator_forget", forget, take_coordinator, ASKS_LATER,
      ASKS_LATER_ON(WAITS_OK), 0},
     {"mu_coordinator_join", join, queue_one, RESULTS, RESULTS_ON, 0},
@@ -305,7 +312,8 @@ static const struct waits_row rows[] = {
      WAITS_ALL(WAITS_CLOSED(NULL)), 0},
     {"mu_node_drain", drain_node, await_chief, {UNNEEDED, UNNEEDED, WHY_LOST, LOST},
      {UNNEEDED, UNNEEDED, LOST, LOST}, IS_WORKER},
-    {"mu_server_stop_remote", stop_remote, await_chief, STOPS, WAITS_ALL(WAITS_CLOSED(NULL)), 0},
+    {"mu_server_stop_remote", stop_remote, await_chief, STOPS,
+     WAITS_ALL(WAITS_CLOSED(NULL)), 0},
 };
 
 static const struct waits_kind chief = {

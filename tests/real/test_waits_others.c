@@ -250,9 +250,41 @@ static const struct waits_kind others = {
     .end = end,
 };
 
+/* ---- Agreeing about a step ---- */
+
+/* The notice is not waited for: the step is. */
+static int reach(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int stop;
+
+    (void)limit_ms;
+    (void)notice(env, 0, error);
+    return mu_preempt_reached(env->node, 5, error, &stop);
+}
+
+static const struct waits_row agreeing_rows[] = {
+    {"mu_preempt_reached", reach, see_it, WAITS_ALL(WAITS_NONE),
+     {AT_ONCE, AT_ONCE, DONE, DONE}, 0},
+};
+
+static const struct waits_kind agreeing = {
+    .name = "a step to stop at",
+    .rows = agreeing_rows,
+    .rows_count = 1,
+    .workers = 1,
+    .servers = 1,
+    .peers_count = 1,
+    .log = OTHER,
+    .start = start_other,
+    .open = open_agent,
+    .begin = begin,
+    .settle = settle,
+    .end = end,
+};
+
 int main(void)
 {
-    static const struct waits_kind *const kinds[] = {&others};
+    static const struct waits_kind *const kinds[] = {&others, &agreeing};
 
-    return waits_main("waits others", kinds, 1);
+    return waits_main("waits others", kinds, 2);
 }

@@ -30,8 +30,8 @@ static void start_host(struct waits_scene *scene, unsigned peer)
     (void)snprintf(store, sizeof store, "journal:%s/store", (char *)scene->own);
     cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task",
               "chief:0", "--heartbeat-ms", "200", "--silence-ms", "2000",
-              "--coordinated-jobs", "chief", "--suspect-ms", "2000", "--dead-ms", "4000", "--store",
-              store, "--store-sync", "0", "--recoverable", "none", NULL);
+              "--coordinated-jobs", "chief", "--suspect-ms", "2000", "--dead-ms", "4000",
+              "--store", store, "--store-sync", "0", "--recoverable", "none", NULL);
 }
 
 enum { IS_CLIENT = 1, DEAD_MS = 4000 };
@@ -260,6 +260,24 @@ static int ask(struct waits_env *env, int64_t limit_ms, mu_error *error)
     return rv != 0 ? mu_error_set(error, rv, "not begun") : await(&later, error);
 }
 
+static const mu_kv_change change = {.operation = MU_KV_PUT, .key = "changed",
+                                    .value = "1", .size = 1};
+static const mu_kv_transaction transaction = {.changes = &change, .changes_count = 1};
+
+static int transact(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_kv_transact(env->node, &transaction, limit_ms, error, NULL);
+}
+
+static int begin_transaction(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    struct later later = {.code = 0};
+    int rv = mu_kv_transact_begin(env->node, &transaction, limit_ms, on_answer, &later,
+                                  error, NULL);
+
+    return rv != 0 ? rv : await(&later, error);
+}
+
 static int open_watch(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     return mu_kv_watch_open(env->node, "watched", 0, limit_ms, error, &env->watch);
@@ -360,8 +378,8 @@ static int close_session(struct waits_env *env, int64_t limit_ms, mu_error *erro
 
 #define HOST "/job:chief/task:0"
 
-/* At the limit the words are about the host: one that stands still is silent at first, and
- * is lost then. */
+/* At the limit the words are about the host: one that stands still is silent at first,
+ * and is lost then. */
 #define NEVER WAITS_LATE(HOST "|was never connected|refused")
 #define ABSENT WAITS_LATE(HOST "|is not connected since|refused")
 #define SILENT WAITS_LATE(HOST "|, which hosts the service, ")
@@ -406,6 +424,8 @@ static const struct waits_row rows[] = {
     {"mu_kv_delete", delete, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_list", list, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_begin", ask, be_registered, ASKED, ANSWERED, 0},
+    {"mu_kv_transact", transact, be_registered, ASKED, ANSWERED, 0},
+    {"mu_kv_transact_begin", begin_transaction, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_watch_open", open_watch, be_registered, {NEVER, ABSENT, AT_ONCE, AT_ONCE},
      {WAITS_OK, WAITS_OK, AT_ONCE, AT_ONCE}, 0},
     {"mu_kv_watch_next", next, watch_key, ASKED_LATER,
@@ -427,7 +447,7 @@ static const struct waits_kind service = {
     .name = "service",
     .rows = rows,
     .rows_count = sizeof rows / sizeof rows[0],
-    .workers = 27,
+    .workers = 29,
     .peers_count = 1,
     .log = "waiting for " HOST,
     .start = start_host,

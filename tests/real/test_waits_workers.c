@@ -107,6 +107,14 @@ static int schedule(struct waits_env *env, int64_t limit_ms, mu_error *error)
                                                   error, NULL);
 }
 
+static int schedule_with(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    int rv = queue(env, error);
+
+    return rv != 0 ? rv : mu_coordinator_schedule_with(env->coordinator, "nap", NULL,
+                                                       NULL, limit_ms, error, NULL);
+}
+
 static int fetch_value(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     int rv = queue(env, error);
@@ -173,18 +181,34 @@ static int stop_worker(struct waits_env *env, int64_t limit_ms, mu_error *error)
 
 /* ---- The table ---- */
 
-#define X WAITS_END(1, "X")
-#define ALL WAITS_ALL(X)
+/* Closures wait for any worker, or are with one that does not go on. */
+#define GONE(words) WAITS_LATE(words "|/job:worker/task:0 is missing")
+#define LATE(words) {GONE(words), GONE(words), WAITS_LATE(words "|/job:worker/task:"), \
+                     GONE(words)}
+#define RUN WAITS_ALL(WAITS_OK)
+
+#define DRAINED WAITS_SOON(0, "")
+#define NOBODY WAITS_SOON(-MU_ENOTFOUND, "there is no /job:worker/task:1")
+
+#define STOP(words) WAITS_LATE("/job:worker/task:2 was not stopped|" words)
+#define UNREACHED STOP("is not connected to the chief")
+#define DIES WAITS_SELF(-MU_EUNAVAILABLE, "/job:worker/task:2|has not answered")
+
 static const struct waits_row rows[] = {
-    {"mu_coordinator_join", join, run_one, ALL, ALL, 0},
-    {"mu_coordinator_schedule", schedule, run_one, ALL, ALL, 0},
-    {"mu_remote_value_fetch", fetch_value, run_one, ALL, ALL, 0},
-    {"mu_remote_value_fetch_all", fetch_all, run_one, ALL, ALL, 0},
-    {"mu_coordinator_fetch", fetch_structure, run_one, ALL, ALL, 0},
-    {"mu_deal_schedule", schedule_deal, run_one, ALL, ALL, 0},
-    {"mu_deal_join", join_deal, run_one, ALL, ALL, 0},
-    {"mu_coordinator_drain", drain_worker, run_one, ALL, ALL, 0},
-    {"mu_server_stop_remote", stop_worker, run_one, ALL, ALL, 0},
+    {"mu_coordinator_join", join, run_one, LATE("outstanding"), RUN, 0},
+    {"mu_coordinator_schedule", schedule, run_one, LATE("outstanding"), RUN, 0},
+    {"mu_coordinator_schedule_with", schedule_with, run_one, LATE("outstanding"), RUN, 0},
+    {"mu_remote_value_fetch", fetch_value, run_one, LATE("no result"), RUN, 0},
+    {"mu_remote_value_fetch_all", fetch_all, run_one, LATE("no result"), RUN, 0},
+    {"mu_coordinator_fetch", fetch_structure, run_one, LATE("no result"), RUN, 0},
+    {"mu_deal_schedule", schedule_deal, run_one, LATE("the first is 0"), RUN, 0},
+    {"mu_deal_join", join_deal, run_one, LATE("the first is 0"), RUN, 0},
+    {"mu_coordinator_drain", drain_worker, run_one,
+     {NOBODY, NOBODY, WAITS_LATE("/job:worker/task:1|closures to finish"), DRAINED},
+     {NOBODY, NOBODY, WAITS_SELF(0, ""), DRAINED}, 0},
+    {"mu_server_stop_remote", stop_worker, run_one,
+     {UNREACHED, UNREACHED, STOP("has not finished what it has"), UNREACHED},
+     {WAITS_OK, WAITS_OK, DIES, DIES}, 0},
 };
 
 static const struct waits_kind workers = {
@@ -227,7 +251,11 @@ static int end_job(struct waits_env *env, int64_t limit_ms, mu_error *error)
 }
 
 static const struct waits_row end_rows[] = {
-    {"mu_node_job_done", end_job, see_workers, ALL, ALL, 0},
+    {"mu_node_job_done", end_job, see_workers,
+     {DRAINED, DRAINED,
+      WAITS_LATE("3 tasks have not hung up|/job:worker/task:0|/job:worker/task:2"),
+      DRAINED},
+     {DRAINED, DRAINED, WAITS_SELF(0, ""), DRAINED}, 0},
 };
 
 static const struct waits_kind job_end = {

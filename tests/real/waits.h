@@ -4,12 +4,13 @@
  * In a scene all rows are called at the same time, each on a thread and, usually, with a
  * node of its own, and there is one peer, a process of its own, which all of them need.
  * In half of the scenes the calls have a limit; in the others they have none: then either
- * a limit of the node's ends them, or they have to be waiting still when the log has named
- * who is missing, and end once the peer is back. */
+ * a limit of the node's ends them, or they have to be waiting still when the log has
+ * named who is missing, and end once the peer is back. */
 #ifndef MUSTER_TESTS_REAL_WAITS_H
 #define MUSTER_TESTS_REAL_WAITS_H
 
 #include "tests/real/cli.h"
+#include "tests/real/launch.h"
 #include "tests/real/nodes.h"
 
 #include <inttypes.h>
@@ -38,14 +39,14 @@ static const char *const waits_state_names[WAITS_STATES] = {"never there", "abse
 
 /* How a call has to end; all zero: it is not tried. */
 struct waits_end {
-    const char *words;      /* of the message; several, all of which have to be there, have
-                               '|' between them */
+    const char *words;      /* of the message; several, all of which have to be there,
+                               have '|' between them */
     int code;
     bool at_once;           /* well before its limit */
     bool by_itself;         /* without a limit: before the peer is back */
     bool is_closed;         /* nothing but closing its node ends it */
-    const char *log;        /* without a limit: what the log has, while it waits; NULL: its
-                               scene's words */
+    const char *log;        /* without a limit: what the log has, while it waits; NULL:
+                               its scene's words */
 };
 
 #define WAITS_NONE {NULL, 0, false, false, false, NULL}
@@ -123,6 +124,9 @@ struct waits_kind {
 
     /* All are to know that the peer is absent, before they are called. May be NULL. */
     void (*settle)(struct waits_scene *scene);
+
+    /* With the peer, others may come back. May be NULL. */
+    void (*revive)(struct waits_scene *scene);
 
     /* Before and after all rows. May be NULL. */
     void (*begin)(struct waits_scene *scene);
@@ -230,7 +234,6 @@ static inline void waits_cluster(struct waits_scene *scene)
         int count;
     } jobs[] = {
         {"chief", 1}, {"worker", scene->kind->workers}, {"ps", scene->kind->servers}};
-    int sockets[WAITS_TASKS_MAX];
     size_t at = 0;
     int count = 0;
     mu_error error;
@@ -241,16 +244,14 @@ static inline void waits_cluster(struct waits_scene *scene)
         at += (size_t)snprintf(scene->json + at, sizeof scene->json - at, "%s\"%s\":[",
                                at == 0 ? "{" : ",", jobs[i].type);
         for (int j = 0; j < jobs[i].count; j++) {
-            assert_true(count < WAITS_TASKS_MAX);
+            assert_true(++count < WAITS_TASKS_MAX);
             at += (size_t)snprintf(scene->json + at, sizeof scene->json - at,
                                    "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",",
-                                   nodes_free_port(&sockets[count++]));
+                                   launch_free_port());
         }
         at += (size_t)snprintf(scene->json + at, sizeof scene->json - at, "]");
     }
     (void)snprintf(scene->json + at, sizeof scene->json - at, "}");
-    while (count > 0)
-        (void)close(sockets[--count]);
     if (mu_cluster_parse(scene->json, strlen(scene->json), "test", &error,
                          &scene->cluster) != 0)
         fail_msg("%s", error.message);
@@ -305,31 +306,39 @@ static inline void waits_start_peers(struct waits_scene *scene)
         scene->kind->start(scene, i);
 }
 
+/* The nodes are opened before the first of them has to be somewhere. */
+static inline void waits_prepare(struct waits_scene *scene)
+{
+    const struct waits_kind *kind = scene->kind;
+    mu_error error = {0};
+
+    for (unsigned i = 0; i < kind->rows_count; i++) {
+        scene->envs[i].scene = scene;
+        scene->envs[i].number = i;
+        if (waits_end_of(scene, &kind->rows[i]) != NULL && kind->open != NULL)
+            kind->open(scene, &scene->envs[i]);
+    }
+    for (unsigned i = 0; i < kind->rows_count; i++) {
+        const struct waits_row *row = &kind->rows[i];
+
+        if (scene->state != WAITS_NEVER && row->prepare != NULL &&
+            waits_end_of(scene, row) != NULL &&
+            row->prepare(&scene->envs[i], SOON_MS, &error) != 0)
+            fail_msg("%s, before the peer is %s: %s", row->function,
+                     waits_state_names[scene->state], error.message);
+    }
+}
+
 /* Everything that needs the peer, and then the peer becomes what the scene says. */
 static inline void waits_begin(struct waits_scene *scene)
 {
     const struct waits_kind *kind = scene->kind;
-    mu_error error = {0};
 
     if (kind->begin != NULL)
         kind->begin(scene);
     if (scene->state != WAITS_NEVER)
         waits_start_peers(scene);
-    for (unsigned i = 0; i < kind->rows_count; i++) {
-        const struct waits_row *row = &kind->rows[i];
-        struct waits_env *env = &scene->envs[i];
-
-        env->scene = scene;
-        env->number = i;
-        if (waits_end_of(scene, row) == NULL)
-            continue;
-        if (kind->open != NULL)
-            kind->open(scene, env);
-        if (scene->state != WAITS_NEVER && row->prepare != NULL &&
-            row->prepare(env, SOON_MS, &error) != 0)
-            fail_msg("%s, before the peer is %s: %s", row->function,
-                     waits_state_names[scene->state], error.message);
-    }
+    waits_prepare(scene);
     if (scene->state == WAITS_ABSENT) {
         waits_signal(scene, SIGKILL);
         if (kind->settle != NULL)
@@ -366,6 +375,8 @@ static inline void waits_close_node(struct waits_env *env)
     mu_error error;
 
     env->node = NULL;
+    if (env->server != NULL && mu_server_stop(env->server, 0, &error) != 0)
+        fail_msg("%s: %s", env->task, error.message);
     if (node != NULL && mu_node_close(node, SOON_MS, &error) != 0)
         fail_msg("%s: %s", env->task, error.message);
 }
@@ -433,6 +444,8 @@ static inline void waits_revive(struct waits_scene *scene)
         waits_signal(scene, SIGCONT);
     else
         waits_start_peers(scene);
+    if (scene->kind->revive != NULL)
+        scene->kind->revive(scene);
 }
 
 /* Calls without a limit. */

@@ -141,7 +141,8 @@ static int run_make(mu_run *run, void *user)
 /* Differs from that of any other process. */
 static int64_t mine_of(const struct cluster_task *task)
 {
-    int64_t place = task->index + (strcmp(task->type, "gpu") == 0 ? CLUSTER_TASKS_MAX : 0);
+    bool is_gpu = strcmp(task->type, "gpu") == 0;
+    int64_t place = task->index + (is_gpu ? CLUSTER_TASKS_MAX : 0);
 
     return -(place * 100000 + sim_lives(task->node));
 }

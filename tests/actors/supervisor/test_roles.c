@@ -133,8 +133,8 @@ static void test_nobody_of_the_type_is_told(void **state)
     open_at(cluster->chief);
     closure = of_type(cluster->chief, "gpu");
     run_until(cluster, 1000);
-    expect_explained(closure, "queued", "for a task of type gpu, as the next: no worker is "
-                     "up; /job:gpu/task:0 is missing for 1000 ms");
+    expect_explained(closure, "queued", "for a task of type gpu, as the next: no worker "
+                     "is up; /job:gpu/task:0 is missing for 1000 ms");
     run_until(cluster, 3000);
     expect_said(cluster, "1 waits for a task of type gpu, of which none is up");
     cluster_start(cluster->gpus[0]);
@@ -183,6 +183,8 @@ static void test_workers_that_are_not_listed_run_nothing(void **state)
 
     (void)state;
     begin_with_types(cluster, "gpu", "gpu");
+    expect_said(cluster, "/job:worker/task:1 runs no closures: option worker_types is "
+                "\"gpu\", without its type");
     open_at(cluster->chief);
     set_work_ms(cluster, 100);
     schedule(cluster->chief, "square", 8, closures);
@@ -210,8 +212,8 @@ static void test_task_that_the_chief_does_not_list_is_refused(void **state)
     trace = sim_trace(cluster->sim);
     assert_non_null(strstr(trace, "/job:gpu/task:0 offers to run closures and gets none: "
                                   "option worker_types of this chief is \"worker\"\n"));
-    assert_non_null(strstr(trace, "the chief gives /job:gpu/task:0 no closures: its option "
-                                  "worker_types is \"worker\""));
+    assert_non_null(strstr(trace, "the chief gives /job:gpu/task:0 no closures: its "
+                                  "option worker_types is \"worker\""));
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 4, closures);
     assert_int_equal(join(cluster->chief), 0);
@@ -334,8 +336,8 @@ static void test_journal_keeps_the_type(void **state)
     run_for(cluster, 500);
     cluster->chief->worker_types = "worker";
     assert_int_not_equal(sim_restart(cluster->chief->node), 0);
-    expect_said(cluster, "the journal: it has closure \"second\", which is still to be run, "
-                "and the task type that the closure is for runs no closures: option "
+    expect_said(cluster, "the journal: it has closure \"second\", which is still to be "
+                "run, and the task type that the closure is for runs no closures: option "
                 "worker_types of the chief is \"worker\"");
     cluster_free(cluster);
     sim_storage_free(storage);
