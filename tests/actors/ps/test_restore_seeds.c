@@ -25,6 +25,7 @@ enum {
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
     HEALED_MS = 300 * 1000,
+    NOTICED_MS = 1000,          /* until everybody knows which connection was cut last */
     LIMIT_MS = 3000,
     PAUSE_MAX_MS = 150,
     LAST_ADDS = 3               /* of each handle, when all has healed */
@@ -253,7 +254,8 @@ static struct verdict run_seed(uint64_t seed, bool show)
     sim_run_until(sim, CHAOS_MS);
     if (!sim_run_to(sim, is_over, &run, CHAOS_MS + HEALED_MS))
         cluster_break(run.cluster, "the writers do not come to an end");
-    else
+    sim_run_until(sim, sim_now_ms(sim) + NOTICED_MS);
+    if (run.cluster->broken[0] == '\0')
         check_sums(&run);
     if (run.cluster->broken[0] == '\0') {
         sim_run_until(sim, sim_now_ms(sim) + 10000);
