@@ -27,7 +27,9 @@
  * other may take for a new beginning, and end its own part again; where frames take about
  * as long as the pause before a dial, that could go on for ever. So a link that was lost
  * soon after it came up, twice in a row or more often, rests longer each time, and a
- * HELLO does not cut that short: nothing of a former life is under way any more then.
+ * HELLO does not cut that short: nothing of a former life is under way any more then. The
+ * rests after that one, when it was dialled in vain, are cut short as always: of two that
+ * both rest for long, the one that is awake wakes the other.
  *
  * Going down always starts over with a fresh outgoing connection, because nobody can tell
  * whether the old one leads to the peer's old life or its new one. */
@@ -413,7 +415,7 @@ static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
     link->heard = true;
     link->peer = header->from;
     link->heard_ms = mu__links_now(links);
-    if (link->state == MU__LINK_RESTING && !mu__link_is_unsteady(link) &&
+    if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
         mu__link_dial(links, link) != 0) {
         mu__link_go_down(links, link, "cannot be dialled");
         return;

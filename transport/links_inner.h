@@ -69,6 +69,7 @@ struct mu__link {
     uint64_t retry_ms;
     uint32_t backoff_ms;
     uint32_t short_lives;       /* how often in a row it was lost soon after it came up */
+    uint64_t settles_ms;        /* until then it rests for that */
     uint32_t place;             /* that this life has reached; as of the wire */
     unsigned places_count;
     struct mu__dial_tried *tried;   /* addresses of its name where it was not found, since
@@ -195,9 +196,9 @@ static inline const char *mu__link_address(const struct mu__link *link)
 /* A life begins. */
 int mu__link_dial(struct mu__links *links, struct mu__link *link);
 
-/* It was lost soon after it came up, more than once in a row: it is dialled when it has
- * rested, and not before. */
-bool mu__link_is_unsteady(const struct mu__link *link);
+/* It was lost soon after it came up, more than once in a row, and rests for that: it is
+ * dialled then, and not before. */
+bool mu__link_settles(struct mu__links *links, const struct mu__link *link);
 
 /* Until it is dialled again. */
 void mu__link_rest(struct mu__links *links, struct mu__link *link);

@@ -256,12 +256,13 @@ void mu__link_go_silent(struct mu__links *links, struct mu__link *link,
     mu__link_go_down(links, link, reason);
 }
 
-bool mu__link_is_unsteady(const struct mu__link *link)
+bool mu__link_settles(struct mu__links *links, const struct mu__link *link)
 {
-    return link->short_lives > 1;
+    return mu__links_now(links) < link->settles_ms;
 }
 
-/* The pause stays below the time that a peer in the middle of its handshake waits. */
+/* How long it rests now that it was lost. The pause stays below the time that a peer in
+ * the middle of its handshake waits. */
 static void note_life(struct mu__links *links, struct mu__link *link)
 {
     uint32_t most_ms = links->config.silence_ms / 2;
@@ -270,7 +271,7 @@ static void note_life(struct mu__links *links, struct mu__link *link)
         link->short_lives = 0;
     else if (link->short_lives < SHORT_LIVES_MAX)
         link->short_lives++;
-    if (!mu__link_is_unsteady(link))
+    if (link->short_lives < 2)
         return;
     link->backoff_ms = RETRY_FIRST_MS << (link->short_lives - 1);
     if (link->backoff_ms > most_ms)
@@ -295,6 +296,8 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
     if (link->keep && !links->leaving) {
         mu__link_keep_words(&link->why, reason);
         mu__link_rest(links, link);
+        if (was_up && link->short_lives > 1)
+            link->settles_ms = link->retry_ms;
     } else {
         mu__link_free(links, link);
     }
