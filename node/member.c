@@ -585,7 +585,8 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
         mu__member_stop(member);
         return rv;
     }
-    say_if_it_runs_none(member);
+    if (!config->takes_offer)
+        say_if_it_runs_none(member);
     world->ops->wake_at(world, world->ops->now_ms(world));
     return 0;
 }

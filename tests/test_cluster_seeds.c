@@ -200,8 +200,6 @@ static bool may_be_raised(const struct program *program, int code)
         return true;
     case MU_EDEADLINE:
         return program->asks;
-    case MU_EDATALOSS:
-        return program->run->plan.full_disk;
     case MU_EEXHAUSTED:
         return program->run->plan.full_disk;
     default:
@@ -235,7 +233,7 @@ static void take_verdict(struct program *program, int code)
     program->task->session->troubled = program->task->session->troubled || code != 0;
     program->given_up += code == -MU_EABORTED;
     program->chief_lost += code == -MU_EUNAVAILABLE;
-    program->not_written += code == -MU_EDATALOSS;
+    program->not_written += code == -MU_EEXHAUSTED;
 }
 
 static void take_status(struct program *program, int code)
