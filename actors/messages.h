@@ -566,7 +566,8 @@ enum mu__put_flag {
     F(S, OPTIONAL, str, by, MU__TASK_NAME_MAX)
 
 /* From the service's host to an agent that waits with a question of that token for a
- * while: who is missing, for its log. Is not answered, and answers nothing. */
+ * while: who is missing, for its log. Is not answered, and answers nothing. From a thread
+ * of the node's own, which waits with several questions, the token is 0. */
 #define MU__WAIT_NOTE_FIELDS(F, S)                                          \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, str, message, MU__ERROR_TEXT_MAX)

@@ -1,6 +1,7 @@
 /* Locks, on top of keys: a place in the queue is a key that is a lease, put once, so its
  * revision says who came first. Who has the lowest one holds the lock. The others each
  * watch the place before theirs alone, so one of them is woken when it goes. */
+#include "actors/messages.h"
 #include "node/coordination.h"
 #include "node/node.h"
 
@@ -16,7 +17,9 @@
 enum {
     KEY_BYTES = 1024,
     HOLDER_BYTES = 200,
-    LOOK_MS = 1000          /* for who holds it, once the limit has passed */
+    LOOK_MS = 1000,         /* for who holds it, once the limit has passed */
+    NOTE_FIRST_MS = 5000,   /* after which the log says so; then that doubles, */
+    NOTE_STEP_MAX_MS = 60000    /* up to this */
 };
 
 /* Whether a key is there, as far as its watch has told. */
@@ -192,6 +195,7 @@ static int await_gone(mu_node *node, const char *key, struct sight *sight,
     return rv;
 }
 
+/* Until then, or until the place before ours has gone. */
 static int await_before(const struct mu_lock *lock, const struct queue *queue,
                         int64_t until_ms, mu_error *error)
 {
@@ -215,22 +219,77 @@ static void say_holder(const struct mu_lock *lock, struct queue *queue,
                        (long long)timeout_ms, queue->holder, queue->before_count - 1);
 }
 
+/* How long we have waited, and what for: a wait without a limit is not silent. */
+struct patience {
+    int64_t since_ms;
+    int64_t note_ms;        /* when that is said next */
+    int64_t until_ms;       /* negative: no limit */
+};
+
+/* The message has the line behind its body, in the same memory. */
+static void post_note(const struct mu_lock *lock, const char *line)
+{
+    size_t size = strlen(line);
+    struct mu__msg *msg =
+        mu__msg_heap(MU__WAIT_NOTE, sizeof(struct mu__wait_note) + size);
+    struct mu__wait_note *body;
+
+    if (msg == NULL)
+        return;
+    body = (struct mu__wait_note *)(void *)msg->body;
+    memcpy(body + 1, line, size);
+    body->token = 0;
+    body->message = (struct mu__view){body + 1, (uint32_t)size};
+    (void)mu__node_post(lock->node, MU__AGENT, msg);
+}
+
+static void note_wait(const struct mu_lock *lock, const struct queue *queue,
+                      struct patience *patience)
+{
+    int64_t waited_ms = now_ms() - patience->since_ms;
+    char line[MU__ERROR_TEXT_MAX];
+
+    if (now_ms() < patience->note_ms)
+        return;
+    (void)snprintf(line, sizeof line, "lock \"%.100s\" is not free for %lld s: %s holds "
+                   "it, and %u wait before this one", lock->name,
+                   (long long)waited_ms / 1000, queue->holder, queue->before_count - 1);
+    post_note(lock, line);
+    patience->note_ms =
+        now_ms() + (waited_ms < NOTE_STEP_MAX_MS ? waited_ms : NOTE_STEP_MAX_MS);
+}
+
+static int await_turn(const struct mu_lock *lock, const struct queue *queue,
+                      struct patience *patience, mu_error *error)
+{
+    bool is_noted = patience->until_ms < 0 || patience->note_ms < patience->until_ms;
+    int rv;
+
+    note_wait(lock, queue, patience);
+    rv = await_before(lock, queue, is_noted ? patience->note_ms : patience->until_ms,
+                      error);
+    return rv == -MU_EDEADLINE && is_noted ? 0 : rv;
+}
+
 /* Our place may be lost while we wait, when this task was taken for lost: then we come
  * again, as the last. */
 static int acquire(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
 {
-    int64_t until_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
-    struct queue queue;
-    int rv = take_place(lock, until_ms, error);
+    struct patience patience = {.since_ms = now_ms()};
+    struct queue queue = {.before = 0};
+    int rv;
 
+    patience.note_ms = patience.since_ms + NOTE_FIRST_MS;
+    patience.until_ms = timeout_ms < 0 ? -1 : patience.since_ms + timeout_ms;
+    rv = take_place(lock, patience.until_ms, error);
     while (rv == 0) {
-        rv = look(lock, left_ms(until_ms), error, &queue);
+        rv = look(lock, left_ms(patience.until_ms), error, &queue);
         if (rv == 0 && !queue.is_ours_there)
-            rv = take_place(lock, until_ms, error);
+            rv = take_place(lock, patience.until_ms, error);
         else if (rv == 0 && queue.before == 0)
             return 0;
         else if (rv == 0)
-            rv = await_before(lock, &queue, until_ms, error);
+            rv = await_turn(lock, &queue, &patience, error);
         if (rv == -MU_EDEADLINE && queue.before != 0)
             say_holder(lock, &queue, timeout_ms, error);
     }

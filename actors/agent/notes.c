@@ -12,7 +12,8 @@ void mu__agent_on_wait_note(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     const struct mu__asked *asked = mu__agent_find(a, body->token);
     char words[MU__ERROR_TEXT_MAX + 1];
 
-    if (!mu__agent_is_from_host(a, msg) || asked == NULL)
+    if (msg->from.node != MU__NODE_SELF &&
+        (!mu__agent_is_from_host(a, msg) || asked == NULL))
         return;
     mu__view_copy(body->message, words, sizeof words);
     mu__log(ctx, MU__LOG_WARN, "waiting: %s", words);

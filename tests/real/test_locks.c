@@ -160,6 +160,30 @@ static void test_in_order(void **state)
     await_places("fair", 0);
 }
 
+static void *wait_for_long(void *arg)
+{
+    mu_error error = {0};
+    mu_lock *lock = NULL;
+
+    check(mu_lock_acquire(arg, "long", -1, &error, &lock), &error);
+    release(lock);
+    return NULL;
+}
+
+static void test_wait_without_limit_is_told(void **state)
+{
+    mu_lock *lock = acquire(f.chief, "long");
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_long, f.workers[0]), 0);
+    nodes_wait_log(&f.nodes, "/job:worker/task:0 agent: waiting: lock \"long\" is not "
+                   "free for 5 s: /job:chief/task:0 on ");
+    assert_true(nodes_has_logged(&f.nodes, " holds it, and 0 wait before this one\n"));
+    release(lock);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 static atomic_int holders;
 static uint64_t last_number;
 
@@ -318,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_held_by_one),
         cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_wait_without_limit_is_told),
         cmocka_unit_test(test_never_two),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_bad_names),
