@@ -278,6 +278,25 @@ static int begin_transaction(struct waits_env *env, int64_t limit_ms, mu_error *
     return rv != 0 ? rv : await(&later, error);
 }
 
+static int lock(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    mu_lock *held = NULL;
+    int rv = mu_lock_acquire(env->node, "lock", limit_ms, error, &held);
+
+    return rv != 0 ? rv : mu_lock_release(held, limit_ms, error);
+}
+
+static int report_other(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_tasks_report_error(env->node, "worker:99", -MU_EABORTED, "test", limit_ms,
+                                 error);
+}
+
+static int reset_other(struct waits_env *env, int64_t limit_ms, mu_error *error)
+{
+    return mu_tasks_reset(env->node, "worker:99", limit_ms, error);
+}
+
 static int open_watch(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     return mu_kv_watch_open(env->node, "watched", 0, limit_ms, error, &env->watch);
@@ -391,6 +410,7 @@ static int close_session(struct waits_env *env, int64_t limit_ms, mu_error *erro
 #define ANSWERED WAITS_ALL(WAITS_OK)
 #define ANSWERED_LATER WAITS_LATER(WAITS_OK)
 #define UNANSWERED WAITS_ALL(WAITS_CLOSED(NULL))
+#define UNKNOWN WAITS_ALL(WAITS_END(-MU_ENOTFOUND, "/job:worker/task:99 is not known"))
 #define MISSING WAITS_ALL(WAITS_END(-MU_ENOTFOUND, "key \"nothing\" is not there"))
 
 /* What is done here in any case. */
@@ -426,6 +446,9 @@ static const struct waits_row rows[] = {
     {"mu_kv_begin", ask, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_transact", transact, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_transact_begin", begin_transaction, be_registered, ASKED, ANSWERED, 0},
+    {"mu_lock_acquire", lock, be_registered, ASKED, ANSWERED, 0},
+    {"mu_tasks_report_error", report_other, be_registered, ASKED, UNKNOWN, 0},
+    {"mu_tasks_reset", reset_other, be_registered, ASKED, UNKNOWN, 0},
     {"mu_kv_watch_open", open_watch, be_registered, {NEVER, ABSENT, AT_ONCE, AT_ONCE},
      {WAITS_OK, WAITS_OK, AT_ONCE, AT_ONCE}, 0},
     {"mu_kv_watch_next", next, watch_key, ASKED_LATER,
@@ -447,7 +470,7 @@ static const struct waits_kind service = {
     .name = "service",
     .rows = rows,
     .rows_count = sizeof rows / sizeof rows[0],
-    .workers = 29,
+    .workers = 32,
     .peers_count = 1,
     .log = "waiting for " HOST,
     .start = start_host,
