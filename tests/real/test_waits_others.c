@@ -103,9 +103,10 @@ static int register_all(struct waits_env *env, int64_t limit_ms, mu_error *error
     return mu_agent_register(env->node, 1, limit_ms, error);
 }
 
-static int drop(int rv, mu_value *value)
+/* What `rv` came with. */
+static int drop(int rv, mu_value **value)
 {
-    mu_value_free(value);
+    mu_value_free(*value);
     return rv;
 }
 
@@ -113,7 +114,7 @@ static int tasks_wait(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
 
-    return drop(mu_tasks_wait(env->node, "ps:0", limit_ms, error, &tasks), tasks);
+    return drop(mu_tasks_wait(env->node, "ps:0", limit_ms, error, &tasks), &tasks);
 }
 
 static int tasks_watch(struct waits_env *env, int64_t limit_ms, mu_error *error)
@@ -121,7 +122,7 @@ static int tasks_watch(struct waits_env *env, int64_t limit_ms, mu_error *error)
     mu_value *tasks = NULL;
 
     return drop(mu_tasks_watch(env->node, "ps:0", env->version, limit_ms, error,
-                               &env->version, &tasks), tasks);
+                               &env->version, &tasks), &tasks);
 }
 
 static int tasks_alive(struct waits_env *env, int64_t limit_ms, mu_error *error)
@@ -130,7 +131,7 @@ static int tasks_alive(struct waits_env *env, int64_t limit_ms, mu_error *error)
     char set[64];
 
     (void)snprintf(set, sizeof set, "ps:0,worker:%d", env->index);
-    return drop(mu_tasks_alive(env->node, set, limit_ms, error, &alive), alive);
+    return drop(mu_tasks_alive(env->node, set, limit_ms, error, &alive), &alive);
 }
 
 static int barrier(struct waits_env *env, int64_t limit_ms, mu_error *error)
@@ -187,7 +188,7 @@ static int count_accelerators(struct waits_env *env, int64_t limit_ms, mu_error 
         rv = mu_resolver_accelerators(resolver, env->node, "ps", 0, limit_ms, error,
                                       &counts);
     mu_resolver_free(resolver);
-    return drop(rv, counts);
+    return drop(rv, &counts);
 }
 
 /* ---- The table ---- */

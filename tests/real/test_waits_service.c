@@ -143,9 +143,10 @@ static int leave(struct waits_env *env, int64_t limit_ms, mu_error *error)
     return mu_agent_leave(env->node, limit_ms, error);
 }
 
-static int drop(int rv, mu_value *value)
+/* What `rv` came with. */
+static int drop(int rv, mu_value **value)
 {
-    mu_value_free(value);
+    mu_value_free(*value);
     return rv;
 }
 
@@ -153,14 +154,14 @@ static int tasks_states(struct waits_env *env, int64_t limit_ms, mu_error *error
 {
     mu_value *tasks = NULL;
 
-    return drop(mu_tasks_states(env->node, NULL, limit_ms, error, &tasks), tasks);
+    return drop(mu_tasks_states(env->node, NULL, limit_ms, error, &tasks), &tasks);
 }
 
 static int tasks_wait(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
 
-    return drop(mu_tasks_wait(env->node, "chief:0", limit_ms, error, &tasks), tasks);
+    return drop(mu_tasks_wait(env->node, "chief:0", limit_ms, error, &tasks), &tasks);
 }
 
 static int tasks_watch(struct waits_env *env, int64_t limit_ms, mu_error *error)
@@ -168,21 +169,21 @@ static int tasks_watch(struct waits_env *env, int64_t limit_ms, mu_error *error)
     mu_value *tasks = NULL;
 
     return drop(mu_tasks_watch(env->node, "chief:0", 0, limit_ms, error, &env->version,
-                               &tasks), tasks);
+                               &tasks), &tasks);
 }
 
 static int tasks_devices(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     mu_value *devices = NULL;
 
-    return drop(mu_tasks_devices(env->node, limit_ms, error, &devices), devices);
+    return drop(mu_tasks_devices(env->node, limit_ms, error, &devices), &devices);
 }
 
 static int tasks_alive(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     mu_value *alive = NULL;
 
-    return drop(mu_tasks_alive(env->node, env->task, limit_ms, error, &alive), alive);
+    return drop(mu_tasks_alive(env->node, env->task, limit_ms, error, &alive), &alive);
 }
 
 static int put(struct waits_env *env, int64_t limit_ms, mu_error *error)
@@ -223,7 +224,7 @@ static int list(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     mu_value *items = NULL;
 
-    return drop(mu_kv_list(env->node, "nothing", limit_ms, error, &items), items);
+    return drop(mu_kv_list(env->node, "nothing", limit_ms, error, &items), &items);
 }
 
 /* A call whose answer comes later. */

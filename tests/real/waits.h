@@ -56,7 +56,7 @@ struct waits_end {
 #define WAITS_SOON(code, words) {words, code, true, true, false, NULL}
 #define WAITS_SELF(code, words) {words, code, false, true, false, NULL}
 #define WAITS_LOGS(code, words, log) {words, code, false, false, false, log}
-#define WAITS_CLOSED(log) {"being closed", -MU_ECLOSED, false, false, true, log}
+#define WAITS_CLOSED(log) {"closed", -MU_ECLOSED, false, false, true, log}
 
 /* The same in all four states. */
 #define WAITS_ALL(end) {end, end, end, end}
