@@ -384,7 +384,7 @@ static void help_all(void)
     (void)printf("muster: runs functions on a cluster of tasks\n\n"
                  "  muster VERB [flags]\n\nverbs:\n");
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
-        (void)printf("  %-10s%s\n", verb->name, verb->summary);
+        (void)printf("  %-16s%s\n", verb->name, verb->summary);
     (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
                  "  muster help examples      examples of all verbs\n"
                  "  muster help exit-codes    how muster's processes end\n"
@@ -404,7 +404,7 @@ static void help_group(const char *word)
     (void)printf("muster %s: its verbs\n\n", word);
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
         if (is_of(verb, word, strlen(word)))
-            (void)printf("  %-10s%s\n", verb->name, verb->summary);
+            (void)printf("  %-16s%s\n", verb->name, verb->summary);
     (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
                  "\nexamples:\n");
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
