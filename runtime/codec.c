@@ -185,12 +185,22 @@ static inline bool is_bytes(const struct mu__field *field)
            field->type == MU__FIELD_raw || field->type == MU__FIELD_value;
 }
 
-/* Whether the body has zeros from an offset to its end. */
+/* Where that of a field ends which is looked at to know whether it is absent. */
+static inline uint32_t end_of(const struct mu__field *field)
+{
+    if (field->type == MU__FIELD_flag)
+        return field->offset + (uint32_t)sizeof(bool);
+    return field->offset +
+           (uint32_t)(field->type == MU__FIELD_u32 ? sizeof(uint32_t) : sizeof(uint64_t));
+}
+
+/* Whether the body has zeros from an offset to the end of its last field: behind that is
+ * padding, which may have anything. */
 static bool is_zero_from(const struct mu__row *row, const unsigned char *body,
                          uint32_t offset)
 {
     const unsigned char *at = body + offset;
-    size_t left = row->body_size - offset;
+    size_t left = end_of(&row->fields[row->fields_count - 1]) - offset;
     uint64_t bits = 0;
     uint64_t word;
 
