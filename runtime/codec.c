@@ -185,43 +185,12 @@ static inline bool is_bytes(const struct mu__field *field)
            field->type == MU__FIELD_raw || field->type == MU__FIELD_value;
 }
 
-/* Where that of a field ends which is looked at to know whether it is absent. */
-static inline uint32_t end_of(const struct mu__field *field)
-{
-    if (field->type == MU__FIELD_flag)
-        return field->offset + (uint32_t)sizeof(bool);
-    return field->offset +
-           (uint32_t)(field->type == MU__FIELD_u32 ? sizeof(uint32_t) : sizeof(uint64_t));
-}
-
-/* Whether the body has zeros from an offset to the end of its last field: behind that is
- * padding, which may have anything. */
-static bool is_zero_from(const struct mu__row *row, const unsigned char *body,
-                         uint32_t offset)
-{
-    const unsigned char *at = body + offset;
-    size_t left = end_of(&row->fields[row->fields_count - 1]) - offset;
-    uint64_t bits = 0;
-    uint64_t word;
-
-    for (; left >= sizeof word; at += sizeof word, left -= sizeof word) {
-        memcpy(&word, at, sizeof word);
-        bits |= word;
-    }
-    for (; left > 0; at++, left--)
-        bits |= *at;
-    return bits == 0;
-}
-
-/* Fields to write: those behind the last one that is present are left out. Often that is
- * all of the optional ones. */
+/* Fields to write: those behind the last one that is present are left out. Looked at one
+ * by one: what is between them is padding, which may have anything. */
 static size_t count_present(const struct mu__row *row, const unsigned char *body)
 {
     size_t count = row->fields_count;
 
-    if (count > row->required_count &&
-        is_zero_from(row, body, row->fields[row->required_count].offset))
-        return row->required_count;
     while (count > row->required_count &&
            is_absent(&row->fields[count - 1], body + row->fields[count - 1].offset))
         count--;
