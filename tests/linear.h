@@ -3,9 +3,9 @@
  * moments, all of them have the answers that they had.
  *
  * One whose fate is unknown may take effect at any moment after its begin, or never. Keys
- * are independent of each other, so each is checked alone; those that transactions have in
- * common are checked together. It is a search, deepest first, that never looks at the same
- * state twice. Values are numbers here. */
+ * are independent of each other, so each is checked alone; those that a transaction has
+ * in common are checked together. It is a search, deepest first, that never looks at the
+ * same state twice. Values are numbers here. */
 #ifndef MU_TESTS_LINEAR_H
 #define MU_TESTS_LINEAR_H
 

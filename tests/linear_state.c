@@ -115,9 +115,10 @@ static bool do_compare(struct linear_key *state, const struct linear_op *op)
 
 static bool do_increment(struct linear_key *state, const struct linear_op *op)
 {
-    int64_t sum = (state->there ? state->value : 0) + op->value;
+    int64_t sum;
 
-    if (op->code != 0 || (linear_is_known(op) && sum != op->number))
+    if (__builtin_add_overflow(state->there ? state->value : 0, op->value, &sum) ||
+        op->code != 0 || (linear_is_known(op) && sum != op->number))
         return false;
     return change(state, op, true, sum);
 }
@@ -201,17 +202,20 @@ static uint64_t revision_before(struct linear_state *state, const struct linear_
     return revision;
 }
 
+/* A sum that would not fit is not made. */
 static bool change_part(struct linear_key *key, const struct linear_part *part,
                         uint64_t *revision, int64_t *sum)
 {
     bool is_deletion = part->kind == LINEAR_PART_DELETE;
+    int64_t before =
+        part->kind == LINEAR_PART_INCREMENT && key->there ? key->value : 0;
 
     if (is_deletion && !key->there)
         return true;
+    if (__builtin_add_overflow(before, part->value, sum))
+        return false;
     if (*revision != 0)
         ++*revision;
-    *sum = (part->kind == LINEAR_PART_INCREMENT && key->there ? key->value : 0) +
-           part->value;
     return change_at(key, *revision, !is_deletion, is_deletion ? 0 : *sum);
 }
 

@@ -125,6 +125,8 @@ void swarm_draw_trouble(struct swarm_plan *plan, uint64_t seed)
     }
     if (!plan->changes && sim_chance(&random, 30))
         plan->twins = (unsigned)sim_between(&random, 1, CLUSTER_TWINS_MAX);
+    random = sim_stream(seed, 205);
+    plan->txns = sim_chance(&random, 60);
 }
 
 /* No host: it has its store to itself. */

@@ -119,6 +119,9 @@ void swarm_forget_process(struct swarm_program *program)
     if (program->errand != NULL && program->errand->done)
         mu_value_free(program->errand->of.agent.content);
     program->errand = NULL;
+    if (program->listing != NULL && program->listing->done)
+        mu_value_free(program->listing->of.agent.content);
+    program->listing = NULL;
     program->reaching = NULL;
     program->life = 0;
 }
@@ -166,6 +169,8 @@ static void act(struct swarm_program *program)
         make_trouble(program);
     else if (what < 700 && program->keys[0] != NULL && !program->is_lease[0])
         cluster_key_cancel(program->keys[0]);
+    else if (what >= 700 && plan->txns)
+        swarm_ask_txn(program);
 }
 
 void swarm_step(struct sim *sim, void *arg)

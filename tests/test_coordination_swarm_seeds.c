@@ -40,7 +40,7 @@ static const char *const reached_words[REACHED] = {
     "answers", "unknown", "leaders", "stores lost", "passed", "failed", "rounds",
     "stopped", "errors", "watch events", "leases kept", "lives",
     "workers added", "removed", "moved", "damaged files refused", "disks without room",
-    "second processes told to end", "skipped",
+    "transactions", "not made", "lists", "second processes told to end", "skipped",
 };
 
 struct verdict {
