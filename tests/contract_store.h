@@ -808,8 +808,8 @@ static void contract_store_replaces_a_run(void **state)
 
 /* ---- Transactions ---- */
 
-/* Round `round` of a transaction over many keys, as the service writes it: puts, then what
- * is deleted, then its result. Of an even round every third key is deleted. */
+/* Round `round` of a transaction over many keys, as the service writes it: puts, then
+ * what is deleted, then its result. Of an even round every third key is deleted. */
 static bool contract_txn_deletes(uint64_t round, unsigned key)
 {
     return round % 2 == 0 && key % 3 == 1;
@@ -823,7 +823,8 @@ static void contract_write_txn_keys(struct contract_holder *h, uint64_t round,
 
     (void)snprintf(value, sizeof value, "%llu", (unsigned long long)round);
     for (unsigned i = 0; i < count; i++) {
-        struct mu__store_change body = {.revision = round * 1000 + i, .deleted = deleted};
+        struct mu__store_change body = {.revision = round * 1000 + i,
+                                        .deleted = deleted};
 
         if (contract_txn_deletes(round, i) != deleted)
             continue;
