@@ -31,7 +31,8 @@
 #include <string.h>
 
 enum {
-    TASKS_MAX = 23,
+    GPUS_MAX = 3,
+    TASKS_MAX = 23 + GPUS_MAX,
     FIXED = 3,                  /* workers that stay: those that may be hosts */
     KEYS = 10,
     TXN_KEYS = 4,               /* behind them: those of transactions */
@@ -58,6 +59,7 @@ enum swarm_reached {
     WATCHED,                    /* events of watches */
     LEASES_KEPT,
     LIVES,
+    OWN_TYPES,                  /* of these, lives of tasks of a type of one's own */
     ADDED, REMOVED, MOVED,      /* workers, as chiefs learned of it */
     REFUSED,                    /* damaged files that a host did not start over */
     TIGHT,                      /* times that its disk had no room, over restarts too */
@@ -171,6 +173,7 @@ struct swarm_plan {
     bool watches;
     bool leases;
     bool txns;
+    unsigned gpus;              /* tasks of a type of one's own, which runs closures */
     unsigned pace_ms;           /* between what a program does */
     bool changes;               /* of the cluster */
     unsigned hurt_percent;      /* of the host's crashes that damage its journal */
@@ -289,7 +292,8 @@ void swarm_free(struct swarm *run);
 
 void swarm_give_store(struct swarm *run, uint64_t seed);
 
-/* What comes of streams of their own: damaged files, second processes. */
+/* What comes of streams of their own: types of tasks; damaged files, second processes. */
+void swarm_draw_types(struct swarm_plan *plan, uint64_t seed);
 void swarm_draw_trouble(struct swarm_plan *plan, uint64_t seed);
 void swarm_begin_trouble(struct swarm *run, uint64_t seed);
 void swarm_plan_faults(struct swarm *run);

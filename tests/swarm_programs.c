@@ -140,6 +140,7 @@ void swarm_begin_process(struct swarm_program *program)
         .step = draw(program, 0, 20),
     };
     program->run->reached[LIVES]++;
+    program->run->reached[OWN_TYPES] += strcmp(program->task->type, "gpu") == 0;
 }
 
 static void act(struct swarm_program *program)
