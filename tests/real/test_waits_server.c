@@ -357,5 +357,5 @@ int main(void)
     static const struct waits_kind *const kinds[] = {&servers, &offers, &program_end};
 
     (void)unsetenv("TF_CONFIG");
-    return waits_main("waits server", kinds, 3);
+    return waits_main(kinds, 3);
 }
