@@ -5,7 +5,10 @@
  * in a thread for each task, or serves until the job is done; docs/distribute.md has the
  * table. Each call has a context, which says who it is and lets it meet the others.
  *
- * Not on a loop's thread. Limits in milliseconds, negative: none. */
+ * Not on a loop's thread. Limits in milliseconds, negative: none.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_DISTRIBUTE_H
 #define MUSTER_DISTRIBUTE_H
 
