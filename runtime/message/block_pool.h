@@ -1,6 +1,6 @@
 /* Memory of frames, packed values, tensors and pieces of variables: blocks of some KB
- * to a hundred MB that come and go thousands of times a second. Free ones are kept, by size,
- * and given out again: malloc would map, fault in and unmap each large one anew.
+ * to a hundred MB that come and go thousands of times a second. Free ones are kept, by
+ * size, and given out again: malloc would map, fault in and unmap each large one anew.
  *
  * Any thread may get and put, also a block of another thread's. Each size class has a
  * lock of its own, held for a few instructions. Nobody waits for one whose holder has
