@@ -70,6 +70,8 @@ static void look_at_calls(struct swarm_program *program)
         swarm_end_visit(program);
     if (has_ended(program, program->listing))
         swarm_end_list(program);
+    if (has_ended(program, program->lock.call))
+        swarm_end_lock(program);
     if (has_ended(program, program->errand))
         swarm_end_errand(program);
     if (has_ended(program, program->reaching))
@@ -223,11 +225,33 @@ static void look_at_program(struct swarm_program *program)
         look_at_removed(program, c);
 }
 
+/* Of those that lead the one of the last epoch: others do not know it yet. */
+static const struct coordination *last_leader(const struct swarm *run)
+{
+    const struct coordination *last = NULL;
+
+    for (unsigned i = 0; i < run->programs_count; i++) {
+        const struct swarm_program *program = &run->programs[i];
+        const struct coordination *c;
+
+        if (!program->is_host || !program->task->runs || !runs(program))
+            continue;
+        c = mu__actor_state(program->task->member.kernel, (mu__pid){0, MU__COORDINATION});
+        if (c->leads && (last == NULL || c->epoch > last->epoch))
+            last = c;
+    }
+    return last;
+}
+
 void swarm_look(struct sim *sim, void *arg)
 {
     struct swarm *run = arg;
+    const struct coordination *c;
 
     cluster_check_event(sim, run->cluster);
     for (unsigned i = 0; i < run->programs_count && !is_broken(run); i++)
         look_at_program(&run->programs[i]);
+    c = run->plan.locks ? last_leader(run) : NULL;
+    if (c != NULL)
+        swarm_look_at_locks(run, c);
 }
