@@ -329,7 +329,7 @@ static void leave(struct mu__ctx *ctx, struct agent *a, bool heard)
 {
     mu_error error = {0};
 
-    a->leave_owed = !heard && a->store != 0;
+    a->leave_owed = !heard && (a->leave_owed || a->store != 0);
     (void)mu_error_set(&error, -MU_EPRECONDITION, "this task has left");
     mu__agent_withdraw(ctx, a, &error);
 }
@@ -432,7 +432,7 @@ void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
         (void)mu__agent_ask(ctx, a, &call->asked, &leaving, call->call.limit_ms, 0);
         return;
     }
-    leave(ctx, a, true);
+    leave(ctx, a, false);
     mu__agent_complete(call, NULL);
 }
 

@@ -57,6 +57,23 @@ static void test_leaves_while_the_host_stands_still(void **state)
     end(cluster);
 }
 
+/* And once more, without having been registered between. */
+static void test_leaves_twice_while_the_host_stands_still(void **state)
+{
+    struct cluster *cluster = begin();
+    struct cluster_task *worker = cluster->workers[0];
+
+    (void)state;
+    run_for(cluster, 550);
+    assert_int_equal(cluster_wait(cluster_agent(worker, CALL(MU__AGENT_LEAVE, 50))),
+                     -MU_EDEADLINE);
+    assert_int_equal(cluster_wait(cluster_agent(worker, CALL(MU__AGENT_REGISTER, 20))),
+                     -MU_EDEADLINE);
+    assert_int_equal(cluster_wait(cluster_agent(worker, CALL(MU__AGENT_LEAVE, 50))), 0);
+    expect_no_lease(cluster);
+    end(cluster);
+}
+
 static void test_is_reset_while_the_host_stands_still(void **state)
 {
     struct cluster *cluster = begin();
@@ -76,6 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leaves_while_the_host_stands_still),
+        cmocka_unit_test(test_leaves_twice_while_the_host_stands_still),
         cmocka_unit_test(test_is_reset_while_the_host_stands_still),
     };
 
