@@ -92,7 +92,7 @@ void linear_drop(struct linear *linear, size_t number);
  * linearizable, `why` has the key's operations, and how far one could get. */
 bool linear_check(const struct linear_op *ops, size_t count, char *why, size_t why_size);
 
-/* The same; one with too much that is unknown may not be decided within so many states. */
+/* The same; with too much that is unknown it may not be decided within so many states. */
 enum linear_verdict { LINEAR_GOOD, LINEAR_BAD, LINEAR_UNDECIDED };
 
 enum linear_verdict linear_judge(const struct linear_op *ops, size_t count,
