@@ -280,7 +280,8 @@ static int compare_writes(const void *a, const void *b)
 /* Of one lock, in the order in which they were made, numbers of holders ascend. */
 static void check_writes(struct swarm *run)
 {
-    qsort(run->writes, run->writes_count, sizeof *run->writes, compare_writes);
+    if (run->writes_count > 0)
+        qsort(run->writes, run->writes_count, sizeof *run->writes, compare_writes);
     for (size_t i = 1; i < run->writes_count; i++) {
         const struct swarm_write *before = &run->writes[i - 1];
         const struct swarm_write *after = &run->writes[i];
