@@ -547,7 +547,8 @@ static void use_up_numbers(struct cluster *cluster)
     for (int i = 0; i < NUMBERS / BATCH; i++) {
         for (int j = 0; j < BATCH; j++)
             (void)cluster_schedule_with(client, "square",
-                                        ASK(.flags = MU_CLOSURE_EFFECT_ONCE, .key = &key));
+                                        ASK(.flags = MU_CLOSURE_EFFECT_ONCE,
+                                            .key = &key));
         assert_int_equal(join(client), 0);
     }
 }

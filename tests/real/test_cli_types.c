@@ -158,7 +158,7 @@ static void test_killed_task_of_a_type_counts_once(void **state)
     (void)cli_expect(&run, NULL, "item one");
 }
 
-/* By its type and index: the other task of the type does the rest, and nothing is lost. */
+/* By its type and index: the other task of the type does the rest; nothing is lost. */
 static void test_task_of_a_type_is_drained(void **state)
 {
     static struct cli asked;
