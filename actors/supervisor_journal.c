@@ -768,7 +768,7 @@ static int read_record(void *owner, struct mu__msg *msg)
         return 0;
     }
     default:
-        return 0;
+        return -MU_EDATALOSS;   /* of another journal */
     }
 }
 
