@@ -450,6 +450,19 @@ static void note_workers_done(struct run *run)
                         : "they end, or are stopped (Ctrl-C)");
 }
 
+/* Which is the reason, unless it has told another one. */
+static void note_loading(struct run *run, struct cmd_child *child)
+{
+    char words[CMD_TOLD_BYTES + 128];
+
+    (void)snprintf(words, sizeof words, "%s ended while it was loading plugin \"%s\"",
+                   child->name, child->loading);
+    say(run, MU_LOG_WARN, "%s", words);
+    if (child->reason[0] == '\0')
+        (void)snprintf(child->reason, sizeof child->reason, "%.*s",
+                       (int)sizeof child->reason - 1, words);
+}
+
 static void child_ended(struct run *run, struct cmd_child *child, int status)
 {
     char how[96];
@@ -460,8 +473,7 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     cmd_child_drain(child, on_line, run);
     cmd_child_take_told(child);
     if (child->loading[0] != '\0')
-        say(run, MU_LOG_WARN, "%s ended while it was loading plugin \"%s\"", child->name,
-            child->loading);
+        note_loading(run, child);
     if (child->loading[0] != '\0' && child->code == CMD_FINE)
         child->code = CMD_USAGE;
     if (is_stopped_well(run, child)) {
