@@ -358,5 +358,7 @@ int mu_context_fail_with(mu_context *context, const mu_error *error)
 {
     MU__REQUIRE(NULL, context, error);
     context->error = *error;
-    return error->code;
+    if (error->code >= 0)
+        context->error.code = -MU_EUNKNOWN;
+    return context->error.code;
 }

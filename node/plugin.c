@@ -63,8 +63,10 @@ int mu_node_fail_with(mu_node *node, const mu_error *error)
         return -MU_EINVALID;
     uv_mutex_lock(&node->lock);
     node->reasons.given = *error;
+    if (error->code >= 0)
+        node->reasons.given.code = -MU_EUNKNOWN;
     uv_mutex_unlock(&node->lock);
-    return error->code;
+    return error->code < 0 ? error->code : -MU_EUNKNOWN;
 }
 
 int mu_node_fail(mu_node *node, int code, const char *format, ...)

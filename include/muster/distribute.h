@@ -111,7 +111,7 @@ MU_EXPORT int mu_context_session(mu_context *context, const mu_session_options *
 MU_EXPORT void mu_context_return(mu_context *context, mu_value *value);
 
 /* Set the words of an error, or pass on the error of another call; both return the code
- * (negative) for the function to return. */
+ * (negative) for the function to return. An error without a code is -MU_EUNKNOWN. */
 MU_EXPORT int mu_context_fail(mu_context *context, int code, const char *format, ...)
     MU_PRINTF(3, 4);
 MU_EXPORT int mu_context_fail_with(mu_context *context, const mu_error *error);

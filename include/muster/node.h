@@ -336,7 +336,7 @@ MU_EXPORT int mu_run_cancelled(mu_run *run);
 
 /* Pass on an error of a call that was made in a function (of a variable, say), with the
  * task that it came from: the coordinator tells failing servers from failing functions by
- * that. Returns its code for the function to return. */
+ * that. Returns its code for the function to return; without one it is -MU_EUNKNOWN. */
 MU_EXPORT int mu_run_fail_with(mu_run *run, const mu_error *error);
 
 /* Words of a stack trace, which travel with the error; copied, cut at 1,023 bytes. */
@@ -406,7 +406,8 @@ MU_EXPORT int mu_node_fail(mu_node *node, int code, const char *format, ...)
     MU_PRINTF(3, 4);
 
 /* The same with the error of a call, whose kind and task it keeps (mu_restart_exit_code
- * wants them). Returns its code for the program to return. */
+ * wants them). Returns its code for the program to return; without one it is
+ * -MU_EUNKNOWN. */
 MU_EXPORT int mu_node_fail_with(mu_node *node, const mu_error *error);
 
 /* Do what this node's task is there for, on the calling thread: run its program if
