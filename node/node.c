@@ -517,7 +517,7 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
     int rv = open_journal(node, o, ret_error);
 
     if (rv == 0 && node->storage != NULL)
-        rv = mu__journal_verify(node->storage, ret_error);
+        rv = mu__journal_verify(node->storage, MU__JOURNAL_OF_CHIEF, ret_error);
     if (rv == 0)
         rv = mu__hosting_open_file(&node->hosting, ret_error);
     if (rv != 0)
