@@ -224,7 +224,7 @@ struct mupy_remote_value {
     PyObject *coordinator;
     PyObject *function;     /* str, or the entry of a Python function; NULL */
     bool kept;              /* its result stays on a worker */
-    bool shared;            /* others use the result's memory, too */
+    PyObject *result;       /* what was fetched, if it can be changed; NULL */
 };
 
 extern PyTypeObject *mupy_remote_value_type;
