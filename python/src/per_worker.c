@@ -30,7 +30,8 @@ static void drop_made(struct mupy_call *call)
 
 /* Takes `args`. */
 static PyObject *open_with(PyTypeObject *type, PyObject *coordinator,
-                           const char *function, mu_value *args, PyObject *source, int64_t timeout_ms)
+                           const char *function, mu_value *args, PyObject *source,
+                           int64_t timeout_ms)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct mupy_call *call = mupy_call_new(run_open);
