@@ -7,8 +7,10 @@ decide from them and from the class, never from words.
 from __future__ import annotations
 
 import base64
+import io
 import pickle
-from typing import Any, Dict, Optional, Type
+import sys
+from typing import Any, Dict, Optional, Tuple, Type
 
 from . import _muster
 
@@ -23,8 +25,9 @@ __all__ = [
 
 KINDS = ("other", "function", "input", "worker", "server", "limit", "chief")
 
-# What a pickled exception stands behind in the detail of an error.
+# What a pickled exception stands behind in the detail of an error, or only its class.
 _MARK = "\n\x1f"
+_CLASS_MARK = "\n\x1e"
 
 
 class RemoteTraceback(Exception):
@@ -230,36 +233,98 @@ def class_of(code: int) -> Type[MusterError]:
     return _CLASSES.get(abs(code), UnknownError)
 
 
-def pack_exception(text: str, exception: BaseException, room: int) -> str:
-    """A traceback's end and, when it fits, the exception itself, in `room` bytes."""
-    mark = ""
+class _Pickler(pickle.Pickler):
+    """Classes of __main__ go by name: the program that scheduled the function has them,
+    and the worker only a copy."""
+
+    def persistent_id(self, obj: Any) -> Optional[str]:
+        if isinstance(obj, type) and obj.__module__ == "__main__":
+            return obj.__qualname__
+        return None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, known: Optional[type] = None) -> None:
+        super().__init__(io.BytesIO(data))
+        self._known = known
+
+    def persistent_load(self, pid: Any) -> Any:
+        if self._known is not None and self._known.__qualname__ == pid:
+            return self._known
+        found: Any = sys.modules["__main__"]
+        for name in str(pid).split("."):
+            found = getattr(found, name)
+        return found
+
+
+def _dump(value: Any) -> bytes:
+    out = io.BytesIO()
+    _Pickler(out, 4).dump(value)
+    return out.getvalue()
+
+
+def _marked(mark: str, data: bytes) -> str:
+    return mark + base64.b85encode(data).decode("ascii")
+
+
+def _pack(exception: BaseException, room: int) -> str:
+    """The exception itself; where it cannot be pickled, or rebuilt, or is too large, its
+    class."""
+    cls = type(exception)
     try:
-        data = pickle.dumps(exception, 4)
-        pickle.loads(data)
-        mark = _MARK + base64.b64encode(data).decode("ascii")
-    except Exception:  # what cannot be pickled travels as words
-        mark = ""
-    if len(mark) > room * 2 // 3:
-        mark = ""
+        data = _dump(exception)
+        if type(_Unpickler(data, cls).load()) is cls and len(data) * 5 // 4 + 4 < room:
+            return _marked(_MARK, data)
+    except Exception:  # its own __reduce__ or __init__ may raise anything
+        pass
+    try:
+        data = _dump(cls)
+        if len(data) * 5 // 4 + 4 < room:
+            return _marked(_CLASS_MARK, data)
+    except Exception:
+        pass
+    return ""
+
+
+def pack_exception(text: str, exception: BaseException, room: int) -> str:
+    """A traceback's end and the exception itself, or its class, in `room` bytes."""
+    mark = _pack(exception, room * 2 // 3)
     left = text.encode("utf-8", "replace").replace(b"\0", b"?")[-(room - len(mark)):]
     return left.decode("utf-8", "ignore") + mark
 
 
-def _unpack_exception(detail: str) -> "tuple[str, Optional[BaseException]]":
-    text, mark, packed = detail.partition(_MARK)
-    if not mark:
+def _of_class(cls: Any, message: str) -> Optional[BaseException]:
+    """An exception of a class, with the words that came; not what else its own
+    constructor would have set."""
+    if not isinstance(cls, type) or not issubclass(cls, BaseException):
+        return None
+    words = message[len(cls.__name__) + 2:] if message.startswith(
+        cls.__name__ + ": ") else message
+    exception = cls.__new__(cls, words)
+    if not exception.args:
+        exception.args = (words,)
+    str(exception)
+    return exception
+
+
+def _unpack_exception(detail: str, message: str) -> Tuple[str, Optional[BaseException]]:
+    at = max(detail.rfind(_MARK), detail.rfind(_CLASS_MARK))
+    if at < 0:
         return detail, None
+    text, mark, packed = detail[:at], detail[at:at + 2], detail[at + 2:]
     try:
-        exception = pickle.loads(base64.b64decode(packed))
-    except Exception:  # its class is not importable here
+        value = _Unpickler(base64.b85decode(packed)).load()
+        if mark == _CLASS_MARK:
+            value = _of_class(value, message)
+    except Exception:  # its class is not here
         return text, None
-    return text, exception if isinstance(exception, BaseException) else None
+    return text, value if isinstance(value, BaseException) else None
 
 
 def _from_fields(code: int, message: str, kind: int, task: str, function: str,
                  closure: int, attempt: int, detail: str) -> BaseException:
     """The exception of an error of the library: called by the extension."""
-    text, original = _unpack_exception(detail)
+    text, original = _unpack_exception(detail, message)
     cls: Type[MusterError] = InputError if kind == 2 else class_of(code)
     error = cls(message, kind=KINDS[kind] if kind < len(KINDS) else "other", task=task,
                 function=function, closure=closure, attempt=attempt, detail=text,

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import subprocess
 import sys
 import threading
 
@@ -236,9 +237,48 @@ def test_an_exception_that_cannot_be_pickled_is_an_unknown_error(coordinator):
     assert "Traceback" in str(caught.value.__cause__)
 
 
-def test_a_very_long_exception_still_says_what_it_is(coordinator):
-    with pytest.raises(Exception, match="ValueError: xxx"):
+def test_a_very_long_exception_keeps_its_class(coordinator):
+    with pytest.raises(ValueError, match="^xxx") as caught:
         coordinator.schedule(jobs.fail, ("x" * 100000,)).fetch(30)
+    assert len(str(caught.value)) < 1024
+    assert caught.value.muster_error.function == "fail"
+
+
+MAIN_PROGRAM = """
+import muster
+
+class Own(Exception):
+    def __init__(self, number, words):
+        super().__init__(number, words)
+        self.number = number
+
+def fail(words):
+    raise Own(7, words)
+
+if __name__ == "__main__":
+    with muster.LocalCluster(workers=1, ps=0) as cluster:
+        coordinator = muster.ClusterCoordinator(cluster)
+        for words in ("short", "long " * 10000):
+            try:
+                coordinator.schedule(fail, (words,)).fetch(60)
+            except Own as error:
+                print("Own", getattr(error, "number", None), str(error)[:20],
+                      type(error.__cause__).__name__)
+            try:
+                coordinator.join(60)
+            except Own:
+                pass
+"""
+
+
+def test_an_exception_of_main_comes_back_as_its_class(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(MAIN_PROGRAM)
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True,
+                          timeout=120)
+    lines = done.stdout.splitlines()
+    assert lines[:1] == ["Own 7 (7, 'short') RemoteTraceback"], done.stderr
+    assert lines[1].startswith("Own None (7, 'long"), done.stderr
 
 
 @pytest.mark.parametrize("name", [
