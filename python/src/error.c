@@ -13,6 +13,10 @@ PyObject *mupy_exception(const mu_error *error, const char *function)
 
     if (make == NULL)
         return NULL;
+    if (function == NULL && strncmp(error->function, "python.", 7) == 0)
+        function = strchr(error->function, ':');
+    if (function != NULL && *function == ':')
+        function++;
     return PyObject_CallFunction(
         make, "iNissKIN", -error->code,
         PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message),

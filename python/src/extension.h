@@ -276,9 +276,13 @@ struct mupy_function {
     mu_value *reference;
     mu_value *no_args;      /* the arguments of a closure that has none */
     PyObject *name;         /* str */
+    char closure_function[64];  /* "python.call:NAME" */
 };
 
 extern PyTypeObject *mupy_function_type;
+
+/* "python.call:NAME", the end of a name that is too long. */
+void mupy_function_name(const char *registered, const char *name, char *out, size_t size);
 
 /* The arguments of "python.call". NULL with an exception. */
 mu_value *mupy_encode_call(struct mupy_function *function, PyObject *args,

@@ -7,6 +7,7 @@
  * "python.pickle", "buffers" and "references". */
 #include "extension.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,12 +49,23 @@ static void function_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+void mupy_function_name(const char *registered, const char *name, char *out, size_t size)
+{
+    size_t room = size - strlen(registered) - 2;
+    size_t length = strlen(name);
+
+    if (length > room)
+        name += length - room;
+    while (length > room && ((unsigned char)*name & 0xc0) == 0x80)
+        name++;     /* no part of a character */
+    (void)snprintf(out, size, "%s:%s", registered, name);
+}
 
 static void run_open(struct mupy_call *call)
 {
     mu_per_worker *made = NULL;
 
-    call->rv = mu_per_worker_open(call->object, "python.load", call->data,
+    call->rv = mu_per_worker_open(call->object, call->text, call->data,
                                   call->timeout_ms, &call->error, &made);
     call->made = made;
     mu_value_free((mu_value *)(uintptr_t)call->data);
@@ -66,7 +78,7 @@ static void drop_open(struct mupy_call *call)
 
 /* Takes `args`. NULL with an exception. */
 static mu_per_worker *open_per_worker(mu_coordinator *coordinator, mu_value *args,
-                                      PyObject *keep)
+                                      const char *name, PyObject *keep)
 {
     struct mupy_call *call = mupy_call_new(run_open);
     mu_per_worker *made;
@@ -78,6 +90,7 @@ static mu_per_worker *open_per_worker(mu_coordinator *coordinator, mu_value *arg
     call->drop = drop_open;
     call->object = coordinator;
     call->data = args;
+    mupy_function_name("python.load", name, call->text, 64);
     call->timeout_ms = 60000;
     mupy_call_keep(call, keep);
     if (mupy_call_run(call) != 0)
@@ -134,7 +147,9 @@ static PyObject *open_function(PyObject *module, PyObject *args)
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
-    self->per_worker = open_per_worker(mupy_coordinator_of(coordinator), list,
+    mupy_function_name("python.call", words, self->closure_function,
+                       sizeof self->closure_function);
+    self->per_worker = open_per_worker(mupy_coordinator_of(coordinator), list, words,
                                        coordinator);
     if (self->per_worker == NULL || make_values(self) != 0)
         Py_CLEAR(self);

@@ -340,10 +340,11 @@ mu_value *mupy_schedule_args(PyObject *coordinator, const struct asked *asked,
                      asked->function);
         return NULL;
     }
-    *ret_name = "python.call";
     *ret_function = find_function(self, asked->function);
-    if (*ret_function != NULL)
+    if (*ret_function != NULL) {
+        *ret_name = ((struct mupy_function *)*ret_function)->closure_function;
         args = call_args(self, asked, (struct mupy_function *)*ret_function);
+    }
     if (args == NULL || self->coordinator != NULL)
         return args;
     mu_value_free(args);

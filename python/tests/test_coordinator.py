@@ -99,6 +99,7 @@ def test_explain_tells_why_a_closure_has_not_run(coordinator):
     value = coordinator.schedule(jobs.sleep, (5,), name="slow")
     reasons = wait_until(lambda: coordinator.explain("slow", 5))
     assert reasons["name"] == "slow" and reasons["state"] in ("queued", "sent", "running")
+    assert reasons["function"] == "python.call:sleep"
     assert coordinator.explain(value, 5)["closure"] == reasons["closure"]
     value.cancel()
     with pytest.raises(muster.errors.CancelledError):
