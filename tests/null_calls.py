@@ -23,7 +23,8 @@ HANDLES = {
 FILLED = {
     "mu_barrier_options", "mu_checkpoint_options", "mu_closure_options",
     "mu_deal_options", "mu_distribute_options", "mu_kv_ask", "mu_kv_transaction",
-    "mu_node_options", "mu_optimizer", "mu_resolver_kind", "mu_server_offer",
+    "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolver_kind",
+    "mu_server_offer",
     "mu_server_options", "mu_session_options", "mu_variable_spec",
 }
 CALLBACKS = {
@@ -52,7 +53,8 @@ NUMBERS = {
 # Functions without an error code, whose answer to NULL is not 0 or NULL, and those that
 # return an int and answer 0.
 ANSWERS = {
-    "mu_context_task_index": "-1", "mu_remote_value_state": "MU_REMOTE_ABORTED",
+    "mu_context_task_index": "-1", "mu_main": "2", "mu_main_with": "2",
+    "mu_remote_value_state": "MU_REMOTE_ABORTED",
     "mu_restart_exit_code": "-1", "mu_run_worker": "-1",
 }
 FACTS = {

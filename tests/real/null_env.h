@@ -46,6 +46,7 @@ struct null_env {
     mu_resolver_kind resolver_kind;
     mu_server_offer server_offer;
     mu_server_options server_options;
+    mu_main_options main_options;
     mu_session_options session_options;
     mu_variable_spec variable_spec;
     mu_error error;             /* as an argument */

@@ -1,0 +1,527 @@
+/* The coordinator: schedules functions, and fetches what they return. */
+#include "extension.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+PyTypeObject *mupy_coordinator_type;
+
+static struct mupy_coordinator *self_of(PyObject *self)
+{
+    return (struct mupy_coordinator *)self;
+}
+
+mu_coordinator *mupy_coordinator_of(PyObject *object)
+{
+    struct mupy_coordinator *self = self_of(object);
+
+    if (!PyObject_TypeCheck(object, mupy_coordinator_type)) {
+        PyErr_Format(PyExc_TypeError, "a ClusterCoordinator was expected, got %R",
+                     object);
+        return NULL;
+    }
+    if (self->coordinator == NULL)
+        (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
+    return self->coordinator;
+}
+
+static void forget_functions(struct mupy_coordinator *self)
+{
+    self->last_callable = NULL;
+    self->last_function = NULL;
+    if (self->functions != NULL)
+        PyDict_Clear(self->functions);
+    if (self->by_hash != NULL)
+        PyDict_Clear(self->by_hash);
+}
+
+/* What workers had of a chief that was lost is to be made again. */
+PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,
+                                 const char *function)
+{
+    if (error->kind == MU_ERROR_CHIEF)
+        forget_functions(self);
+    return mupy_raise(error, function);
+}
+
+/* ---- life ---- */
+
+static void run_open(struct mupy_call *call)
+{
+    mu_coordinator *coordinator = NULL;
+
+    call->rv = mu_coordinator_open(call->object, call->timeout_ms, &call->error,
+                                   &coordinator);
+    call->made = coordinator;
+}
+
+static void run_close(struct mupy_call *call)
+{
+    mu_coordinator_close(call->object);
+}
+
+static void drop_opened(struct mupy_call *call)
+{
+    mu_coordinator *coordinator = call->made;
+
+    Py_BEGIN_ALLOW_THREADS
+    mu_coordinator_close(coordinator);
+    Py_END_ALLOW_THREADS
+}
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+
+    (void)args;
+    (void)kwargs;
+    return alloc(type, 0);
+}
+
+/* Coordinator(node, timeout=None) */
+static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"node", "timeout", NULL};
+    struct mupy_coordinator *self = self_of(object);
+    PyObject *timeout = NULL;
+    PyObject *node;
+    struct mupy_call *call;
+    int64_t timeout_ms;
+    int rv;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:Coordinator", names, &node,
+                                     &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0 || mupy_node_of(node) == NULL)
+        return -1;
+    if (self->coordinator != NULL) {
+        (void)mupy_fail(-MU_EEXISTS, "the coordinator is open already");
+        return -1;
+    }
+    call = mupy_call_new(run_open);
+    if (call == NULL)
+        return -1;
+    call->drop = drop_opened;
+    call->object = mupy_node_of(node);
+    call->timeout_ms = timeout_ms;
+    mupy_call_keep(call, node);
+    if (mupy_call_run(call) != 0)
+        return -1;
+    rv = call->rv;
+    if (rv == 0) {
+        self->coordinator = call->made;
+        Py_INCREF(node);
+        self->node = node;
+        self->functions = PyDict_New();
+        self->by_hash = PyDict_New();
+    } else {
+        (void)mupy_raise(&call->error, NULL);
+    }
+    mupy_call_free(call);
+    return rv == 0 && self->by_hash != NULL && self->functions != NULL ? 0 : -1;
+}
+
+static void close_now(struct mupy_coordinator *self)
+{
+    mu_coordinator *coordinator = self->coordinator;
+
+    self->coordinator = NULL;
+    forget_functions(self);
+    if (coordinator == NULL)
+        return;
+    Py_BEGIN_ALLOW_THREADS
+    mu_coordinator_close(coordinator);
+    Py_END_ALLOW_THREADS
+}
+
+static PyObject *close_it(PyObject *object, PyObject *unused)
+{
+    struct mupy_coordinator *self = self_of(object);
+    struct mupy_call *call;
+
+    (void)unused;
+    if (self->coordinator == NULL)
+        Py_RETURN_NONE;
+    call = mupy_call_new(run_close);
+    if (call == NULL)
+        return NULL;
+    call->object = self->coordinator;
+    self->coordinator = NULL;
+    forget_functions(self);
+    mupy_call_keep(call, object);
+    return mupy_call_finish(call);
+}
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    struct mupy_coordinator *self = self_of(object);
+
+    Py_VISIT(self->node);
+    Py_VISIT(self->functions);
+    Py_VISIT(self->by_hash);
+    return 0;
+}
+
+static int clear(PyObject *object)
+{
+    struct mupy_coordinator *self = self_of(object);
+
+    self->last_callable = NULL;
+    self->last_function = NULL;
+    Py_CLEAR(self->functions);
+    Py_CLEAR(self->by_hash);
+    return 0;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct mupy_coordinator *self = self_of(object);
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    PyObject_GC_UnTrack(object);
+    close_now(self);
+    Py_CLEAR(self->functions);
+    Py_CLEAR(self->by_hash);
+    Py_CLEAR(self->node);
+    release(object);
+    Py_DECREF(type);
+}
+
+static PyObject *forget_last(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    self_of(object)->last_callable = NULL;
+    self_of(object)->last_function = NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- joining ---- */
+
+static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    struct mupy_coordinator *self = self_of(object);
+    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    PyObject *timeout = NULL;
+    struct mupy_pieces pieces;
+    int64_t timeout_ms;
+    mu_error error;
+    int rv;
+
+    if (coordinator == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    mupy_pieces_begin(&pieces, timeout_ms);
+    do {
+        int64_t piece_ms = mupy_pieces_next(&pieces);
+
+        Py_BEGIN_ALLOW_THREADS
+        rv = mu_coordinator_join(coordinator, piece_ms, &error);
+        Py_END_ALLOW_THREADS
+        if (rv == 0)
+            Py_RETURN_NONE;
+        if (rv != -MU_EDEADLINE || error.closure != 0)
+            break;
+        if (PyErr_CheckSignals() != 0)
+            return NULL;
+    } while (!mupy_pieces_over(&pieces));
+    return mupy_coordinator_raise(self, &error, NULL);
+}
+
+static PyObject *done(PyObject *object, PyObject *unused)
+{
+    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    mu_error error;
+    int is_done = 0;
+    int rv;
+
+    (void)unused;
+    if (coordinator == NULL)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rv = mu_coordinator_done(coordinator, &error, &is_done);
+    Py_END_ALLOW_THREADS
+    return rv != 0 ? mupy_coordinator_raise(self_of(object), &error, NULL)
+                   : PyBool_FromLong(is_done);
+}
+
+/* ---- what is to be known ---- */
+
+static PyObject *errors(PyObject *object, PyObject *unused)
+{
+    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    PyObject *list = PyList_New(0);
+    mu_error *found = PyMem_Malloc(sizeof *found * 64);
+    size_t count = 64;
+
+    (void)unused;
+    if (found == NULL)
+        PyErr_NoMemory();
+    while (coordinator != NULL && list != NULL && found != NULL && count == 64) {
+        count = mu_coordinator_errors(coordinator, found, 64, NULL);
+        for (size_t i = 0; list != NULL && i < count; i++) {
+            PyObject *exception = mupy_exception(&found[i], NULL);
+
+            if (exception == NULL || PyList_Append(list, exception) != 0)
+                Py_CLEAR(list);
+            Py_XDECREF(exception);
+        }
+    }
+    PyMem_Free(found);
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *counts(PyObject *object, PyObject *unused)
+{
+    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    mu_coordinator_counts c;
+
+    (void)unused;
+    if (coordinator == NULL)
+        return NULL;
+    mu_coordinator_count(coordinator, &c);
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "scheduled",
+                         (unsigned long long)c.scheduled, "finished",
+                         (unsigned long long)c.finished, "failed",
+                         (unsigned long long)c.failed, "cancelled",
+                         (unsigned long long)c.cancelled, "outstanding",
+                         (unsigned long long)c.outstanding, "retried",
+                         (unsigned long long)c.retried);
+}
+
+static void run_explain(struct mupy_call *call)
+{
+    mu_value *reasons = NULL;
+
+    call->rv = mu_coordinator_explain(call->object, call->other, call->data,
+                                      call->timeout_ms, &call->error, &reasons);
+    call->made = reasons;
+}
+
+static void drop_value(struct mupy_call *call)
+{
+    mu_value_free(call->made);
+}
+
+static PyObject *explain(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"value", "timeout", NULL};
+    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    PyObject *value;
+    PyObject *timeout = NULL;
+    PyObject *reasons = NULL;
+    struct mupy_call *call;
+    int64_t timeout_ms;
+
+    if (coordinator == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:explain", names, &value,
+                                     &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    call = mupy_call_new(run_explain);
+    if (call == NULL)
+        return NULL;
+    call->drop = drop_value;
+    call->object = coordinator;
+    call->timeout_ms = timeout_ms;
+    mupy_call_keep(call, object);
+    mupy_call_keep(call, value);
+    if (PyUnicode_Check(value))
+        call->data = PyUnicode_AsUTF8AndSize(value, NULL);
+    else if (PyObject_TypeCheck(value, mupy_remote_value_type))
+        call->other = ((struct mupy_remote_value *)value)->value;
+    else
+        PyErr_Format(PyExc_TypeError, "explain() takes a RemoteValue or the name of a "
+                     "closure, got %R", value);
+    if (PyErr_Occurred()) {
+        mupy_call_free(call);
+        return NULL;
+    }
+    if (mupy_call_run(call) != 0)
+        return NULL;
+    if (call->rv != 0)
+        (void)mupy_raise(&call->error, NULL);
+    else
+        reasons = mupy_from_value(call->made, true);
+    mu_value_free(call->made);
+    mupy_call_free(call);
+    return reasons;
+}
+
+static void run_drain(struct mupy_call *call)
+{
+    call->rv = mu_coordinator_drain_task(call->object, call->text, (int)call->number,
+                                         call->timeout_ms, &call->error);
+}
+
+static PyObject *drain(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"worker", "timeout", "worker_type", NULL};
+    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    const char *type = "worker";
+    PyObject *timeout = NULL;
+    struct mupy_call *call;
+    int64_t timeout_ms;
+    int worker;
+
+    if (coordinator == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "i|Os:drain", names, &worker, &timeout,
+                                     &type) ||
+        mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    call = mupy_call_new(run_drain);
+    if (call == NULL)
+        return NULL;
+    call->object = coordinator;
+    call->number = (uint64_t)(int64_t)worker;
+    call->timeout_ms = timeout_ms;
+    (void)strncpy(call->text, type, sizeof call->text - 1);
+    mupy_call_keep(call, object);
+    return mupy_call_finish(call);
+}
+
+static void run_forget(struct mupy_call *call)
+{
+    call->rv = mu_coordinator_forget(call->object, call->timeout_ms, &call->error);
+}
+
+static void run_wait_for_chief(struct mupy_call *call)
+{
+    call->rv = mu_coordinator_wait_for_chief(call->object, call->timeout_ms,
+                                             &call->error);
+}
+
+static PyObject *timed(PyObject *object, PyObject *args, PyObject *kwargs,
+                       void (*run)(struct mupy_call *call))
+{
+    static char *names[] = {"timeout", NULL};
+    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    PyObject *timeout = NULL;
+    struct mupy_call *call;
+    int64_t timeout_ms;
+
+    if (coordinator == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    call = mupy_call_new(run);
+    if (call == NULL)
+        return NULL;
+    call->object = coordinator;
+    call->timeout_ms = timeout_ms;
+    mupy_call_keep(call, object);
+    return mupy_call_finish(call);
+}
+
+static PyObject *forget(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    return timed(object, args, kwargs, run_forget);
+}
+
+static PyObject *wait_for_chief(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    return timed(object, args, kwargs, run_wait_for_chief);
+}
+
+static PyObject *node(PyObject *object, void *closure)
+{
+    PyObject *node = self_of(object)->node;
+
+    (void)closure;
+    if (node == NULL)
+        node = Py_None;
+    Py_INCREF(node);
+    return node;
+}
+
+static PyMethodDef methods[] = {
+    {"schedule", MUPY_METHOD(mupy_schedule), METH_FASTCALL | METH_KEYWORDS,
+     "schedule(fn, args=None, kwargs=None, *, name=None, priority=None, "
+     "deadline=None, run_timeout=None, attempts=None, worker=None, not_worker=None, "
+     "worker_type=None, effect_once=False, keep=False, no_backup=False, "
+     "timeout=None, result=True)\n--\n\n"
+     "Queue fn(*args, **kwargs) to run at least once on any worker; returns its\n"
+     "RemoteValue at once. fn is a function, or the name of one that workers have "
+     "registered,\nwhich gets args (or kwargs) as a plain value.\n\n"
+     "name: of the closure, for logs, explain() and the journal.\n"
+     "priority: 0 (first) to 7 (last); 4 is the default.\n"
+     "deadline: seconds from now until it is resolved.\n"
+     "run_timeout: seconds of one run; a longer one counts as stuck.\n"
+     "attempts: runs before it is given up.\n"
+     "worker, not_worker: task index of the only worker, or of one that never runs "
+     "it.\n"
+     "worker_type: only tasks of this type run it.\n"
+     "effect_once: what its run writes with Run.add() and the like counts once.\n"
+     "keep: the result stays on the worker until it is fetched or used.\n"
+     "no_backup: never run twice at the same time.\n"
+     "timeout: seconds to wait for room in the queue; None: no limit.\n"
+     "result: False: nobody wants the result; None is returned.\n\n"
+     "Raises the first error of an earlier closure, once, after everything that was "
+     "queued\nis cancelled; then nothing was queued. DeadlineExceededError when "
+     "there is no room."},
+    {"join", MUPY_METHOD(join), METH_VARARGS | METH_KEYWORDS,
+     "join(timeout=None)\n--\n\n"
+     "Wait until all closures scheduled so far are done, at most timeout seconds.\n\n"
+     "Raises their first error, once. DeadlineExceededError says what is in flight "
+     "where."},
+    {"done", done, METH_NOARGS,
+     "done()\n--\n\nWhether nothing is queued or in flight. Raises as join() does."},
+    {"fetch", MUPY_METHOD(mupy_fetch), METH_VARARGS | METH_KEYWORDS,
+     "fetch(val, timeout=None)\n--\n\n"
+     "A copy of val (a RemoteValue, or lists, tuples and dicts of them at any "
+     "depth) with\nthe results in their place. Waits at most timeout seconds for all. "
+     "Raises as\nRemoteValue.fetch() does, for the first one in order."},
+    {"errors", errors, METH_NOARGS,
+     "errors()\n--\n\n"
+     "All errors since the last call, the oldest first, as exceptions."},
+    {"counts", counts, METH_NOARGS,
+     "counts()\n--\n\n"
+     "How many closures were scheduled, finished, failed, cancelled, retried, and "
+     "are\noutstanding, as a dict."},
+    {"explain", MUPY_METHOD(explain), METH_VARARGS | METH_KEYWORDS,
+     "explain(value, timeout=None)\n--\n\n"
+     "Why a closure has not run: a dict with its state, attempts, where it is and "
+     "what it\nwaits for. value is its RemoteValue or its name. NotFoundError when it "
+     "is resolved."},
+    {"drain", MUPY_METHOD(drain), METH_VARARGS | METH_KEYWORDS,
+     "drain(worker, timeout=None, worker_type=\"worker\")\n--\n\n"
+     "Let a worker finish what it has, then leave."},
+    {"forget", MUPY_METHOD(forget), METH_VARARGS | METH_KEYWORDS,
+     "forget(timeout=None)\n--\n\n"
+     "The journal forgets the named closures that have finished."},
+    {"wait_for_chief", MUPY_METHOD(wait_for_chief), METH_VARARGS | METH_KEYWORDS,
+     "wait_for_chief(timeout=None)\n--\n\nWait until the chief is connected."},
+    {"close", close_it, METH_NOARGS,
+     "close()\n--\n\nCancel what is under way, and let go of the coordinator."},
+    {"_forget_last", forget_last, METH_NOARGS, "Before functions are dropped."},
+    {NULL, NULL, 0, NULL},
+};
+
+int mupy_coordinator_init(PyObject *module)
+{
+    static PyGetSetDef getset[] = {
+        {"node", node, NULL, "Its node.", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_new, new},
+        {Py_tp_init, init},
+        {Py_tp_dealloc, dealloc},
+        {Py_tp_traverse, traverse},
+        {Py_tp_clear, clear},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, getset},
+        {Py_tp_doc, "Coordinator(node, timeout=None)\n--\n\n"
+                    "Schedules functions on the cluster's workers. One for each node."},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        "muster._muster.Coordinator", sizeof(struct mupy_coordinator), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+
+    mupy_coordinator_type = mupy_add_type(module, &spec);
+    return mupy_coordinator_type == NULL ? -1 : 0;
+}
