@@ -31,10 +31,10 @@ _LAZY = {
 }
 
 __all__ = [
-    "Checkpoint", "ClusterCoordinator", "InputError", "LocalCluster", "MusterError", "Node",
-    "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
-    "ShardedDataset", "Variable",
-    "__version__", "current_run", "errors", "latest_checkpoint", "program", "register",
+    "Checkpoint", "ClusterCoordinator", "InputError", "LocalCluster", "MusterError",
+    "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
+    "ShardedDataset", "Variable", "__version__", "current_run", "errors",
+    "latest_checkpoint", "program", "register",
 ]
 
 
