@@ -220,8 +220,8 @@ static void test_names_with_newlines(void **state)
 static void test_limit_begins_with_question(void **state)
 {
     const struct mu__question question = {.kind = MU__ASK_FILE, .name = "/dev/null",
-                                          .limit_ms = 200};
-    const struct timespec pause = {.tv_nsec = 300000000};
+                                          .limit_ms = 1000};
+    const struct timespec pause = {.tv_sec = 1, .tv_nsec = 300000000};
     struct asking a;
 
     (void)state;
@@ -493,7 +493,7 @@ static void test_register_misuse(void **state)
     assert_int_equal(mu_resolver_register(&kind, &error), -MU_EEXISTS);
     kind.name = "auto";
     assert_int_equal(mu_resolver_register(&kind, &error), -MU_EEXISTS);
-    assert_int_equal(mu_resolver_unregister(NULL, &error), -MU_ENOTFOUND);
+    assert_int_equal(mu_resolver_unregister(NULL, &error), -MU_EINVALID);
     assert_int_equal(mu_resolver_unregister("tf_config", &error), -MU_ENOTFOUND);
     kind.name = name;
     for (int i = 0; i < MU_RESOLVER_KINDS_MAX; i++) {
