@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
     from .coordination import CoordinationService
+    from .strategy import ParameterServerStrategy
+    from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
                             KubernetesClusterResolver, NamedClusterResolver,
                             SageMakerClusterResolver, SimpleClusterResolver,
@@ -34,6 +36,9 @@ _LAZY = {
     "LocalCluster": "cluster",
     "ClusterSpec": "cluster_spec",
     "CoordinationService": "coordination",
+    "ParameterServerStrategy": "strategy",
+    "Server": "server",
+    "ServerConfig": "server",
     "ClusterResolver": "resolvers",
     "GCEClusterResolver": "resolvers",
     "KubernetesClusterResolver": "resolvers",
@@ -53,7 +58,8 @@ __all__ = [
     "ClusterResolver", "ClusterSpec", "CoordinationService", "GCEClusterResolver",
     "KubernetesClusterResolver", "NamedClusterResolver", "SageMakerClusterResolver",
     "SimpleClusterResolver", "SlurmClusterResolver", "TFConfigClusterResolver",
-    "TPUClusterResolver", "UnionClusterResolver",
+    "TPUClusterResolver", "UnionClusterResolver", "ParameterServerStrategy", "Server",
+    "ServerConfig",
 ]
 
 
