@@ -14,7 +14,9 @@ from . import _library  # noqa: F401  (first: it loads the library)
 from . import errors
 from ._functions import program, register
 from ._muster import VERSION as __version__
-from ._muster import Node, PerWorkerValues, RemoteValue, Run, current_run
+from ._muster import (Node, PerWorkerValues, RemoteValue, Run, ShardedDataset,
+                      current_run)
+from ._worker import Shard
 from .coordinator import ClusterCoordinator
 from .errors import InputError, MusterError, RemoteTraceback
 from .variable import Variable
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from .cluster_spec import ClusterSpec
     from .checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
     from .coordination import CoordinationService
-    from .dispenser import Shard, ShardDispenser
     from .distribute import (CoordinatorMode, WorkerContext, get_current_worker_context,
                              run_distribute_coordinator)
     from .strategy import ParameterServerStrategy
@@ -43,8 +44,6 @@ _LAZY = {
     "Checkpoint": "checkpoint",
     "CheckpointManager": "checkpoint",
     "latest_checkpoint": "checkpoint",
-    "Shard": "dispenser",
-    "ShardDispenser": "dispenser",
     "CoordinatorMode": "distribute",
     "WorkerContext": "distribute",
     "get_current_worker_context": "distribute",
@@ -65,15 +64,15 @@ _LAZY = {
 }
 
 __all__ = [
-    "ClusterCoordinator", "InputError", "LocalCluster", "MusterError", "Node",
-    "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Variable",
-    "__version__", "current_run", "errors", "program", "register",
-    "ClusterResolver", "ClusterSpec", "CoordinationService", "GCEClusterResolver",
-    "KubernetesClusterResolver", "NamedClusterResolver", "SageMakerClusterResolver",
-    "SimpleClusterResolver", "SlurmClusterResolver", "TFConfigClusterResolver",
-    "TPUClusterResolver", "UnionClusterResolver", "ParameterServerStrategy", "Server",
-    "ServerConfig", "Checkpoint", "CheckpointManager", "latest_checkpoint", "Shard",
-    "ShardDispenser", "CoordinatorMode", "WorkerContext", "get_current_worker_context",
+    "Checkpoint", "CheckpointManager", "ClusterCoordinator", "ClusterResolver",
+    "ClusterSpec", "CoordinationService", "CoordinatorMode", "GCEClusterResolver",
+    "InputError", "KubernetesClusterResolver", "LocalCluster", "MusterError",
+    "NamedClusterResolver", "Node", "ParameterServerStrategy", "PerWorkerValues",
+    "RemoteTraceback", "RemoteValue", "Run", "SageMakerClusterResolver", "Server",
+    "ServerConfig", "Shard", "ShardedDataset", "SimpleClusterResolver",
+    "SlurmClusterResolver", "TFConfigClusterResolver", "TPUClusterResolver",
+    "UnionClusterResolver", "Variable", "WorkerContext", "__version__", "current_run",
+    "errors", "get_current_worker_context", "latest_checkpoint", "program", "register",
     "run_distribute_coordinator",
 ]
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import pickle
 import threading
 import traceback
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Tuple
 
 from . import _muster, errors
 
 _DETAIL_BYTES = 1023
 _MESSAGE_BYTES = 511
+
+
+class Shard(NamedTuple):
+    """A part of a dataset that is dealt out: number, from 0, of shards; in an epoch,
+    from 1."""
+
+    number: int
+    shards: int
+    epoch: int
 
 
 def load_function(data: bytes, name: str) -> Any:

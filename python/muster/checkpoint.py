@@ -24,8 +24,8 @@ def _variables(tracked: Any, path: str) -> Iterator[Tuple[str, _muster.BaseVaria
         for number, item in enumerate(tracked):
             yield from _variables(item, f"{path}/{number}")
     else:
-        raise TypeError(f"{path} is {tracked!r}, expected a Variable, or a dict or a list "
-                        "of them; plain values go to save(values=...)")
+        raise TypeError(f"{path} is {tracked!r}, expected a Variable, or a dict or a "
+                        "list of them; plain values go to save(values=...)")
 
 
 def latest_checkpoint(checkpoint_dir: _Path, latest_filename: str = "model"
@@ -132,7 +132,7 @@ class Checkpoint:
         directory, name = os.path.split(os.fspath(file_prefix))
         number = self._counter + 1 if step is None else step
         path = _muster.checkpoint_save(directory or ".", name or "model", keep, number,
-                                       tuple(self._tracked.values()), values, timeout)
+                                       list(self._tracked.values()), values, timeout)
         self._counter = number
         return path
 
@@ -155,7 +155,7 @@ class Checkpoint:
         names = [name for name in saved if name in self._tracked]
         if names:
             node = self._tracked[names[0]].node
-            _muster.checkpoint_restore(node, path, tuple(names), timeout)
+            _muster.checkpoint_restore(node, path, names, timeout)
         self._counter = int(content["step"])
         return RestoreStatus(path, self._counter, content["values"], names,
                              [name for name in self._tracked if name not in saved],
@@ -181,7 +181,8 @@ class CheckpointManager:
     def __init__(self, checkpoint: Checkpoint, directory: _Path,
                  max_to_keep: Optional[int] = 5, checkpoint_name: str = "ckpt") -> None:
         if max_to_keep is not None and max_to_keep < 1:
-            raise ValueError(f"max_to_keep is {max_to_keep}, expected at least 1, or None")
+            raise ValueError(f"max_to_keep is {max_to_keep}, expected at least 1, or "
+                             "None")
         self._checkpoint = checkpoint
         self._directory = os.fspath(directory)
         self._keep = 0 if max_to_keep is None else max_to_keep

@@ -1,7 +1,7 @@
 """The distribute coordinator: one program runs in the right mode on every task.
 
-TensorFlow's ``run_distribute_coordinator``: a worker function, and maybe an eval function,
-are called once, in a thread for each task, or on this task alone, as the mode, the
+TensorFlow's ``run_distribute_coordinator``: a worker function, and maybe an eval
+function, are called once, in a thread for each task, or on this task alone, as the mode, the
 cluster and the task say. Each call has a context, which says who it is and lets it meet
 the others.
 """
@@ -284,7 +284,8 @@ class _Run:
             code = error.code if isinstance(error, errors.MusterError) else 2
             words = (str(error) if isinstance(error, errors.MusterError)
                      else f"{type(error).__name__}: {error}")
-            return (-code, None, words.replace("\0", "?"), getattr(error, "task", "") or "")
+            task = str(getattr(error, "task", "") or "")
+            return (-code, None, words.replace("\0", "?"), task)
         finally:
             _local.context = None
         with self._lock:
@@ -374,8 +375,9 @@ def run_distribute_coordinator(
         mode: str = CoordinatorMode.STANDALONE_CLIENT,
         cluster_spec: Optional[ClusterSpecLike] = None, task_type: Optional[str] = None,
         task_id: Optional[int] = None, session_config: Any = None,
-        rpc_layer: Optional[str] = None, *, cluster_resolver: Any = None, node: Any = None,
-        environment: Optional[str] = None, ignore_environment: bool = False,
+        rpc_layer: Optional[str] = None, *, cluster_resolver: Any = None,
+        node: Any = None, environment: Optional[str] = None,
+        ignore_environment: bool = False,
         optional_barrier: bool = False, join_timeout: Optional[float] = None,
         end_timeout: Optional[float] = 30.0, **options: Any) -> Any:
     """Run a program on this process's part of a cluster.
@@ -421,7 +423,8 @@ def run_distribute_coordinator(
         options["resolver"] = resolver
     spec = None if cluster_spec is None else ClusterSpec(cluster_spec)
     arguments = (
-        _MODES[mode], run.entry(worker_fn), None if eval_fn is None else run.entry(eval_fn),
+        _MODES[mode], run.entry(worker_fn),
+        None if eval_fn is None else run.entry(eval_fn),
         rows[0], rows[1], spec if spec else None, task_type,
         -1 if task_id is None else task_id, rpc_layer, environment, ignore_environment,
         None if node is None else _scope.node_of(node), options, optional_barrier,

@@ -1,240 +1,229 @@
-/* Checkpoints: files with the content of variables. */
-#include "services.h"
+/* Checkpoints of variables; muster/checkpoint.py has the class. */
 #include "variable.h"
 
 #include "muster/checkpoint.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-struct save_request {
-    struct mupy_request request;
+struct saving {
     mu_checkpoint_options options;
-    uint64_t step;
     mu_variable **variables;
     size_t count;
     mu_value *values;
-    char *path;
+    uint64_t step;
 };
-
-static void clean_save(struct mupy_request *from)
-{
-    struct save_request *request = (struct save_request *)from;
-
-    free(request->variables);
-    mu_value_free(request->values);
-    free(request->path);
-}
 
 static void run_save(struct mupy_call *call)
 {
-    struct save_request *request = call->other;
+    struct saving *saving = call->other;
+    char *path = NULL;
 
-    call->rv = mu_checkpoint_save(&request->options, request->step, request->variables,
-                                  request->count, request->values, &call->error,
-                                  &request->path);
+    call->rv = mu_checkpoint_save(&saving->options, saving->step, saving->variables,
+                                  saving->count, saving->values, &call->error, &path);
+    call->made = path;
+    mu_value_free(saving->values);
+    free(saving->variables);
+    free(saving);
 }
 
-static int read_variables(PyObject *list, struct save_request *request)
+static void drop_path(struct mupy_call *call)
 {
-    request->count = (size_t)PyTuple_Size(list);
-    request->variables = calloc(request->count + 1, sizeof(mu_variable *));
-    if (request->variables == NULL) {
+    free(call->made);
+}
+
+static int list_variables(PyObject *list, struct saving *saving)
+{
+    size_t count = (size_t)PyList_Size(list);
+
+    saving->variables = calloc(count + 1, sizeof *saving->variables);
+    if (saving->variables == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    for (size_t i = 0; i < request->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct mupy_variable *variable =
-            mupy_variable_of(PyTuple_GetItem(list, (Py_ssize_t)i));
+            mupy_variable_of(PyList_GetItem(list, (Py_ssize_t)i));
 
         if (variable == NULL)
             return -1;
-        request->variables[i] = variable->variable;
+        saving->variables[i] = variable->variable;
     }
+    saving->count = count;
     return 0;
+}
+
+static PyObject *text_of(struct mupy_call *call)
+{
+    PyObject *path = NULL;
+
+    if (mupy_call_run(call) != 0)
+        return NULL;
+    if (call->rv != 0)
+        (void)mupy_raise(&call->error, NULL);
+    else
+        path = PyUnicode_DecodeFSDefault(call->made);
+    free(call->made);
+    mupy_call_free(call);
+    return path;
 }
 
 /* checkpoint_save(directory, name, keep, step, variables, values, timeout) -> path */
 static PyObject *save(PyObject *module, PyObject *args)
 {
-    struct mupy_call *call = mupy_call_new(run_save);
-    struct save_request *request;
+    struct saving *saving = calloc(1, sizeof *saving);
     unsigned long long step;
     PyObject *variables;
-    PyObject *timeout;
     PyObject *values;
-    PyObject *path;
+    PyObject *timeout;
+    struct mupy_call *call = NULL;
 
     (void)module;
-    if (call == NULL)
-        return NULL;
-    request = mupy_request_new(call, sizeof *request, clean_save);
-    if (request == NULL)
-        return NULL;
-    mupy_call_keep(call, args);
-    mu_checkpoint_options_init(&request->options);
-    if (!PyArg_ParseTuple(args, "ssIKO!OO:checkpoint_save", &request->options.directory,
-                          &request->options.name, &request->options.keep, &step,
-                          &PyTuple_Type, &variables, &values, &timeout) ||
-        mupy_timeout(timeout, &request->options.limit_ms) != 0 ||
-        read_variables(variables, request) != 0 ||
-        (request->values = mupy_to_value(values, MUPY_PLAIN)) == NULL) {
-        mupy_request_end(call);
+    if (saving == NULL)
+        return PyErr_NoMemory();
+    mu_checkpoint_options_init(&saving->options);
+    if (PyArg_ParseTuple(args, "ssIKO!OO:checkpoint_save", &saving->options.directory,
+                         &saving->options.name, &saving->options.keep, &step,
+                         &PyList_Type, &variables, &values, &timeout) &&
+        mupy_timeout(timeout, &saving->options.limit_ms) == 0 &&
+        list_variables(variables, saving) == 0 &&
+        (values == Py_None ||
+         (saving->values = mupy_to_value(values, MUPY_PLAIN)) != NULL))
+        call = mupy_call_new(run_save);
+    if (call == NULL) {
+        mu_value_free(saving->values);
+        free(saving->variables);
+        free(saving);
         return NULL;
     }
-    request->step = step;
-    if (mupy_request_run(call) != 0)
-        return NULL;
-    path = PyUnicode_DecodeFSDefault(request->path);
-    mupy_request_end(call);
-    return path;
-}
-
-static void run_latest(struct mupy_call *call)
-{
-    struct save_request *request = call->other;
-
-    call->rv = mu_checkpoint_latest(request->options.directory, request->options.name,
-                                    &call->error, &request->path, &request->step);
+    saving->step = step;
+    call->drop = drop_path;
+    call->other = saving;
+    mupy_call_keep(call, args);
+    return text_of(call);
 }
 
 /* checkpoint_latest(directory, name) -> (path, step) */
 static PyObject *latest(PyObject *module, PyObject *args)
 {
-    struct mupy_call *call = mupy_call_new(run_latest);
-    struct save_request *request;
-    PyObject *result;
+    const char *directory;
+    const char *name;
+    char *path = NULL;
+    uint64_t step = 0;
+    PyObject *pair;
+    mu_error error;
+    int rv;
 
     (void)module;
-    if (call == NULL)
+    if (!PyArg_ParseTuple(args, "ss:checkpoint_latest", &directory, &name))
         return NULL;
-    request = mupy_request_new(call, sizeof *request, clean_save);
-    if (request == NULL)
-        return NULL;
-    mupy_call_keep(call, args);
-    if (!PyArg_ParseTuple(args, "ss:checkpoint_latest", &request->options.directory,
-                          &request->options.name)) {
-        mupy_request_end(call);
-        return NULL;
-    }
-    if (mupy_request_run(call) != 0)
-        return NULL;
-    result = Py_BuildValue("NK", PyUnicode_DecodeFSDefault(request->path),
-                           (unsigned long long)request->step);
-    mupy_request_end(call);
-    return result;
+    Py_BEGIN_ALLOW_THREADS
+    rv = mu_checkpoint_latest(directory, name, &error, &path, &step);
+    Py_END_ALLOW_THREADS
+    if (rv != 0)
+        return mupy_raise(&error, NULL);
+    pair = Py_BuildValue("NK", PyUnicode_DecodeFSDefault(path),
+                         (unsigned long long)step);
+    free(path);
+    return pair;
 }
 
-static void run_read(struct mupy_call *call)
+/* checkpoint_read(path) -> dict */
+static PyObject *content(PyObject *module, PyObject *args)
 {
-    mu_value *content = NULL;
-
-    call->rv = mu_checkpoint_read(call->data, &call->error, &content);
-    call->made = content;
-}
-
-/* checkpoint_read(path) -> {step, values, variables} */
-static PyObject *read_content(PyObject *module, PyObject *args)
-{
-    struct mupy_call *call;
     const char *path;
+    mu_value *value = NULL;
+    PyObject *map;
+    mu_error error;
+    int rv;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "s:checkpoint_read", &path))
         return NULL;
-    call = mupy_call_new(run_read);
-    if (call == NULL)
-        return NULL;
-    call->data = path;
-    mupy_call_keep(call, args);
-    return mupy_call_value(call);
-}
-
-struct restore_request {
-    struct mupy_request request;
-    const char *path;
-    const char **names;
-    size_t count;
-};
-
-static void clean_restore(struct mupy_request *request)
-{
-    free(((struct restore_request *)request)->names);
+    Py_BEGIN_ALLOW_THREADS
+    rv = mu_checkpoint_read(path, &error, &value);
+    Py_END_ALLOW_THREADS
+    if (rv != 0)
+        return mupy_raise(&error, NULL);
+    map = mupy_from_value(value, true);
+    mu_value_free(value);
+    return map;
 }
 
 static void run_restore(struct mupy_call *call)
 {
-    struct restore_request *request = call->other;
+    const char **names = call->other;
 
-    call->rv = mu_checkpoint_restore(call->object, request->path, request->names,
-                                     request->count, call->timeout_ms, &call->error);
+    call->rv = mu_checkpoint_restore(call->object, call->data,
+                                     call->number == UINT64_MAX ? NULL : names,
+                                     call->number == UINT64_MAX ? 0 : call->number,
+                                     call->timeout_ms, &call->error);
+    free(names);
 }
 
-static int read_names(PyObject *names, struct restore_request *request)
+/* Borrowed texts. */
+static const char **names_of(PyObject *list)
 {
-    if (names == Py_None)
-        return 0;
-    if (!PyTuple_Check(names)) {
-        PyErr_SetString(PyExc_TypeError, "the names of variables are a tuple, or None");
-        return -1;
-    }
-    request->count = (size_t)PyTuple_Size(names);
-    request->names = calloc(request->count + 1, sizeof(char *));
-    for (size_t i = 0; request->names != NULL && i < request->count; i++) {
-        request->names[i] = mupy_text_needed(PyTuple_GetItem(names, (Py_ssize_t)i),
-                                             "the name of a variable");
-        if (request->names[i] == NULL)
-            return -1;
-    }
-    if (request->names == NULL)
+    size_t count = (size_t)PyList_Size(list);
+    const char **names = calloc(count + 1, sizeof *names);
+
+    if (names == NULL)
         PyErr_NoMemory();
-    return request->names == NULL ? -1 : 0;
+    for (size_t i = 0; names != NULL && i < count; i++) {
+        names[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, (Py_ssize_t)i), NULL);
+        if (names[i] == NULL) {
+            free(names);
+            return NULL;
+        }
+    }
+    return names;
 }
 
-/* checkpoint_restore(node, path, names or None, timeout) */
+/* checkpoint_restore(node, path, names, timeout); names None: all */
 static PyObject *restore(PyObject *module, PyObject *args)
 {
-    struct restore_request *request;
-    struct mupy_call *call;
+    PyObject *node;
+    PyObject *names;
     PyObject *timeout;
     const char *path;
-    PyObject *names;
-    PyObject *node;
+    const char **texts = NULL;
+    struct mupy_call *call;
+    int64_t timeout_ms;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OsOO:checkpoint_restore", &node, &path, &names, &timeout))
+    if (!PyArg_ParseTuple(args, "OsOO:checkpoint_restore", &node, &path, &names,
+                          &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0 || mupy_node_of(node) == NULL)
         return NULL;
-    call = mupy_node_call(node, timeout, run_restore);
-    if (call == NULL)
+    if (names != Py_None && !PyList_Check(names))
+        return PyErr_Format(PyExc_TypeError, "names is %R, expected a list", names);
+    if (names != Py_None && (texts = names_of(names)) == NULL)
         return NULL;
-    request = mupy_request_new(call, sizeof *request, clean_restore);
-    if (request == NULL)
-        return NULL;
-    mupy_call_keep(call, args);
-    request->path = path;
-    if (read_names(names, request) != 0) {
-        mupy_request_end(call);
+    call = mupy_call_new(run_restore);
+    if (call == NULL) {
+        free(texts);
         return NULL;
     }
-    if (mupy_request_run(call) != 0)
-        return NULL;
-    mupy_request_end(call);
-    Py_RETURN_NONE;
+    call->object = mupy_node_of(node);
+    call->data = path;
+    call->other = texts;
+    call->number = names == Py_None ? UINT64_MAX : (uint64_t)PyList_Size(names);
+    call->timeout_ms = timeout_ms;
+    mupy_call_keep(call, args);
+    return mupy_call_finish(call);
 }
 
 int mupy_checkpoint_init(PyObject *module)
 {
-    static PyMethodDef functions[] = {
+    static PyMethodDef methods[] = {
         {"checkpoint_save", save, METH_VARARGS,
-         "checkpoint_save(directory, name, keep, step, variables, values, timeout)\n--\n\n"
-         "Write one; its path."},
-        {"checkpoint_latest", latest, METH_VARARGS,
-         "checkpoint_latest(directory, name)\n--\n\n(path, step) of the newest."},
-        {"checkpoint_read", read_content, METH_VARARGS,
-         "checkpoint_read(path)\n--\n\nWhat is in it."},
+         "checkpoint_save(directory, name, keep, step, variables, values, timeout)"},
+        {"checkpoint_latest", latest, METH_VARARGS, "checkpoint_latest(directory, name)"},
+        {"checkpoint_read", content, METH_VARARGS, "checkpoint_read(path)"},
         {"checkpoint_restore", restore, METH_VARARGS,
-         "checkpoint_restore(node, path, names, timeout)\n--\n\nRestore variables."},
+         "checkpoint_restore(node, path, names, timeout)"},
         {NULL, NULL, 0, NULL},
     };
 
-    return PyModule_AddFunctions(module, functions);
+    return PyModule_AddFunctions(module, methods);
 }

@@ -114,7 +114,9 @@ static PyObject *get_target(PyObject *object, void *closure)
     mu_context *context = context_of(object);
 
     (void)closure;
-    return context == NULL ? NULL : PyUnicode_FromString(mu_context_master_target(context));
+    if (context == NULL)
+        return NULL;
+    return PyUnicode_FromString(mu_context_master_target(context));
 }
 
 static PyObject *get_config(PyObject *object, void *closure)
@@ -277,10 +279,10 @@ static int read_copy(PyObject *object, struct copy *copy)
 static PyObject *task_object(PyObject *adapter, const mu_strategy_task *task)
 {
     mu_cluster *cluster = task->cluster == NULL ? NULL : mu_cluster_copy(task->cluster);
+    PyObject *spec = cluster == NULL ? mupy_str(NULL) : mupy_cluster_wrap(cluster);
 
-    return PyObject_CallMethod(adapter, "configure", "NNii",
-                               cluster == NULL ? mupy_str(NULL) : mupy_cluster_wrap(cluster),
-                               mupy_str(task->type), task->index, task->is_chief);
+    return PyObject_CallMethod(adapter, "configure", "NNii", spec, mupy_str(task->type),
+                               task->index, task->is_chief);
 }
 
 static int told_error(mu_error *ret_error)

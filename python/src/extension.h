@@ -42,6 +42,8 @@ int mupy_per_worker_init(PyObject *module);
 int mupy_function_init(PyObject *module);
 int mupy_coordinator_init(PyObject *module);
 int mupy_schedule_init(PyObject *module);
+int mupy_dataset_init(PyObject *module);
+int mupy_checkpoint_init(PyObject *module);
 int mupy_variable_init(PyObject *module);
 int mupy_run_init(PyObject *module);
 int mupy_main_init(PyObject *module);

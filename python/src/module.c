@@ -15,6 +15,8 @@ static int (*const objects[])(PyObject *module) = {
     mupy_coordinator_init,
     mupy_schedule_init,
     mupy_variable_init,
+    mupy_checkpoint_init,
+    mupy_dataset_init,
     mupy_run_init,
     mupy_main_init,
     mupy_cluster_init,
@@ -26,8 +28,6 @@ static int (*const objects[])(PyObject *module) = {
     mupy_barrier_init,
     mupy_server_init,
     mupy_distribute_init,
-    mupy_checkpoint_init,
-    mupy_deal_init,
 };
 
 PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec)

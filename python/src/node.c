@@ -128,7 +128,8 @@ struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
     if (!PyErr_Occurred() && cluster != Py_None)
         setup->cluster = cluster_of(cluster);
     setup->options.cluster = setup->cluster;
-    if (!PyErr_Occurred() && kwargs != NULL && mupy_node_options(&setup->options, kwargs) == 0)
+    if (!PyErr_Occurred() && kwargs != NULL &&
+        mupy_node_options(&setup->options, kwargs) == 0)
         (void)set_resolver(setup, kwargs);
     if (!PyErr_Occurred() && mupy_notice_start() == 0)
         return setup;

@@ -1,14 +1,13 @@
-"""Checkpoints of variables, and datasets dealt in shards, over processes that die."""
+"""Checkpoints of variables, over servers that die."""
 
 import os
 
 import numpy as np
 import pytest
 
-import jobs
 import muster
 from conftest import wait_until
-from muster import Checkpoint, CheckpointManager, ShardDispenser, errors
+from muster import Checkpoint, CheckpointManager, errors
 from muster.checkpoint import latest_checkpoint, read_checkpoint, restore_all
 
 
@@ -20,8 +19,6 @@ def variables(shared_cluster, request):
             muster.Variable(7.0, dtype="float64", name=f"{name}/b", node=shared_cluster)]
     yield made
 
-
-# ---- checkpoints ----
 
 def test_what_was_saved_is_restored(variables, tmp_path):
     a, b = variables
@@ -88,7 +85,8 @@ def test_a_damaged_one_is_passed_over(variables, tmp_path):
 def test_wrong_use_of_checkpoints(variables, tmp_path, shared_cluster):
     checkpoint = Checkpoint(variables)
     for call, kind in (
-            (lambda: Checkpoint(a=3), TypeError), (lambda: Checkpoint(a=[{}, 3]), TypeError),
+            (lambda: Checkpoint(a=3), TypeError),
+            (lambda: Checkpoint(a=[{}, 3]), TypeError),
             (lambda: checkpoint.save(tmp_path / "bad/na me"), ValueError),
             (lambda: checkpoint.save(tmp_path / "model", values=object()), TypeError),
             (lambda: checkpoint.restore(tmp_path / "none"), errors.NotFoundError),
@@ -117,102 +115,3 @@ def test_variables_come_back_after_their_servers_were_killed(own_cluster, tmp_pa
         except errors.MusterError:
             return False
     assert wait_until(restored, 60)
-
-
-# ---- shards ----
-
-def visit(shard, total, weight):
-    muster.current_run().add(total, np.array([weight * (shard.index + 1)]))
-    assert shard.count > shard.index and shard.epoch in (1, 2)
-
-
-def visit_slowly(shard, total):
-    jobs.sleep(0.01)
-    muster.current_run().add(total, np.array([float(shard.index + 1)]))
-
-
-def fail_at_first(shard, flag):
-    run = muster.current_run()
-    if shard.index == 3 and not os.path.exists(flag):
-        open(flag, "w").close()
-        raise ValueError("once")
-    return run.attempt
-
-
-def test_each_shard_is_visited_once_per_epoch(shared_cluster, coordinator):
-    total = muster.Variable(np.zeros(1), name="shards/total", node=shared_cluster)
-    with ShardDispenser(coordinator, 10, epochs=2, seed=5) as shards:
-        count = 0
-        while shards.schedule(visit, (total,), {"weight": 2.0}, effect_once=True):
-            count += 1
-        shards.join(60)
-        record = shards.record()
-    assert count == 20 and total.read()[0] == 2 * 2.0 * 55
-    assert record["consumed"] == 20
-    assert sorted(record["record"][-1]["shard"]) == list(range(10))
-    assert list(record["record"][-1]["shard"]) != list(range(10))
-
-
-def test_a_shard_of_a_function_that_fails_is_dealt_again(coordinator, tmp_path):
-    flag = str(tmp_path / "flag")
-    shards = ShardDispenser(coordinator, 8)
-    failed = 0
-    while True:
-        try:
-            if not shards.schedule(fail_at_first, (flag,)):
-                break
-        except ValueError:
-            failed += 1
-    assert failed == 1 and shards.record()["consumed"] == 8
-
-
-def test_sums_are_exact_although_workers_are_killed(own_cluster):
-    cluster = own_cluster(workers=2, ps=1)
-    coordinator = muster.ClusterCoordinator(cluster, timeout=60)
-    total = muster.Variable(np.zeros(1), name="total", node=cluster, timeout=60)
-    shards = ShardDispenser(coordinator, 100, epochs=2)
-    count = 0
-    while shards.schedule(visit_slowly, (total,), effect_once=True, timeout=60):
-        count += 1
-        if count in (40, 120):
-            cluster.kill("worker", count // 100)
-    shards.join(60)
-    assert total.read(timeout=30)[0] == 2 * 5050
-    attempts = np.concatenate([epoch["attempt"] for epoch in shards.record()["record"]])
-    assert attempts.max() > 1
-
-
-def test_a_dispenser_goes_on_from_its_file(coordinator, tmp_path):
-    shards = ShardDispenser(coordinator, 10)
-    for _ in range(4):
-        shards.schedule(jobs.same)
-    shards.join(60)
-    shards.save(tmp_path / "shards")
-    shards.close()
-    again = ShardDispenser.load(coordinator, tmp_path / "shards")
-    count = 0
-    while again.schedule(jobs.same):
-        count += 1
-    assert count == 6 and again.record()["consumed"] == 10
-
-
-def test_wrong_use_of_a_dispenser(coordinator, tmp_path):
-    shards = ShardDispenser(coordinator, 2)
-    bad = tmp_path / "bad"
-    bad.write_bytes(b"nonsense")
-    for call, kind in (
-            (lambda: ShardDispenser(coordinator, 0), ValueError),
-            (lambda: ShardDispenser(coordinator, -1), ValueError),
-            (lambda: ShardDispenser(coordinator, "2"), TypeError),
-            (lambda: ShardDispenser(3, 2), TypeError),
-            (lambda: shards.schedule(3), TypeError),
-            (lambda: shards.schedule(jobs.same, nonsense=1), TypeError),
-            (lambda: shards.save(tmp_path / "no" / "file"), errors.NotFoundError),
-            (lambda: ShardDispenser.load(coordinator, tmp_path / "no"),
-             errors.NotFoundError),
-            (lambda: ShardDispenser.load(coordinator, bad), errors.DataLossError)):
-        with pytest.raises(kind):
-            call()
-    shards.close()
-    with pytest.raises(errors.ClosedError):
-        shards.schedule(jobs.same)

@@ -256,7 +256,7 @@ def run_tasks(tmp_path, **environment):
 
 def test_independent_tasks_meet_and_the_leading_one_has_all_results(tmp_path):
     chief, first, second, server = run_tasks(tmp_path)
-    assert chief.startswith("RESULT {") and "'/job:worker/task:1': ('/job:worker/task:1', 3"
+    assert chief.startswith("RESULT {")
     for task in ("chief/task:0", "worker/task:0", "worker/task:1"):
         assert f"('/job:{task}', 3, {{1, 2}})" in chief
     assert first == "RESULT ('/job:worker/task:0', 3, {1, 2})"

@@ -38,7 +38,8 @@ def end(process):
 def test_a_local_server_is_a_cluster_of_its_own():
     with Server.create_local_server() as server:
         assert server.target == "grpc://" + server.node.address.split("//")[1]
-        assert server.task == "/job:chief/task:0" and server.cluster_spec.jobs == ["chief"]
+        assert server.task == "/job:chief/task:0"
+        assert server.cluster_spec.jobs == ["chief"]
         coordinator = muster.ClusterCoordinator(server, timeout=30)
         assert coordinator.done()
         coordinator.close()
@@ -198,8 +199,8 @@ def test_nobody_waits_there():
 
 
 def test_a_server_of_a_resolver_of_ones_own():
-    resolver = muster.SimpleClusterResolver(muster.ClusterSpec({"chief": ["127.0.0.1:0"]}),
-                                            task_type="chief", task_id=0)
+    spec = muster.ClusterSpec({"chief": ["127.0.0.1:0"]})
+    resolver = muster.SimpleClusterResolver(spec, task_type="chief", task_id=0)
     with Server(resolver=resolver) as server:
         assert server.task == "/job:chief/task:0"
 
