@@ -1,9 +1,9 @@
 """The distribute coordinator: one program runs in the right mode on every task.
 
 TensorFlow's ``run_distribute_coordinator``: a worker function, and maybe an eval
-function, are called once, in a thread for each task, or on this task alone, as the mode, the
-cluster and the task say. Each call has a context, which says who it is and lets it meet
-the others.
+function, are called once, in a thread for each task, or on this task alone, as the mode,
+the cluster and the task say. Each call has a context, which says who it is and lets it
+meet the others.
 """
 
 from __future__ import annotations

@@ -732,7 +732,8 @@ int mupy_node_init(PyObject *module)
                     "cluster: a dict {\"worker\": [\"host:port\"]}, JSON, or a "
                     "ClusterSpec.\noptions: those of the C structure mu_node_options, "
                     "with times in seconds and without\nthe ending _ms: task_type, "
-                    "task_index, threads, heartbeat and so on.\n\n"
+                    "task_index, threads, heartbeat and so on;\nand resolver: a "
+                    "ClusterResolver, in place of a cluster.\n\n"
                     "InvalidArgumentError: options or cluster. AlreadyExistsError: the "
                     "address is in use."},
         {0, NULL},
