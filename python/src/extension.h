@@ -276,6 +276,7 @@ struct mupy_function {
     mu_value *reference;
     mu_value *no_args;      /* the arguments of a closure that has none */
     PyObject *name;         /* str */
+    size_t size;            /* bytes of its pickle */
 };
 
 extern PyTypeObject *mupy_function_type;
@@ -309,7 +310,7 @@ struct mupy_coordinator {
     PyObject *node;
     PyObject *functions;            /* dict: function -> entry, the newest last */
     PyObject *by_hash;              /* dict: content hash -> entry */
-    PyObject *last_callable;        /* borrowed from `functions` */
+    PyObject *last_callable;        /* the function that was scheduled last; NULL */
     struct mupy_function *last_function;
 };
 
@@ -317,6 +318,10 @@ extern PyTypeObject *mupy_coordinator_type;
 
 /* The open coordinator of an object; NULL with an exception. */
 mu_coordinator *mupy_coordinator_of(PyObject *object);
+
+/* Remember what was scheduled last (NULL: nothing); references are taken of its own. */
+void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
+                               PyObject *function);
 
 /* Raise an error that one of its calls gave: NULL. */
 PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,

@@ -49,6 +49,12 @@ static void function_dealloc(PyObject *object)
 }
 
 
+static PyObject *function_size(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyLong_FromSize_t(((struct mupy_function *)object)->size);
+}
+
 static void run_open(struct mupy_call *call)
 {
     mu_per_worker *made = NULL;
@@ -125,6 +131,7 @@ static PyObject *open_function(PyObject *module, PyObject *args)
     self->no_args = NULL;
     self->per_worker = NULL;
     self->name = name;
+    self->size = (size_t)size;
     Py_INCREF(name);
     list = mu_value_list();
     if (list == NULL ||
@@ -474,8 +481,13 @@ int mupy_function_init(PyObject *module)
         {"referenced", referenced, METH_O, "What stands in a pickle for a value."},
         {NULL, NULL, 0, NULL},
     };
+    static PyGetSetDef getset[] = {
+        {"size", function_size, NULL, "Bytes of its pickle.", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, function_dealloc},
+        {Py_tp_getset, getset},
         {Py_tp_doc, "A Python function that workers have."},
         {0, NULL},
     };
