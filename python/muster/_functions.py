@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _muster, _pickling, errors
 
-# Functions that a coordinator keeps on its workers, and bytes of their pickles (a function
-# may have captured an array); the oldest ones go first.
+# Functions that a coordinator keeps on its workers, and bytes of their pickles (one may
+# have captured an array); the oldest ones go first.
 FUNCTIONS_MAX = 1024
 FUNCTION_BYTES_MAX = 64 << 20
 
