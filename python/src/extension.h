@@ -85,6 +85,10 @@ mu_value *mupy_to_value(PyObject *object, unsigned flags);
  * is none of them; with one: out of memory. */
 mu_value *mupy_to_exact(PyObject *object);
 
+/* The tensor that an array is a view of, when nobody else can see either; NULL without an
+ * exception: it is to be copied. */
+mu_value *mupy_take_tensor(PyObject *object);
+
 /* The Python object of a value. Arrays use the value's memory: `writable` says whether
  * that is the caller's own. NULL with an exception. */
 PyObject *mupy_from_value(const mu_value *value, bool writable);

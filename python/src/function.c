@@ -322,9 +322,11 @@ mu_value *mupy_encode_call(struct mupy_function *function, PyObject *args,
 
 mu_value *mupy_encode_result(PyObject *object)
 {
-    mu_value *value = mupy_to_exact(object);
+    mu_value *value = mupy_take_tensor(object);
     struct pickled pickled;
 
+    if (value == NULL)
+        value = mupy_to_exact(object);
     if (value != NULL || PyErr_Occurred())
         return value;
     if (pickle_any(object, NULL, &pickled) != 0)
