@@ -64,16 +64,16 @@ _LAZY = {
 }
 
 __all__ = [
-    "Checkpoint", "CheckpointManager", "ClusterCoordinator", "ClusterResolver",
-    "ClusterSpec", "CoordinationService", "CoordinatorMode", "GCEClusterResolver",
-    "InputError", "KubernetesClusterResolver", "LocalCluster", "MusterError",
-    "NamedClusterResolver", "Node", "ParameterServerStrategy", "PerWorkerValues",
-    "RemoteTraceback", "RemoteValue", "Run", "SageMakerClusterResolver", "Server",
-    "ServerConfig", "Shard", "ShardedDataset", "SimpleClusterResolver",
-    "SlurmClusterResolver", "TFConfigClusterResolver", "TPUClusterResolver",
-    "UnionClusterResolver", "Variable", "WorkerContext", "__version__", "current_run",
-    "errors", "get_current_worker_context", "latest_checkpoint", "program", "register",
-    "run_distribute_coordinator",
+    "Checkpoint", "ClusterCoordinator", "InputError", "LocalCluster", "MusterError",
+    "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
+    "ShardedDataset", "Variable", "__version__", "current_run", "errors",
+    "latest_checkpoint", "program", "register",
+    "CheckpointManager", "ClusterResolver", "ClusterSpec", "CoordinationService",
+    "CoordinatorMode", "GCEClusterResolver", "KubernetesClusterResolver",
+    "NamedClusterResolver", "ParameterServerStrategy", "SageMakerClusterResolver",
+    "Server", "ServerConfig", "SimpleClusterResolver", "SlurmClusterResolver",
+    "TFConfigClusterResolver", "TPUClusterResolver", "UnionClusterResolver",
+    "WorkerContext", "get_current_worker_context", "run_distribute_coordinator",
 ]
 
 

@@ -235,16 +235,17 @@ int mupy_dataset_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"schedule", MUPY_METHOD(schedule), METH_FASTCALL | METH_KEYWORDS,
          "schedule(fn, args=None, kwargs=None, **options)\n--\n\n"
-         "Deal the next shard to a new closure fn(shard, *args, **kwargs); options as of\n"
-         "ClusterCoordinator.schedule(). Waits while all shards of the epoch are out.\n\n"
-         "True; False: every shard of every epoch is consumed. Raises the first error of\n"
-         "an earlier closure, once; its shard is dealt again."},
+         "Deal the next shard to a new closure fn(shard, *args, **kwargs); options as\n"
+         "of ClusterCoordinator.schedule(). Waits while all shards of the epoch are\n"
+         "out.\n\n"
+         "True; False: every shard of every epoch is consumed. Raises the first error\n"
+         "of an earlier closure, once; its shard is dealt again."},
         {"join", MUPY_METHOD(join), METH_VARARGS | METH_KEYWORDS,
          "join(timeout=None)\n--\n\nWait until no shard is out."},
         {"record", record, METH_NOARGS,
          "record()\n--\n\nWhere it stands, and which closure consumed what, as a dict."},
         {"save", save, METH_O,
-         "save(path)\n--\n\nSave it, to go on after a restart: ShardedDataset(path=...)."},
+         "save(path)\n--\n\nSave it, to go on after a restart with path=."},
         {"close", close_it, METH_NOARGS, "close()\n--\n\nIts closures run on."},
         {NULL, NULL, 0, NULL},
     };

@@ -85,6 +85,10 @@ mu_value *mupy_to_value(PyObject *object, unsigned flags);
  * is none of them; with one: out of memory. */
 mu_value *mupy_to_exact(PyObject *object);
 
+/* The tensor that an array is a view of, when nobody else can see either; NULL without an
+ * exception: it is to be copied. */
+mu_value *mupy_take_tensor(PyObject *object);
+
 /* The Python object of a value. Arrays use the value's memory: `writable` says whether
  * that is the caller's own. NULL with an exception. */
 PyObject *mupy_from_value(const mu_value *value, bool writable);
@@ -278,6 +282,7 @@ struct mupy_function {
     mu_value *reference;
     mu_value *no_args;      /* the arguments of a closure that has none */
     PyObject *name;         /* str */
+    size_t size;            /* bytes of its pickle */
 };
 
 extern PyTypeObject *mupy_function_type;
@@ -311,7 +316,7 @@ struct mupy_coordinator {
     PyObject *node;
     PyObject *functions;            /* dict: function -> entry, the newest last */
     PyObject *by_hash;              /* dict: content hash -> entry */
-    PyObject *last_callable;        /* borrowed from `functions` */
+    PyObject *last_callable;        /* the function that was scheduled last; NULL */
     struct mupy_function *last_function;
 };
 
@@ -319,6 +324,10 @@ extern PyTypeObject *mupy_coordinator_type;
 
 /* The open coordinator of an object; NULL with an exception. */
 mu_coordinator *mupy_coordinator_of(PyObject *object);
+
+/* Remember what was scheduled last (NULL: nothing); references are taken of its own. */
+void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
+                               PyObject *function);
 
 /* Raise an error that one of its calls gave: NULL. */
 PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,

@@ -65,7 +65,8 @@ def calls_of(service):
         lambda: fail(lambda: muster.ClusterSpec({"worker": ["a"]}), ValueError),
         lambda: muster.UnionClusterResolver(resolver).cluster_spec(),
         lambda: resolver.master(), lambda: resolver.num_accelerators(),
-        lambda: muster.run_distribute_coordinator(context, mode=CoordinatorMode.LOCAL),
+        lambda: muster.run_distribute_coordinator(context, mode=CoordinatorMode.LOCAL,
+                                                  log_level=0),
     ]
 
 
