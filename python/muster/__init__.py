@@ -17,17 +17,50 @@ from ._muster import VERSION as __version__
 from ._muster import (Node, PerWorkerValues, RemoteValue, Run, ShardedDataset,
                       current_run)
 from ._worker import Shard
-from .checkpoint import Checkpoint, latest_checkpoint
 from .coordinator import ClusterCoordinator
 from .errors import InputError, MusterError, RemoteTraceback
 from .variable import Variable
 
 if TYPE_CHECKING:
     from .cluster import LocalCluster
+    from .cluster_spec import ClusterSpec
+    from .checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
+    from .coordination import CoordinationService
+    from .distribute import (CoordinatorMode, WorkerContext, get_current_worker_context,
+                             run_distribute_coordinator)
+    from .strategy import ParameterServerStrategy
+    from .server import Server, ServerConfig
+    from .resolvers import (ClusterResolver, GCEClusterResolver,
+                            KubernetesClusterResolver, NamedClusterResolver,
+                            SageMakerClusterResolver, SimpleClusterResolver,
+                            SlurmClusterResolver, TFConfigClusterResolver,
+                            TPUClusterResolver, UnionClusterResolver)
 
 # Imported when they are used: what is large, or needs something large.
 _LAZY = {
     "LocalCluster": "cluster",
+    "ClusterSpec": "cluster_spec",
+    "CoordinationService": "coordination",
+    "Checkpoint": "checkpoint",
+    "CheckpointManager": "checkpoint",
+    "latest_checkpoint": "checkpoint",
+    "CoordinatorMode": "distribute",
+    "WorkerContext": "distribute",
+    "get_current_worker_context": "distribute",
+    "run_distribute_coordinator": "distribute",
+    "ParameterServerStrategy": "strategy",
+    "Server": "server",
+    "ServerConfig": "server",
+    "ClusterResolver": "resolvers",
+    "GCEClusterResolver": "resolvers",
+    "KubernetesClusterResolver": "resolvers",
+    "NamedClusterResolver": "resolvers",
+    "SageMakerClusterResolver": "resolvers",
+    "SimpleClusterResolver": "resolvers",
+    "SlurmClusterResolver": "resolvers",
+    "TFConfigClusterResolver": "resolvers",
+    "TPUClusterResolver": "resolvers",
+    "UnionClusterResolver": "resolvers",
 }
 
 __all__ = [
@@ -35,6 +68,12 @@ __all__ = [
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
     "ShardedDataset", "Variable", "__version__", "current_run", "errors",
     "latest_checkpoint", "program", "register",
+    "CheckpointManager", "ClusterResolver", "ClusterSpec", "CoordinationService",
+    "CoordinatorMode", "GCEClusterResolver", "KubernetesClusterResolver",
+    "NamedClusterResolver", "ParameterServerStrategy", "SageMakerClusterResolver",
+    "Server", "ServerConfig", "SimpleClusterResolver", "SlurmClusterResolver",
+    "TFConfigClusterResolver", "TPUClusterResolver", "UnionClusterResolver",
+    "WorkerContext", "get_current_worker_context", "run_distribute_coordinator",
 ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import threading
-import traceback
 from typing import Any, Dict, Iterator, NamedTuple, Tuple
 
 from . import _muster, errors
@@ -76,6 +75,8 @@ def _code(exception: BaseException) -> int:
 
 def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
     """What travels of an exception: code, kind, words, detail, task."""
+    import traceback
+
     lines = traceback.format_exception(type(exception), exception,
                                        exception.__traceback__)
     kind, task = 1, ""

@@ -6,7 +6,7 @@ decide from them and from the class, never from words.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import io
 import pickle
 import sys
@@ -264,7 +264,7 @@ def _dump(value: Any) -> bytes:
 
 
 def _marked(mark: str, data: bytes) -> str:
-    return mark + base64.b85encode(data).decode("ascii")
+    return mark + binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
 def _pack(exception: BaseException, room: int) -> str:
@@ -273,13 +273,13 @@ def _pack(exception: BaseException, room: int) -> str:
     cls = type(exception)
     try:
         data = _dump(exception)
-        if type(_Unpickler(data, cls).load()) is cls and len(data) * 5 // 4 + 4 < room:
+        if type(_Unpickler(data, cls).load()) is cls and len(data) * 4 // 3 + 6 < room:
             return _marked(_MARK, data)
     except Exception:  # its own __reduce__ or __init__ may raise anything
         pass
     try:
         data = _dump(cls)
-        if len(data) * 5 // 4 + 4 < room:
+        if len(data) * 4 // 3 + 6 < room:
             return _marked(_CLASS_MARK, data)
     except Exception:
         pass
@@ -313,7 +313,7 @@ def _unpack_exception(detail: str, message: str) -> Tuple[str, Optional[BaseExce
         return detail, None
     text, mark, packed = detail[:at], detail[at:at + 2], detail[at + 2:]
     try:
-        value = _Unpickler(base64.b85decode(packed)).load()
+        value = _Unpickler(binascii.a2b_base64(packed)).load()
         if mark == _CLASS_MARK:
             value = _of_class(value, message)
     except Exception:  # its class is not here

@@ -85,6 +85,10 @@ mu_value *mupy_to_value(PyObject *object, unsigned flags);
  * is none of them; with one: out of memory. */
 mu_value *mupy_to_exact(PyObject *object);
 
+/* The tensor that an array is a view of, when nobody else can see either; NULL without an
+ * exception: it is to be copied. */
+mu_value *mupy_take_tensor(PyObject *object);
+
 /* The Python object of a value. Arrays use the value's memory: `writable` says whether
  * that is the caller's own. NULL with an exception. */
 PyObject *mupy_from_value(const mu_value *value, bool writable);
@@ -207,9 +211,11 @@ int mupy_notice_start(void);
 struct mupy_node {
     PyObject_HEAD
     mu_node *node;          /* NULL once it is closed */
+    mu_node *held;          /* the same, valid as long as this object: see mu_node_ref */
     bool owned;             /* closed by us: not the node of a program */
     struct mupy_node *next; /* of all nodes that are open */
     PyObject *functions;    /* list: what was registered is held here */
+    PyObject *resolver;     /* which it uses until it is closed; NULL */
 };
 
 extern PyTypeObject *mupy_node_type;
@@ -277,6 +283,7 @@ struct mupy_function {
     mu_value *no_args;      /* the arguments of a closure that has none */
     PyObject *name;         /* str */
     char closure_function[64];  /* "python.call:NAME" */
+    size_t size;            /* bytes of its pickle */
 };
 
 extern PyTypeObject *mupy_function_type;
@@ -313,7 +320,7 @@ struct mupy_coordinator {
     PyObject *node;
     PyObject *functions;            /* dict: function -> entry, the newest last */
     PyObject *by_hash;              /* dict: content hash -> entry */
-    PyObject *last_callable;        /* borrowed from `functions` */
+    PyObject *last_callable;        /* the function that was scheduled last; NULL */
     struct mupy_function *last_function;
 };
 
@@ -321,6 +328,10 @@ extern PyTypeObject *mupy_coordinator_type;
 
 /* The open coordinator of an object; NULL with an exception. */
 mu_coordinator *mupy_coordinator_of(PyObject *object);
+
+/* Remember what was scheduled last (NULL: nothing); references are taken of its own. */
+void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
+                               PyObject *function);
 
 /* Raise an error that one of its calls gave: NULL. */
 PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,

@@ -205,13 +205,8 @@ static PyObject *find_function(struct mupy_coordinator *self, PyObject *callable
         if (entry == NULL)
             return NULL;
     }
-    /* Borrowed: `functions` has both as long as they are remembered here. */
-    self->last_callable = NULL;
-    if ((PyObject *)Py_TYPE(callable) == function_type && self->functions != NULL &&
-        PyDict_GetItem(self->functions, callable) == entry) {
-        self->last_callable = callable;
-        self->last_function = (struct mupy_function *)entry;
-    }
+    if ((PyObject *)Py_TYPE(callable) == function_type)
+        mupy_coordinator_remember(self, callable, entry);
     return entry;
 }
 
