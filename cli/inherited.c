@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { HOST_WORDS_MAX = 16 };
+
 extern char **environ;
 
 static const char *const own_variables[] = {
@@ -112,14 +114,20 @@ bool cli_is_quiet(const struct cmd_options *options)
 static int make_arguments(struct cli_inherited *inherited,
                           const struct cmd_options *options, mu_error *error)
 {
-    static char words[][8] = {"muster", "node"};
+    static char own[] = "muster";
+    static char verb[] = "node";
     static char names[CMD_FLAGS_COUNT][32];
     static char quiet[2][16] = {"--log-level", "warn"};
+    const char *const *host = cmd_host()->command;
     size_t count = 0;
 
-    inherited->arguments[count++] = words[0];
-    inherited->arguments[count++] = words[1];
-    count += 2;     /* for --task */
+    for (; host != NULL && host[count] != NULL && count < HOST_WORDS_MAX; count++)
+        inherited->arguments[count] = (char *)(uintptr_t)host[count];
+    if (count == 0)
+        inherited->arguments[count++] = own;
+    inherited->arguments[count++] = verb;
+    inherited->task = &inherited->arguments[count];
+    count += 2;
     if (cli_is_quiet(options))
         for (int i = 0; i < 2; i++)
             inherited->arguments[count++] = quiet[i];

@@ -9,7 +9,8 @@ enum { CLI_ARGUMENTS_MAX = 256, CLI_RUN_NAME_BYTES = 40 };
 
 /* Borrows from the options and from our own environment. */
 struct cli_inherited {
-    char *arguments[CLI_ARGUMENTS_MAX]; /* [2] and [3] are the task's, --task NAME */
+    char *arguments[CLI_ARGUMENTS_MAX];
+    char **task;                /* two places among them: --task NAME */
     char **environment;
     char **tf_config;           /* the last place of the environment: the task's, too */
 };

@@ -11,6 +11,7 @@
 #include "muster/deal.h"
 #include "muster/distribute.h"
 #include "muster/error.h"
+#include "muster/main.h"
 #include "muster/node.h"
 #include "muster/resolver.h"
 #include "muster/server.h"

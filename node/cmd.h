@@ -2,9 +2,14 @@
 #ifndef MU_NODE_CMD_H
 #define MU_NODE_CMD_H
 
+#include "muster/main.h"
+
 #include <stdbool.h>
 
 struct cmd_options;
+
+/* What the command is inside of: all NULL for the program itself. */
+const mu_main_options *cmd_host(void);
 
 /* How a process of ours ends; cmd_help.c has the words. */
 enum cmd_exit {

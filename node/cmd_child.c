@@ -1,5 +1,6 @@
 #include "node/cmd_child.h"
 
+#include "node/cmd.h"
 #include "node/parent.h"
 
 #include <errno.h>
@@ -15,7 +16,13 @@
 
 enum { READS_MAX = 16, EXIT_NOT_STARTED = 127 };
 
-static const char own_program[] = "/proc/self/exe";
+/* What a host gives as the first of its words, or this executable. */
+static const char *own_program(void)
+{
+    const char *const *host = cmd_host()->command;
+
+    return host == NULL || host[0] == NULL ? "/proc/self/exe" : host[0];
+}
 
 /* ---- starting ---- */
 
@@ -68,7 +75,7 @@ static void become(int out, int tells, pid_t parent, char *const *arguments,
         dup2(out, STDERR_FILENO) < 0 || dup2(tells, CMD_TELLS_FD) < 0 ||
         fcntl(CMD_TELLS_FD, F_SETFD, 0) != 0)
         _exit(EXIT_NOT_STARTED);
-    (void)execve(own_program, arguments, environment);
+    (void)execve(own_program(), arguments, environment);
     _exit(EXIT_NOT_STARTED);
 }
 

@@ -8,6 +8,7 @@
  * With --preempt-on-sigterm a first SIGTERM is a notice before all that: the program ends
  * by itself, at the step that the tasks agree on, or the grace does, or the next signal
  * is the first one. */
+#include "cli/python.h"
 #include "cli/settings.h"
 #include "node/cmd.h"
 #include "node/cmd_log.h"
@@ -437,7 +438,7 @@ static int prepare(struct task *task, mu_error *error)
         rv = apply_setting(task, settings->items[i], error);
     for (size_t i = 0; rv == 0 && i < plugins->items_count; i++)
         rv = mu_node_load(task->node, plugins->items[i], error);
-    return rv;
+    return rv == 0 ? cli_python_load(task->options, task->node, error) : rv;
 }
 
 /* ---- life and end ---- */
@@ -703,6 +704,7 @@ int cmd_node(struct cmd_options *options)
     int code = CMD_USAGE;
     int rv;
 
+    cli_python_become(options);
     tune_memory();
     /* Plugins print to a pipe as often as to a terminal: their lines shall not wait. */
     (void)setvbuf(stdout, NULL, _IOLBF, 0);

@@ -321,6 +321,12 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .kind = CMD_NUMBER, .verbs = NODES, .word = "MS",
         .help = "a plugin that is not loaded for so long ends the task; 0: never",
     },
+    [CMD_FLAG_PYTHON] = {
+        .name = "python", .variable = "MUSTER_PYTHON_MODULE", .kind = CMD_LIST,
+        .verbs = NODES, .word = "MODULE",
+        .help = "Python module with functions and programs, imported by an interpreter "
+                "inside the node; may be repeated. \"\": the interpreter alone",
+    },
     [CMD_FLAG_SET] = {
         .name = "set", .variable = "MUSTER_SET", .kind = CMD_LIST, .verbs = NODES,
         .word = "KEY=VALUE", .help = "a setting for the plugins; may be repeated",

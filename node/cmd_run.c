@@ -208,15 +208,15 @@ static int start_child(struct run *run, struct cmd_child *child)
     int rv = -1;
 
     (void)snprintf(task, sizeof task, "%s:%d", child->type, child->index);
-    inherited->arguments[2] = flag;
-    inherited->arguments[3] = task;
+    inherited->task[0] = flag;
+    inherited->task[1] = task;
     *inherited->tf_config = tf_config;
     if (tf_config != NULL)
         rv = cmd_child_start(child, inherited->arguments, inherited->environment);
     if (rv != 0)
         say(run, MU_LOG_ERROR, "%s cannot be started: %s", child->name, strerror(errno));
     *inherited->tf_config = NULL;
-    inherited->arguments[3] = NULL;
+    inherited->task[1] = NULL;
     free(tf_config);
     if (rv != 0)
         return rv;

@@ -1,7 +1,9 @@
-/* The program `muster`: one verb, its flags, an exit code. */
+/* The command `muster`: one verb, its flags, an exit code. */
 #include "node/cmd.h"
 #include "node/cmd_options.h"
 #include "resolver/text.h"
+
+#include "muster/main.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +29,16 @@ static int unknown_verb(const char *first, const char *second)
                   near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,
                   near == NULL ? "" : "?");
     return CMD_USAGE;
+}
+
+/* What the command is inside of; set once, before the first verb. */
+static const mu_main_options *host;
+
+const mu_main_options *cmd_host(void)
+{
+    static const mu_main_options none;
+
+    return host == NULL ? &none : host;
 }
 
 /* What a signal's handler says: it may not put words together. */
@@ -126,13 +138,19 @@ static int help(char **topics)
     return printed(cmd_help(verb == NULL ? topics[0] : verb->name));
 }
 
-int main(int count, char **arguments)
+int mu_main(int count, char **arguments)
+{
+    return mu_main_with(NULL, count, arguments);
+}
+
+int mu_main_with(const mu_main_options *options, int count, char **arguments)
 {
     const char *word = count < 2 ? "" : arguments[1];
     char version[] = "version";
     const struct cmd_verb *verb;
     int words = 0;
 
+    host = options;
     open_standard_files();
     if (count < 2) {
         (void)cmd_help(NULL);

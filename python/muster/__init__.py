@@ -1,0 +1,49 @@
+"""muster: functions on a cluster of tasks, with parameters on servers.
+
+    with muster.LocalCluster(workers=4) as cluster:
+        coordinator = muster.ClusterCoordinator(cluster)
+        values = [coordinator.schedule(fn, (i,)) for i in range(100)]
+        print(coordinator.fetch(values))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _library  # noqa: F401  (first: it loads the library)
+from . import errors
+from ._functions import program, register
+from ._muster import VERSION as __version__
+from ._muster import Node, PerWorkerValues, RemoteValue, Run, current_run
+from .coordinator import ClusterCoordinator
+from .errors import InputError, MusterError, RemoteTraceback
+from .variable import Variable
+
+if TYPE_CHECKING:
+    from .cluster import LocalCluster
+
+# Imported when they are used: what is large, or needs something large.
+_LAZY = {
+    "LocalCluster": "cluster",
+}
+
+__all__ = [
+    "ClusterCoordinator", "InputError", "LocalCluster", "MusterError", "Node",
+    "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Variable",
+    "__version__", "current_run", "errors", "program", "register",
+]
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'muster' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> "list[str]":
+    return sorted(set(globals()) | set(_LAZY))

@@ -1,0 +1,31 @@
+"""`python -m muster`: the command `muster`, with this interpreter inside."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from . import _muster
+
+
+def main() -> NoReturn:
+    """Do what the command does with sys.argv, and end the process."""
+    parent = os.environ.pop("MUSTER_PYTHON_PARENT", "")
+    if parent:
+        _muster.die_with_parent(int(parent))
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(line_buffering=True)
+    # The command takes over its signals; Python's own handler would never be called.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    command = [sys.executable or "python3", "-m", "muster"]
+    code = _muster.run_command(command, ["muster", *sys.argv[1:]])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Functions on their way to workers, and what a node of Python has of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import traceback
+import types
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from . import _muster, _pickling, errors
+
+# Functions that a coordinator keeps on its workers; the oldest ones go first.
+FUNCTIONS_MAX = 1024
+
+_NAME_BYTES = 200
+
+
+def name_of(function: Any) -> str:
+    """What a function is called in errors and logs."""
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    inner = getattr(function, "func", None)
+    if name is None and inner is not None:
+        return name_of(inner)
+    return str(name if name is not None else type(function).__qualname__)[:_NAME_BYTES]
+
+
+def _evict(coordinator: "_muster.Coordinator", cache: Dict[Any, Any]) -> None:
+    if len(cache) < FUNCTIONS_MAX:
+        return
+    coordinator._forget_last()
+    for key in list(cache)[: FUNCTIONS_MAX // 4]:
+        cache.pop(key, None)
+
+
+def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
+             by_hash: Dict[bytes, Any], function: Any) -> "_muster.Function":
+    """The function as workers know it: sent when they have none of its content.
+
+    A plain function is looked at once. Other callables have a state that may change:
+    they are pickled each time, and found by content.
+    """
+    data = _pickling.dumps_function(function)
+    key = hashlib.sha256(data).digest()
+    entry = by_hash.get(key)
+    if entry is None:
+        _evict(coordinator, by_hash)
+        entry = by_hash[key] = _muster.open_function(coordinator, data, name_of(function))
+    if type(function) is types.FunctionType:
+        _evict(coordinator, by_identity)
+        by_identity[function] = entry
+    return entry
+
+
+def build_args(function: Any, args: Tuple[Any, ...] = (),
+               kwargs: Optional[Dict[str, Any]] = None, mode: str = "value") -> List[Any]:
+    """The arguments of "python.build"."""
+    data = _pickling.dumps_function((function, tuple(args), dict(kwargs or {})))
+    return [data, name_of(function), mode]
+
+
+def per_worker_iterator(value: "_muster.PerWorkerValues",
+                        coordinator: "_muster.Coordinator",
+                        source: Any) -> "_muster.PerWorkerValues":
+    """What iter(values) is: on each worker an iterator over the value there."""
+    if not source or source[2] != "value":
+        raise TypeError("this per-worker value was not made by a Python function: there "
+                        "is no iterator over it")
+    args = [source[0], source[1], "iterator"]
+    return _muster.PerWorkerValues.open(coordinator, "python.build", args, source=args)
+
+
+def cluster_json(cluster: Any) -> str:
+    """A cluster spec as JSON: text, a dict, or an object with as_dict()."""
+    if isinstance(cluster, str):
+        return cluster
+    as_dict = getattr(cluster, "as_dict", None)
+    if as_dict is not None:
+        cluster = as_dict()
+    if not isinstance(cluster, dict):
+        raise TypeError(f"a cluster is a dict, JSON or a ClusterSpec, got {cluster!r}")
+    return json.dumps(cluster)
+
+
+# ---- what modules of --python register ----
+
+_registered: Dict[str, Callable[..., Any]] = {}
+_programs: Dict[str, Callable[["_muster.Node"], Any]] = {}
+_nodes: List[Any] = []
+
+
+def register(name: str, function: Optional[Callable[..., Any]] = None) -> Any:
+    """Make a function known under a name on the nodes of this process, for closures
+    scheduled by that name from Python or C. Also a decorator: ``@register("add")``.
+
+    Nodes that are open and do not serve yet, and those opened later, have it.
+    """
+    if function is None:
+        return lambda decorated: register(name, decorated)
+    _registered[name] = function
+    return function
+
+
+def program(task_type: str, function: Optional[Callable[..., Any]] = None) -> Any:
+    """Set what a task of a type does: function(node), whose return ends the task. Also a
+    decorator: ``@program("chief")``."""
+    if function is None:
+        return lambda decorated: program(task_type, decorated)
+    _programs[task_type] = function
+    return function
+
+
+def node_opened(node: "_muster.Node") -> None:
+    """Give a new node what was registered."""
+    for name, function in _registered.items():
+        node.register(name, function)
+    for task_type, function in _programs.items():
+        node.program(task_type, function)
+
+
+def load_module(node: "_muster.Node", module: str) -> Optional[str]:
+    """Import a module of --python for a node; None, or why it cannot be."""
+    import importlib
+
+    if not module:
+        return None
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    before = set(_registered), set(_programs)
+    try:
+        imported = importlib.import_module(module)
+    except BaseException as error:
+        traceback.print_exc()
+        return f'the Python module "{module}" cannot be imported: {error!r}'
+    try:
+        for name in set(_registered) - before[0]:
+            node.register(name, _registered[name])
+        for task_type in set(_programs) - before[1]:
+            node.program(task_type, _programs[task_type])
+        opened = getattr(imported, "muster_open", None)
+        if opened is not None:
+            opened(node)
+    except Exception as error:
+        traceback.print_exc()
+        return f'the Python module "{module}" cannot be used: {error}'
+    return None
+
+
+def run_program(function: Callable[..., Any], node: "_muster.Node") -> Tuple[int, str]:
+    """Run a task's program; its code and words."""
+    try:
+        result = function(node)
+    except errors.MusterError as error:
+        traceback.print_exc()
+        return -error.code, str(error)
+    except BaseException as error:
+        traceback.print_exc()
+        return -2, f"{type(error).__name__}: {error}"
+    return (result, "") if isinstance(result, int) and result < 0 else (0, "")

@@ -1,0 +1,80 @@
+"""The thread that takes out what threads of the library have for Python."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Callable, Generator, Optional, TypeVar
+
+from . import _muster
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_thread: Optional[threading.Thread] = None
+
+
+def _main() -> None:
+    while _muster.drain_notices():
+        pass
+
+
+def start() -> None:
+    """Start the thread, if it is not there."""
+    global _thread
+    if _thread is not None:
+        return
+    with _lock:
+        if _thread is None:
+            thread = threading.Thread(target=_main, name="muster-notices", daemon=True)
+            thread.start()
+            _thread = thread
+
+
+def _after_fork() -> None:
+    global _thread, _lock
+    _lock = threading.Lock()
+    _thread = None
+    _muster.notices_after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def log(level: int, task: str, who: str, line: str, lost: int) -> None:
+    """A log line of a node, for the logger "muster"."""
+    import logging
+
+    logger = logging.getLogger("muster")
+    levels = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
+    if lost:
+        logger.warning("%d lines were left out", lost)
+    logger.log(levels[level] if level < 4 else logging.DEBUG, "%s %s: %s", task, who, line)
+
+
+def await_value(value: "_muster.RemoteValue") -> Generator[Any, None, Any]:
+    """What `await value` does: the loop of asyncio is told when the value is ready."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    future: "asyncio.Future[None]" = loop.create_future()
+
+    def finish() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    def tell(_: Any) -> None:
+        try:
+            loop.call_soon_threadsafe(finish)
+        except RuntimeError:  # the loop was closed meanwhile
+            pass
+
+    if not value.done():
+        value.add_done_callback(tell)
+        yield from future
+    return value.fetch()
+
+
+def callback_of(function: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The function as it is: for tests of the queue."""
+    return function

@@ -1,0 +1,99 @@
+"""What a worker does for functions of Python beside running them."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import traceback
+from typing import Any, Dict, Iterator, Tuple
+
+from . import _muster, errors
+
+_DETAIL_BYTES = 1023
+_MESSAGE_BYTES = 511
+
+
+def load_function(data: bytes, name: str) -> Any:
+    """A function from its pickle."""
+    return pickle.loads(data)
+
+
+class WorkerIterator(Iterator[Any]):
+    """An iterator of a per-worker value: one thread at a time."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self._iterator = iterator
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> "WorkerIterator":
+        return self
+
+    def __next__(self) -> Any:
+        with self._lock:
+            return next(self._iterator)
+
+
+def build(data: bytes, name: str, mode: str) -> Any:
+    """The value of a per-worker value on this worker."""
+    function, args, kwargs = pickle.loads(data)
+    value = function(*args, **kwargs)
+    return WorkerIterator(iter(value)) if mode == "iterator" else value
+
+
+def _cut(text: str, room: int) -> bytes:
+    return text.encode("utf-8", "replace").replace(b"\0", b"?")[:room].decode(
+        "utf-8", "ignore").encode("utf-8")
+
+
+def _words(exception: BaseException) -> str:
+    try:
+        words = str(exception)
+    except Exception:
+        words = "<its words raise an exception>"
+    if isinstance(exception, errors.MusterError):
+        return words
+    return f"{type(exception).__name__}: {words}" if words else type(exception).__name__
+
+
+def _code(exception: BaseException) -> int:
+    if isinstance(exception, errors.MusterError):
+        return -exception.code
+    if isinstance(exception, MemoryError):
+        return -17
+    if isinstance(exception, NotImplementedError):
+        return -12
+    return -2
+
+
+def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
+    """What travels of an exception: code, kind, words, detail, task."""
+    lines = traceback.format_exception(type(exception), exception,
+                                       exception.__traceback__)
+    kind, task = 1, ""
+    if isinstance(exception, errors.MusterError) and exception.kind == "server":
+        kind, task = 4, exception.task
+    stripped = exception.with_traceback(None)
+    detail = errors.pack_exception("".join(lines).rstrip(), stripped, _DETAIL_BYTES)
+    return (_code(exception), kind, _cut(_words(exception), _MESSAGE_BYTES),
+            detail.encode("utf-8"), task.encode("utf-8"))
+
+
+_variables: Dict[Tuple[str, str], Any] = {}
+_variables_lock = threading.Lock()
+
+
+def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
+    """A variable that came with a closure: opened on the node of the run, once."""
+    from .variable import Variable
+
+    node = _muster.current_run().node
+    key = (node.task, name)
+    with _variables_lock:
+        known = _variables.get(key)
+    if known is not None and known.shape == shape and str(known.dtype) == dtype:
+        return known
+    opened = Variable(name=name, shape=shape, dtype=dtype, existing=True, node=node,
+                      timeout=60.0)
+    with _variables_lock:
+        _variables[key] = opened
+    return opened

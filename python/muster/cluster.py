@@ -1,0 +1,279 @@
+"""A cluster of processes on this machine."""
+
+from __future__ import annotations
+
+import atexit
+import html
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import weakref
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
+
+from . import _muster, _scope, errors
+from ._supervisor import Supervisor, Task
+
+# What would tell a process that it is another task.
+_OWN_VARIABLES = ("TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK", "MUSTER_TYPE",
+                  "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_RESOLVER",
+                  "MUSTER_RESOLVER_SET", "MUSTER_PARENT_FD", "MUSTER_PYTHON_MODULE")
+
+_open: "weakref.WeakSet[LocalCluster]" = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for cluster in list(_open):
+        cluster.close(0.5)
+
+
+atexit.register(_close_all)
+
+
+def _flags(options: Mapping[str, Any]) -> List[str]:
+    """Options of a node as flags of the command: seconds are milliseconds there."""
+    flags = []
+    times = {"resolve", "recovery", "start_delay", "start_delay_max", "server_lost",
+             "effect_wait", "watchdog", "heartbeat", "silence", "suspect", "dead",
+             "reconnect", "stuck", "leave", "lease", "plugin_timeout"}
+    for name, value in options.items():
+        if value is None:
+            continue
+        if name in times:
+            name, value = name + "_ms", int(round(value * 1000))
+        if isinstance(value, bool):
+            value = int(value)
+        flags += ["--" + name.replace("_", "-"), str(value)]
+    return flags
+
+
+class LocalCluster:
+    """Worker and parameter server processes on this machine, with this process as chief.
+
+    workers, ps: how many tasks of each; counts: of types of your own, {"gpu": 2}.
+    threads: functions that run at a time in each worker.
+    python: names of modules that every task imports before it serves.
+    plugins: shared objects with functions in C, for every task and the chief.
+    env: environment variables for the tasks, on top of this process's own.
+    restart: whether tasks that die are started again, at most restarts_max times in a row.
+    on_line: called as on_line("worker/0", "out" or "err", line) for what tasks print;
+    without it lines go to sys.stdout and sys.stderr behind the task's name.
+    transport: "ipc" (unix sockets) or "tcp" (ports on loopback).
+    log_level: "error", "warn", "info" or "debug" of the tasks' logs, which come out of
+    the logger "muster".
+    options: those of every node, by the names of Node(): heartbeat=0.2, server_lost=3.
+
+    Returns at once: what is scheduled waits for workers. A context manager; the processes
+    also end when this process does, however that may be.
+    """
+
+    def __init__(self, workers: int = 2, ps: int = 0, *, threads: int = 1,
+                 counts: Optional[Mapping[str, int]] = None,
+                 python: Union[str, Iterable[str]] = (), plugins: Iterable[str] = (),
+                 env: Optional[Mapping[str, str]] = None, restart: bool = True,
+                 restarts_max: int = 20,
+                 on_line: Optional[Callable[[str, str, str], Any]] = None,
+                 transport: str = "ipc", log_level: str = "warn",
+                 **options: Any) -> None:
+        self._folder = ""
+        self._node: Optional[_muster.Node] = None
+        self._supervisor: Optional[Supervisor] = None
+        wanted = {"worker": workers, "ps": ps, **(counts or {})}
+        for task_type, count in wanted.items():
+            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+                raise ValueError(f"the number of {task_type} tasks is {count!r}, expected "
+                                 "0 or more")
+        if transport not in ("ipc", "tcp"):
+            raise ValueError(f'transport is {transport!r}, expected "ipc" or "tcp"')
+        if threads < 1:
+            raise ValueError(f"threads is {threads!r}, expected 1 or more")
+        unknown = set(options) - set(_muster.NODE_OPTIONS)
+        if unknown:
+            raise TypeError(f"LocalCluster() got unexpected options {sorted(unknown)}")
+        if counts and "worker_types" not in options:
+            options["worker_types"] = ",".join(["worker", *counts])
+        self._modules = [python] if isinstance(python, str) else list(python)
+        self._plugins = [os.path.abspath(path) for path in plugins]
+        self._threads, self._log_level, self._options = threads, log_level, options
+        self._place(wanted, transport)
+        tasks = self._make_tasks(wanted, self._environment(env))
+        self._supervisor = Supervisor(tasks, restarts_max if restart else 0, on_line)
+        try:
+            self._supervisor.start()
+            self._node = self._open_chief()
+        except BaseException:
+            self.close(0)
+            raise
+        _open.add(self)
+
+    # ---- starting ----
+
+    def _place(self, wanted: Mapping[str, int], transport: str) -> None:
+        import socket
+
+        kept = []
+        cluster: Dict[str, List[str]] = {}
+        if transport == "ipc":
+            self._folder = tempfile.mkdtemp(prefix="muster-")
+        for task_type, count in {"chief": 1, **wanted}.items():
+            addresses = cluster.setdefault(task_type, [])
+            for index in range(count):
+                if transport == "ipc":
+                    addresses.append(f"ipc://{self._folder}/{task_type}-{index}")
+                    continue
+                sock = socket.socket()
+                kept.append(sock)
+                sock.bind(("127.0.0.1", 0))
+                addresses.append(f"127.0.0.1:{sock.getsockname()[1]}")
+        for sock in kept:
+            sock.close()
+        self._cluster = {job: listed for job, listed in cluster.items() if listed}
+
+    def _environment(self, env: Optional[Mapping[str, str]]) -> Dict[str, str]:
+        variables = {name: value for name, value in os.environ.items()
+                     if name not in _OWN_VARIABLES}
+        paths = [path or os.getcwd() for path in sys.path]
+        variables["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+        variables["MUSTER_PYTHON_PARENT"] = str(os.getpid())
+        variables.update(env or {})
+        return variables
+
+    def _make_tasks(self, wanted: Mapping[str, int],
+                    environment: Dict[str, str]) -> List[Task]:
+        common = ["--cluster", json.dumps(self._cluster), "--threads", str(self._threads),
+                  "--log-format", "json", "--log-level", self._log_level]
+        for module in self._modules:
+            common += ["--python", module]
+        for plugin in self._plugins:
+            common += ["--plugin", plugin]
+        common += _flags({"grace_ms": 1000, **self._options})
+        return [Task(task_type, index,
+                     [sys.executable, "-m", "muster", "node", "--task",
+                      f"{task_type}:{index}", *common], environment)
+                for task_type, count in wanted.items() for index in range(count)]
+
+    def _open_chief(self) -> _muster.Node:
+        levels = {"error": 0, "warn": 1, "info": 2, "debug": 3}
+        options = {"log_level": levels[self._log_level], **self._options}
+        node = _muster.Node(self._cluster, task_type="chief", task_index=0, **options)
+        for plugin in self._plugins:
+            node.load(plugin)
+        return node
+
+    # ---- what it is ----
+
+    @property
+    def node(self) -> _muster.Node:
+        """The chief, in this process."""
+        if self._node is None:
+            raise errors.ClosedError("the cluster was closed")
+        return self._node
+
+    @property
+    def cluster_spec(self) -> Dict[str, List[str]]:
+        """The addresses of its tasks, by type."""
+        return {job: list(listed) for job, listed in self._cluster.items()}
+
+    @property
+    def tasks(self) -> List[Dict[str, Any]]:
+        """Its processes: type, index, pid, state, restarts, exit_code."""
+        if self._supervisor is None:
+            return []
+        return [{"type": task.type, "index": task.index, "pid": task.pid,
+                 "state": task.state, "restarts": task.restarts,
+                 "exit_code": task.exit_code} for task in self._supervisor.tasks]
+
+    def pid(self, task_type: str, index: int) -> Optional[int]:
+        """The process of a task, None while it has none."""
+        for task in self.tasks:
+            if (task["type"], task["index"]) == (task_type, index):
+                pid: Optional[int] = task["pid"]
+                return pid
+        raise errors.NotFoundError(f"there is no {task_type}/{index} in the cluster")
+
+    def kill(self, task_type: str, index: int, signal: int = 9) -> int:
+        """Send a signal to a task's process, SIGKILL by default; returns its pid."""
+        pid = self.pid(task_type, index)
+        if pid is None:
+            raise errors.UnavailableError(f"{task_type}/{index} has no process now")
+        os.kill(pid, signal)
+        return pid
+
+    def wait(self, timeout: Optional[float] = 60.0) -> "LocalCluster":
+        """Wait until all tasks are connected. DeadlineExceededError names the others;
+        FailedPreconditionError: one has ended and is not started again."""
+        limit = None if timeout is None else time.monotonic() + timeout
+        while True:
+            missing = self._missing()
+            if not missing:
+                return self
+            for task in self.tasks:
+                if task["state"] == "ended":
+                    raise errors.FailedPreconditionError(
+                        f"{task['type']}/{task['index']} ended with exit code "
+                        f"{task['exit_code']} and is not started again")
+            if limit is not None and time.monotonic() >= limit:
+                raise errors.DeadlineExceededError(
+                    f"{', '.join(missing)} did not connect within {timeout} s")
+            time.sleep(0.005)
+
+    def _missing(self) -> List[str]:
+        up = {(task.get("type"), task.get("index"))
+              for task in self.node.status(5.0).get("tasks", ())
+              if task.get("state") != "lost"}
+        return [f"{task['type']}/{task['index']}" for task in self.tasks
+                if (task["type"], task["index"]) not in up]
+
+    # ---- the end ----
+
+    def close(self, timeout: float = 5.0) -> None:
+        """End the job, and all processes: those that do not end by themselves within
+        timeout seconds are stopped."""
+        node, self._node = self._node, None
+        supervisor, self._supervisor = self._supervisor, None
+        _open.discard(self)
+        _scope.pop(self)
+        if supervisor is not None:
+            supervisor.let_end()
+        if node is not None:
+            try:
+                node.job_done(timeout=max(0.0, min(timeout, 2.0)))
+            except errors.MusterError:
+                pass
+        if supervisor is not None:
+            supervisor.stop(timeout if node is not None else 0)
+            self._ended = supervisor.tasks
+        if node is not None:
+            node.close(timeout)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> "LocalCluster":
+        self.node  # noqa: B018  (raises when it is closed)
+        _scope.push(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    # ---- for people ----
+
+    def __repr__(self) -> str:
+        if self._node is None:
+            return "<muster.LocalCluster: closed>"
+        counts: Dict[str, int] = {}
+        for task in self.tasks:
+            counts[task["type"]] = counts.get(task["type"], 0) + 1
+        words = ", ".join(f"{count} {job}" for job, count in counts.items())
+        return f"<muster.LocalCluster: {words}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in (
+                f"{task['type']}/{task['index']}", task["pid"] or "", task["state"],
+                task["restarts"])) + "</tr>" for task in self.tasks)
+        return (f"<div><b>{html.escape(repr(self))}</b><table><thead><tr><th>task</th>"
+                "<th>pid</th><th>state</th><th>restarts</th></tr></thead><tbody>"
+                f"{rows}</tbody></table></div>")

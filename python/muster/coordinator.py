@@ -1,0 +1,73 @@
+"""The coordinator with TensorFlow's interface."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable, List, Optional
+
+from . import _functions, _muster, _scope
+
+RemoteValue = _muster.RemoteValue
+PerWorkerValues = _muster.PerWorkerValues
+
+
+class ClusterCoordinator(_muster.Coordinator):
+    """Schedules functions on the workers of a cluster.
+
+    strategy: a LocalCluster, a Node, or a strategy with a node. timeout: seconds to wait
+    for the chief (None: no limit).
+
+    A closure runs at least once: when its worker dies it runs on another one. The first
+    error of a closure is raised by the next schedule(), join() or done(), once, after
+    everything that was queued is cancelled. One coordinator for each node.
+    """
+
+    def __init__(self, strategy: Any, timeout: Optional[float] = None) -> None:
+        super().__init__(_scope.node_of(strategy), timeout)
+        self._strategy = strategy
+
+    @property
+    def strategy(self) -> Any:
+        """What it was made from."""
+        return self._strategy
+
+    def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerValues:
+        """A dataset on each worker: what dataset_fn() returns there, made again on a
+        worker that comes back. An iterable is pickled as it is.
+
+        iter() of it is an iterator on each worker, to be passed to closures, which take
+        elements with next(). An error of dataset_fn is the InputError of the closures
+        that use it.
+        """
+        if not callable(dataset_fn):
+            return self.create_per_worker_value(_Same(dataset_fn))
+        return self.create_per_worker_value(dataset_fn)
+
+    def create_per_worker_value(self, fn: Callable[..., Any], args: Iterable[Any] = (),
+                                kwargs: Optional[Any] = None,
+                                timeout: Optional[float] = None) -> PerWorkerValues:
+        """What fn(*args, **kwargs) returns on each worker: a model, a connection. It
+        stays there, and closures get that of the worker they run on."""
+        source = _functions.build_args(fn, tuple(args), kwargs)
+        return PerWorkerValues.open(self, "python.build", source, source=source,
+                                    timeout=timeout)
+
+    def per_worker_values(self, values: List[Any],
+                          timeout: Optional[float] = None) -> PerWorkerValues:
+        """Item i of the list for worker i. Plain values and arrays."""
+        return PerWorkerValues.from_values(self, values, timeout)
+
+    def __enter__(self) -> "ClusterCoordinator":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class _Same:
+    """A function that returns what it was made with."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __call__(self) -> Any:
+        return self._value

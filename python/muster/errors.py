@@ -1,0 +1,283 @@
+"""Errors: one class for each code of the library, with TensorFlow's names.
+
+Every error of muster is a :class:`MusterError`. Its attributes say what it is about;
+decide from them and from the class, never from words.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from typing import Any, Dict, Optional, Type
+
+from . import _muster
+
+__all__ = [
+    "MusterError", "OpError", "InputError", "RemoteTraceback", "CancelledError",
+    "UnknownError", "InvalidArgumentError", "DeadlineExceededError", "NotFoundError",
+    "AlreadyExistsError", "PermissionDeniedError", "ResourceExhaustedError",
+    "FailedPreconditionError", "AbortedError", "OutOfRangeError", "UnimplementedError",
+    "InternalError", "UnavailableError", "DataLossError", "UnauthenticatedError",
+    "OutOfMemoryError", "WouldBlockError", "ClosedError",
+]
+
+KINDS = ("other", "function", "input", "worker", "server", "limit", "chief")
+
+# What a pickled exception stands behind in the detail of an error.
+_MARK = "\n\x1f"
+
+
+class RemoteTraceback(Exception):
+    """The traceback of an exception on a worker, as text; the cause of the exception
+    that is raised here."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return "\n" + self.text
+
+
+class MusterError(Exception):
+    """An error of the library.
+
+    code: number of the error, 5 for NotFoundError; name: "ENOTFOUND".
+    message: one sentence: what, where, what was expected.
+    kind: what it is about: "function", "input", "worker", "server", "limit", "chief" or
+    "other".
+    task: where it comes from, "/job:worker/task:1"; "" when unknown.
+    function: name of the closure's function; "" when there was none.
+    closure, attempt: number of the closure and of its run; 0 when there was none.
+    detail: the worker's traceback, or the last lines of its log; "".
+    """
+
+    code = 2
+
+    def __init__(self, message: str = "", *, kind: str = "other", task: str = "",
+                 function: str = "", closure: int = 0, attempt: int = 0,
+                 detail: str = "", code: Optional[int] = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+        self.task = task
+        self.function = function
+        self.closure = closure
+        self.attempt = attempt
+        self.detail = detail
+        if code is not None:
+            self.code = code
+
+    @property
+    def error_code(self) -> int:
+        """The same as code, as TensorFlow calls it."""
+        return self.code
+
+    @property
+    def name(self) -> str:
+        """The code's name, "ENOTFOUND"."""
+        return _NAMES.get(self.code, "EUNKNOWN")
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> Any:
+        return (_rebuild, (type(self), self.message, self.__dict__))
+
+
+def _rebuild(cls: Type[MusterError], message: str, fields: Dict[str, Any]) -> MusterError:
+    error = cls(message)
+    error.__dict__.update(fields)
+    return error
+
+
+OpError = MusterError
+
+
+class CancelledError(MusterError):
+    """The closure was cancelled, or thrown away after another one's error."""
+
+    code = 1
+
+
+class UnknownError(MusterError):
+    """A function raised something that is no error of muster."""
+
+    code = 2
+
+
+class InvalidArgumentError(MusterError, ValueError):
+    """An argument is not what was expected."""
+
+    code = 3
+
+
+class DeadlineExceededError(MusterError, TimeoutError):
+    """The time is over; the words name what is missing."""
+
+    code = 4
+
+
+class NotFoundError(MusterError, LookupError):
+    """There is no such thing."""
+
+    code = 5
+
+
+class AlreadyExistsError(MusterError):
+    """There is one already."""
+
+    code = 6
+
+
+class PermissionDeniedError(MusterError):
+    """It may not be done."""
+
+    code = 7
+
+
+class ResourceExhaustedError(MusterError):
+    """A bound was reached."""
+
+    code = 8
+
+
+class FailedPreconditionError(MusterError):
+    """It cannot be done now, or here."""
+
+    code = 9
+
+
+class AbortedError(MusterError):
+    """Workers were lost while it ran."""
+
+    code = 10
+
+
+class OutOfRangeError(MusterError):
+    """Past the end: of a dataset, for instance."""
+
+    code = 11
+
+
+class UnimplementedError(MusterError, NotImplementedError):
+    """This is not there."""
+
+    code = 12
+
+
+class InternalError(MusterError):
+    """A mistake of muster itself."""
+
+    code = 13
+
+
+class UnavailableError(MusterError):
+    """A task is away; `task` names it."""
+
+    code = 14
+
+
+class DataLossError(MusterError):
+    """Something was lost, or is damaged."""
+
+    code = 15
+
+
+class UnauthenticatedError(MusterError):
+    """Nobody knows who asks."""
+
+    code = 16
+
+
+class OutOfMemoryError(MusterError, MemoryError):
+    """There was no memory."""
+
+    code = 17
+
+
+class WouldBlockError(MusterError):
+    """It would have to wait, and was told not to."""
+
+    code = 18
+
+
+class ClosedError(MusterError):
+    """The node, coordinator or variable was closed, or belongs to another process."""
+
+    code = 19
+
+
+class InputError(MusterError):
+    """An input of the closure failed, or could not be built; the cause says how."""
+
+    code = 3
+
+
+_NAMES: Dict[int, str] = {number: name for name, number, _ in _muster.ERROR_CODES}
+_CLASSES: Dict[int, Type[MusterError]] = {
+    cls.code: cls for cls in (
+        CancelledError, UnknownError, InvalidArgumentError, DeadlineExceededError,
+        NotFoundError, AlreadyExistsError, PermissionDeniedError, ResourceExhaustedError,
+        FailedPreconditionError, AbortedError, OutOfRangeError, UnimplementedError,
+        InternalError, UnavailableError, DataLossError, UnauthenticatedError,
+        OutOfMemoryError, WouldBlockError, ClosedError)
+}
+
+
+def class_of(code: int) -> Type[MusterError]:
+    """The class of a code, positive or negative."""
+    return _CLASSES.get(abs(code), UnknownError)
+
+
+def pack_exception(text: str, exception: BaseException, room: int) -> str:
+    """A traceback's end and, when it fits, the exception itself, in `room` bytes."""
+    mark = ""
+    try:
+        data = pickle.dumps(exception, 4)
+        pickle.loads(data)
+        mark = _MARK + base64.b64encode(data).decode("ascii")
+    except Exception:  # what cannot be pickled travels as words
+        mark = ""
+    if len(mark) > room * 2 // 3:
+        mark = ""
+    left = text.encode("utf-8", "replace").replace(b"\0", b"?")[-(room - len(mark)):]
+    return left.decode("utf-8", "ignore") + mark
+
+
+def _unpack_exception(detail: str) -> "tuple[str, Optional[BaseException]]":
+    text, mark, packed = detail.partition(_MARK)
+    if not mark:
+        return detail, None
+    try:
+        exception = pickle.loads(base64.b64decode(packed))
+    except Exception:  # its class is not importable here
+        return text, None
+    return text, exception if isinstance(exception, BaseException) else None
+
+
+def _from_fields(code: int, message: str, kind: int, task: str, function: str,
+                 closure: int, attempt: int, detail: str) -> BaseException:
+    """The exception of an error of the library: called by the extension."""
+    text, original = _unpack_exception(detail)
+    cls: Type[MusterError] = InputError if kind == 2 else class_of(code)
+    error = cls(message, kind=KINDS[kind] if kind < len(KINDS) else "other", task=task,
+                function=function, closure=closure, attempt=attempt, detail=text,
+                code=code)
+    cause = RemoteTraceback(text) if original is not None or "Traceback" in text else None
+    if original is None:
+        error.__cause__ = cause
+        return error
+    original.__cause__ = cause
+    if kind == 2:
+        error.__cause__ = original
+        return error
+    if isinstance(original, MusterError):
+        original.task, original.function = original.task or task, function
+        original.closure, original.attempt, original.detail = closure, attempt, text
+        return original
+    try:
+        original.muster_error = error  # type: ignore[attr-defined]
+    except AttributeError:
+        pass
+    return original

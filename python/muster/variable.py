@@ -1,0 +1,42 @@
+"""Variables with TensorFlow's constructor."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Optional
+
+from . import _muster, _scope
+
+_numbers = itertools.count()
+
+
+class Variable(_muster.BaseVariable):
+    """A dense variable on the parameter servers of a cluster.
+
+    initial_value: an array, or a number together with shape; without one it is zeros.
+    name: of 1 to 255 bytes; the same name is the same variable on all tasks.
+    dtype: of float32, float64, int8, int16, int32, int64, uint8 and bool.
+    shards: parts that it is cut into along its first dimension; 0: by its size.
+    existing: wait for somebody else to create it; recreate: create it anew when servers
+    have lost parts of it.
+    node: a Node, LocalCluster, ClusterCoordinator or strategy; by default the one whose
+    `with` this is inside of, or that of the run.
+    timeout: seconds to wait for its servers; None: no limit.
+
+    It may be passed to closures, among their arguments or captured: there it is opened
+    on the worker's own node.
+    """
+
+    def __init__(self, initial_value: Any = None, trainable: Optional[bool] = None,
+                 name: Optional[str] = None, dtype: Any = None, shape: Any = None,
+                 shards: int = 0, existing: bool = False, recreate: bool = False,
+                 node: Any = None, timeout: Optional[float] = None) -> None:
+        owner = _scope.current_node() if node is None else _scope.node_of(node)
+        if callable(initial_value):
+            initial_value = initial_value()
+        if name is None:
+            number = next(_numbers)
+            name = "Variable" if number == 0 else f"Variable_{number}"
+        super().__init__(owner, name, initial_value, shape, dtype, shards, existing,
+                         recreate, timeout)
+        self.trainable = trainable is None or bool(trainable)

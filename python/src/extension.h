@@ -1,0 +1,325 @@
+/* What the files of the extension share. It uses the limited API of CPython 3.9 and the
+ * public headers of muster alone. */
+#ifndef MUSTER_PYTHON_EXTENSION_H
+#define MUSTER_PYTHON_EXTENSION_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "muster/coordinator.h"
+#include "muster/node.h"
+#include "muster/value.h"
+#include "muster/variable.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* In the stable ABI since 3.10, and in 3.9 with the same number, meaning and type. */
+#ifndef METH_FASTCALL
+#define METH_FASTCALL 0x0080
+#endif
+#if defined(Py_LIMITED_API) && Py_LIMITED_API < 0x030a0000
+PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *text, Py_ssize_t *ret_size);
+#endif
+#ifndef PyBUF_READ
+#define PyBUF_READ 0x100    /* the same, since 3.11 */
+#endif
+
+/* What the module has a method as, whatever its real type is. */
+#define MUPY_METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+/* ---- module.c ---- */
+
+/* One row for each object: called once, when the module is made; -1 with an exception. */
+int mupy_error_init(PyObject *module);
+int mupy_value_init(PyObject *module);
+int mupy_wait_init(PyObject *module);
+int mupy_notice_init(PyObject *module);
+int mupy_node_init(PyObject *module);
+int mupy_remote_value_init(PyObject *module);
+int mupy_per_worker_init(PyObject *module);
+int mupy_function_init(PyObject *module);
+int mupy_coordinator_init(PyObject *module);
+int mupy_variable_init(PyObject *module);
+int mupy_run_init(PyObject *module);
+int mupy_main_init(PyObject *module);
+
+/* Make a type and add it to the module under the last part of its name; the caller owns
+ * one reference. NULL with an exception. */
+PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec);
+
+/* An attribute of a Python module of the package, "muster.errors" and "from_fields"; kept
+ * in *cache, whose reference is never given back. Borrowed; NULL with an exception. */
+PyObject *mupy_import(PyObject **cache, const char *module, const char *name);
+
+/* ---- error.c ---- */
+
+/* Raise the exception of an error; `function` (NULL: the error's own) is the name of the
+ * Python function that it is about. Returns NULL. */
+PyObject *mupy_raise(const mu_error *error, const char *function);
+
+/* The same as an object, not raised. NULL with an exception. */
+PyObject *mupy_exception(const mu_error *error, const char *function);
+
+/* Raise the exception class of a code (negative) with words of ours. Returns NULL. */
+PyObject *mupy_fail(int code, const char *format, ...) MU_PRINTF(2, 3);
+
+/* ---- value.c ---- */
+
+enum mupy_convert {
+    MUPY_PLAIN = 0,
+    MUPY_REFERENCES = 1     /* remote values and per-worker values may occur */
+};
+
+/* A value from a Python object: None, bool, int, float, str, bytes, bytearray, list,
+ * tuple (as a list), dict, numpy array or scalar. NULL with a TypeError, OverflowError or
+ * ValueError that names the place. */
+mu_value *mupy_to_value(PyObject *object, unsigned flags);
+
+/* A value from an object of exactly one of the types None, bool, int of 64 bits, float,
+ * str, bytes, or a numpy array of a dtype that muster has. NULL without an exception: it
+ * is none of them; with one: out of memory. */
+mu_value *mupy_to_exact(PyObject *object);
+
+/* The Python object of a value. Arrays use the value's memory: `writable` says whether
+ * that is the caller's own. NULL with an exception. */
+PyObject *mupy_from_value(const mu_value *value, bool writable);
+
+/* An object with __array_interface__ that keeps the value, a tensor, alive. */
+PyObject *mupy_tensor_owner(const mu_value *tensor, bool writable);
+
+/* A new array that has a copy of a tensor's elements, in memory of its own. */
+PyObject *mupy_array_new(int dtype, unsigned rank, const uint64_t *dims);
+
+/* A tensor of bytes (uint8) from anything with the buffer protocol. */
+mu_value *mupy_buffer_to_value(PyObject *buffer);
+
+/* Where the elements of an array are, and what they are. The array must be kept while it
+ * is used: *ret_keep is a new reference to what has the memory (the array, or a copy of
+ * it with rows first). -1 with an exception. */
+struct mupy_array {
+    PyObject *keep;
+    const void *data;
+    int dtype;
+    unsigned rank;
+    uint64_t dims[MU_TENSOR_RANK_MAX];
+    size_t bytes;
+};
+
+/* `dtype` is what the elements are converted to; MU_DTYPE_NONE: as they are. */
+int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array);
+
+/* "float32", numpy.float32 and so on. -1 with an exception. */
+int mupy_dtype_of(PyObject *object);
+
+/* Sequence of dimensions. -1 with an exception. */
+int mupy_shape_of(PyObject *object, uint64_t *ret_dims, unsigned *ret_rank);
+
+/* ---- wait.c ---- */
+
+/* A call of the library that waits. It runs without the GIL; on the main thread beside a
+ * helper thread, so that Ctrl-C ends the wait: the call then goes on by itself, and what
+ * it holds is dropped when it has ended. */
+struct mupy_call {
+    void (*run)(struct mupy_call *call);    /* without the GIL */
+    void (*drop)(struct mupy_call *call);   /* with the GIL: what `run` made, when nobody
+                                               takes it any more; may be NULL */
+    PyObject *keep[4];                      /* references held while it runs */
+    void *object;
+    void *other;
+    const void *data;
+    void *made;
+    size_t size;
+    int64_t timeout_ms;
+    uint64_t number;
+    double real;
+    char text[256];
+    mu_error error;
+    int rv;
+};
+
+/* A zeroed call; NULL with an exception. */
+struct mupy_call *mupy_call_new(void (*run)(struct mupy_call *call));
+
+/* Hold a reference to `object` as long as the call is there. */
+void mupy_call_keep(struct mupy_call *call, PyObject *object);
+
+/* Run it. 0: it has returned, call->rv says what, and the caller frees it with
+ * mupy_call_free; -1: an exception was raised by a signal, and the call is not the
+ * caller's any more. */
+int mupy_call_run(struct mupy_call *call);
+
+/* For a thread that cannot be interrupted in any case: as mupy_call_run, without the
+ * helper thread. */
+void mupy_call_run_here(struct mupy_call *call);
+
+void mupy_call_free(struct mupy_call *call);
+
+/* Run it, free it, and raise its error if it has one: None, or NULL with an
+ * exception. */
+PyObject *mupy_call_finish(struct mupy_call *call);
+
+/* Seconds (None: no limit) to milliseconds (-1: no limit). -1 with an exception. */
+int mupy_timeout(PyObject *seconds, int64_t *ret_ms);
+
+/* Repeat a wait in pieces, with signals looked at between them. */
+struct mupy_pieces {
+    int64_t left_ms;        /* negative: no limit */
+    uint64_t until_ms;
+};
+
+enum { MUPY_PIECE_MS = 100 };
+
+void mupy_pieces_begin(struct mupy_pieces *pieces, int64_t timeout_ms);
+int64_t mupy_pieces_next(struct mupy_pieces *pieces);   /* how long the next one is */
+bool mupy_pieces_over(struct mupy_pieces *pieces);
+uint64_t mupy_now_ms(void);
+
+/* ---- notice.c: what other threads have for Python ---- */
+
+/* A reference that is to be dropped by whoever has the GIL next; any thread, without the
+ * GIL. */
+void mupy_drop_later(PyObject *object);
+
+/* Drop those; with the GIL. */
+void mupy_drop_now(void);
+
+/* Any thread: `callback` gets called with `argument` on the thread that drains notices;
+ * both references are taken. */
+struct mupy_notice;
+struct mupy_notice *mupy_notice_new(PyObject *callback, PyObject *argument);
+void mupy_notice_post(struct mupy_notice *notice);
+void mupy_notice_free(struct mupy_notice *notice);  /* one that was not posted */
+
+/* A log line of a node; any thread. */
+void mupy_notice_log(void *user, int level, const char *task, const char *who,
+                     const char *line);
+
+/* Start the thread that drains notices, if it is not there. -1 with an exception. */
+int mupy_notice_start(void);
+
+/* ---- node.c ---- */
+
+struct mupy_node {
+    PyObject_HEAD
+    mu_node *node;          /* NULL once it is closed */
+    bool owned;             /* closed by us: not the node of a program */
+    PyObject *functions;    /* list: what was registered is held here */
+};
+
+extern PyTypeObject *mupy_node_type;
+
+/* The node of an object, NULL with an exception when it is none or was closed. */
+mu_node *mupy_node_of(PyObject *object);
+
+/* A Node that stands for a node of somebody else. */
+PyObject *mupy_node_wrap(mu_node *node);
+
+/* ---- remote_value.c ---- */
+
+struct mupy_remote_value {
+    PyObject_HEAD
+    mu_remote_value *value;
+    PyObject *coordinator;
+    PyObject *function;     /* str, or the entry of a Python function; NULL */
+    bool kept;              /* its result stays on a worker */
+    bool shared;            /* others use the result's memory, too */
+};
+
+extern PyTypeObject *mupy_remote_value_type;
+
+PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
+                                PyObject *function, bool kept);
+
+/* Wait until all are ready, and signals are looked at. -1 with an exception; 1: the time
+ * is over, and *ret_late (borrowed) is one that is not ready. */
+int mupy_remote_values_wait(PyObject *const *values, size_t count, int64_t timeout_ms,
+                            PyObject **ret_late);
+
+/* The result of one that is ready (or is kept by a worker). NULL with its exception. */
+PyObject *mupy_remote_value_take(PyObject *value);
+
+/* ---- per_worker.c ---- */
+
+struct mupy_per_worker {
+    PyObject_HEAD
+    mu_per_worker *per_worker;
+    PyObject *coordinator;
+    PyObject *source;       /* what it is made from, for another one like it; may be
+                               NULL */
+};
+
+extern PyTypeObject *mupy_per_worker_type;
+
+/* ---- function.c: Python functions as closures see them ---- */
+
+struct mupy_function {
+    PyObject_HEAD
+    mu_per_worker *per_worker;
+    mu_value *reference;
+    mu_value *no_args;      /* the arguments of a closure that has none */
+    PyObject *name;         /* str */
+};
+
+extern PyTypeObject *mupy_function_type;
+
+/* The arguments of "python.call". NULL with an exception. */
+mu_value *mupy_encode_call(struct mupy_function *function, PyObject *args,
+                           PyObject *kwargs, PyObject *coordinator);
+
+/* [1, pickle, [buffers], [references]] of any object, appended to `list`. */
+int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator);
+
+/* What a function returned, and back. `run` is the run that references are of (NULL:
+ * none can be there). */
+mu_value *mupy_encode_result(PyObject *object);
+PyObject *mupy_decode_result(const mu_value *value, bool writable, mu_run *run);
+
+/* Arguments of "python.call" and "python.build", from item `first` on: a tuple, and a
+ * dict or NULL. -1 with an exception. */
+int mupy_decode_call(const mu_value *args, size_t first, mu_run *run,
+                     PyObject **ret_args, PyObject **ret_kwargs);
+
+/* While an object is pickled: stands for it among the references. Borrowed coordinator,
+ * NULL when nothing is being pickled. A new reference to what the pickle has. */
+PyObject *mupy_reduce(PyObject *object);
+
+/* ---- coordinator.c ---- */
+
+struct mupy_coordinator {
+    PyObject_HEAD
+    mu_coordinator *coordinator;    /* NULL once it is closed */
+    PyObject *node;
+    PyObject *functions;            /* dict: function -> entry, the newest last */
+    PyObject *by_hash;              /* dict: content hash -> entry */
+    PyObject *last_callable;        /* borrowed from `functions` */
+    struct mupy_function *last_function;
+};
+
+extern PyTypeObject *mupy_coordinator_type;
+
+/* The open coordinator of an object; NULL with an exception. */
+mu_coordinator *mupy_coordinator_of(PyObject *object);
+
+/* ---- run.c ---- */
+
+/* Register "python.call" and the like; -1 with an exception. */
+int mupy_run_register(mu_node *node);
+
+/* Register a Python function under a name, for C and Python callers. The reference is
+ * the caller's to keep. A negative code, without an exception. */
+int mupy_run_register_function(mu_node *node, const char *name, PyObject *function);
+
+/* The Python object behind a reference among the arguments of a run; a new reference.
+ * NULL, with an exception unless it is none of ours. */
+PyObject *mupy_run_object(mu_run *run, const mu_value *reference);
+
+/* The run of this thread; NULL outside of functions. */
+mu_run *mupy_run_current(void);
+
+/* A thread of the library takes the GIL with a state of its own, and gives it back. */
+void mupy_enter(void);
+void mupy_leave(void);
+
+#endif

@@ -1,0 +1,880 @@
+/* Nodes: one task of a cluster, inside this process. */
+#include "extension.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+PyTypeObject *mupy_node_type;
+
+enum kind { TEXT, UNSIGNED, UNSIGNED64, INTEGER, FLAG };
+
+/* Options that are passed on as they are; the names are those of mu_node_options. Times
+ * end in _ms there and are seconds here, without that ending. */
+static const struct {
+    const char *name;
+    enum kind kind;
+    bool is_time;
+    size_t offset;
+} options[] = {
+#define OPTION(name, kind) {#name, kind, false, offsetof(mu_node_options, name)}
+#define SECONDS(name) {#name, UNSIGNED, true, offsetof(mu_node_options, name##_ms)}
+    OPTION(cluster_name, TEXT),
+    OPTION(task_type, TEXT),
+    OPTION(task_index, INTEGER),
+    OPTION(bind_address, TEXT),
+    OPTION(advertise_address, TEXT),
+    SECONDS(resolve),
+    OPTION(threads, UNSIGNED),
+    OPTION(window, UNSIGNED),
+    OPTION(queue_max, UNSIGNED),
+    OPTION(attempts_max, UNSIGNED),
+    OPTION(queue_bytes_max, UNSIGNED64),
+    OPTION(retries_max, UNSIGNED),
+    SECONDS(recovery),
+    SECONDS(start_delay),
+    SECONDS(start_delay_max),
+    OPTION(server_failures, UNSIGNED),
+    {"server_failures_window", UNSIGNED, true,
+     offsetof(mu_node_options, server_failures_ms)},
+    SECONDS(server_lost),
+    SECONDS(effect_wait),
+    OPTION(timeouts, UNSIGNED),
+    OPTION(unknown_is_worker, FLAG),
+    OPTION(backup_percent, UNSIGNED),
+    SECONDS(watchdog),
+    OPTION(measure, FLAG),
+    OPTION(journal, TEXT),
+    OPTION(journal_sync, FLAG),
+    SECONDS(heartbeat),
+    SECONDS(silence),
+    OPTION(service_hosts, TEXT),
+    OPTION(store, TEXT),
+    OPTION(store_sync, FLAG),
+    OPTION(run, TEXT),
+    OPTION(coordinated_jobs, TEXT),
+    OPTION(recoverable, TEXT),
+    SECONDS(suspect),
+    SECONDS(dead),
+    SECONDS(reconnect),
+    SECONDS(stuck),
+    SECONDS(leave),
+    SECONDS(lease),
+    SECONDS(plugin_timeout),
+    OPTION(worker_types, TEXT),
+    OPTION(log_level, INTEGER),
+#undef OPTION
+#undef SECONDS
+};
+
+enum { OPTIONS = sizeof options / sizeof options[0] };
+
+static struct mupy_node *self_of(PyObject *self)
+{
+    return (struct mupy_node *)self;
+}
+
+mu_node *mupy_node_of(PyObject *object)
+{
+    if (!PyObject_TypeCheck(object, mupy_node_type)) {
+        PyErr_Format(PyExc_TypeError, "a Node was expected, got %R", object);
+        return NULL;
+    }
+    if (self_of(object)->node == NULL)
+        (void)mupy_fail(-MU_ECLOSED, "the node was closed");
+    return self_of(object)->node;
+}
+
+/* ---- options ---- */
+
+static int set_number(const char *name, bool is_time, enum kind kind, PyObject *value,
+                      void *at)
+{
+    double scaled;
+    double most = kind == UNSIGNED64 ? 9007199254740992.0
+                  : kind == INTEGER  ? 2147483647.0
+                                     : 4294967295.0;
+
+    scaled = PyFloat_AsDouble(value) * (is_time ? 1000 : 1);
+    if (PyErr_Occurred())
+        return -1;
+    if (!(scaled >= (kind == INTEGER ? -1.0 : 0.0) && scaled <= most)) {
+        PyErr_Format(PyExc_ValueError, "option %s is %R, which is out of range", name,
+                     value);
+        return -1;
+    }
+    if (kind == UNSIGNED64)
+        *(uint64_t *)at = (uint64_t)scaled;
+    else if (kind == INTEGER)
+        *(int *)at = (int)scaled;
+    else
+        *(unsigned *)at = (unsigned)(scaled + 0.5);
+    return 0;
+}
+
+static int set_option(mu_node_options *out, size_t i, PyObject *value)
+{
+    void *at = (char *)out + options[i].offset;
+    const char *text;
+
+    if (options[i].kind == TEXT) {
+        text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
+        if (text == NULL) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_TypeError, "option %s is %R, expected a str",
+                             options[i].name, value);
+            return -1;
+        }
+        *(const char **)at = text;
+        return 0;
+    }
+    if (options[i].kind == FLAG) {
+        int truth = PyObject_IsTrue(value);
+
+        *(unsigned *)at = truth > 0;
+        return truth < 0 ? -1 : 0;
+    }
+    return set_number(options[i].name, options[i].is_time, options[i].kind, value, at);
+}
+
+static int set_options(mu_node_options *out, PyObject *kwargs)
+{
+    PyObject *key;
+    PyObject *value;
+    Py_ssize_t at = 0;
+
+    while (PyDict_Next(kwargs, &at, &key, &value)) {
+        size_t i = 0;
+
+        while (i < OPTIONS && PyUnicode_CompareWithASCIIString(key, options[i].name) != 0)
+            i++;
+        if (i == OPTIONS) {
+            PyErr_Format(PyExc_TypeError, "Node() got an unexpected keyword argument %R",
+                         key);
+            return -1;
+        }
+        if (value != Py_None && set_option(out, i, value) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* JSON text, a dict, or an object with as_dict() (a ClusterSpec). */
+static mu_cluster *cluster_of(PyObject *object)
+{
+    static PyObject *to_json;
+    PyObject *text;
+    mu_cluster *cluster = NULL;
+    const char *json;
+    Py_ssize_t size;
+    mu_error error;
+
+    if (mupy_import(&to_json, "muster._functions", "cluster_json") == NULL)
+        return NULL;
+    text = PyObject_CallFunctionObjArgs(to_json, object, NULL);
+    json = text == NULL ? NULL : PyUnicode_AsUTF8AndSize(text, &size);
+    if (json != NULL &&
+        mu_cluster_parse(json, (size_t)size, "cluster", &error, &cluster) != 0)
+        (void)mupy_raise(&error, NULL);
+    Py_XDECREF(text);
+    return cluster;
+}
+
+/* ---- life ---- */
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+
+    (void)args;
+    (void)kwargs;
+    return alloc(type, 0);
+}
+
+struct opening {
+    mu_node_options options;
+    mu_cluster *cluster;
+};
+
+static void run_open(struct mupy_call *call)
+{
+    struct opening *opening = call->other;
+    mu_node *node = NULL;
+
+    call->rv = mu_node_open(&opening->options, &call->error, &node);
+    call->made = node;
+    mu_cluster_free(opening->cluster);
+    free(opening);
+}
+
+static void drop_opened(struct mupy_call *call)
+{
+    mu_node *node = call->made;
+
+    Py_BEGIN_ALLOW_THREADS
+    (void)mu_node_close(node, 0, NULL);
+    Py_END_ALLOW_THREADS
+}
+
+static struct opening *prepare(PyObject *cluster, PyObject *kwargs)
+{
+    struct opening *opening = calloc(1, sizeof *opening);
+    mu_error error;
+
+    if (opening == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    mu_node_options_init(&opening->options);
+    opening->options.log_level = MU_LOG_WARN;
+    opening->options.log = mupy_notice_log;
+    if (mu_node_options_environment(&opening->options, &error) != 0)
+        (void)mupy_raise(&error, NULL);
+    if (!PyErr_Occurred() && cluster != Py_None)
+        opening->cluster = cluster_of(cluster);
+    opening->options.cluster = opening->cluster;
+    if (!PyErr_Occurred() && kwargs != NULL)
+        (void)set_options(&opening->options, kwargs);
+    if (!PyErr_Occurred() && mupy_notice_start() == 0)
+        return opening;
+    mu_cluster_free(opening->cluster);
+    free(opening);
+    return NULL;
+}
+
+static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
+{
+    struct opening *opening = prepare(cluster, kwargs);
+    struct mupy_call *call = opening == NULL ? NULL : mupy_call_new(run_open);
+    int rv;
+
+    if (call == NULL)
+        return -1;
+    call->drop = drop_opened;
+    call->other = opening;
+    mupy_call_keep(call, (PyObject *)self);
+    mupy_call_keep(call, cluster);
+    if (kwargs != NULL)
+        mupy_call_keep(call, kwargs);
+    if (mupy_call_run(call) != 0)
+        return -1;
+    rv = call->rv;
+    if (rv == 0) {
+        self->node = call->made;
+        self->owned = true;
+        self->functions = PyList_New(0);
+        rv = mupy_run_register(self->node);
+    } else {
+        (void)mupy_raise(&call->error, NULL);
+    }
+    mupy_call_free(call);
+    return rv == 0 ? 0 : -1;
+}
+
+/* Node(cluster, **options) */
+static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static PyObject *opened;
+    PyObject *cluster = Py_None;
+    PyObject *result;
+
+    if (!PyArg_ParseTuple(args, "|O:Node", &cluster))
+        return -1;
+    if (self_of(object)->node != NULL) {
+        (void)mupy_fail(-MU_EEXISTS, "the node is open already");
+        return -1;
+    }
+    if (kwargs != NULL && PyDict_GetItemString(kwargs, "cluster") != NULL) {
+        kwargs = PyDict_Copy(kwargs);
+        if (kwargs == NULL)
+            return -1;
+        cluster = PyDict_GetItemString(kwargs, "cluster");
+        Py_INCREF(cluster);
+        (void)PyDict_DelItemString(kwargs, "cluster");
+    } else {
+        Py_INCREF(cluster);
+        Py_XINCREF(kwargs);
+    }
+    (void)open_it(self_of(object), cluster, kwargs);
+    Py_DECREF(cluster);
+    Py_XDECREF(kwargs);
+    if (PyErr_Occurred() || mupy_import(&opened, "muster._functions", "node_opened") == NULL)
+        return -1;
+    result = PyObject_CallFunctionObjArgs(opened, object, NULL);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
+PyObject *mupy_node_wrap(mu_node *node)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(mupy_node_type, Py_tp_alloc);
+    struct mupy_node *self = (struct mupy_node *)alloc(mupy_node_type, 0);
+
+    if (self == NULL)
+        return NULL;
+    self->node = node;
+    self->owned = false;
+    self->functions = PyList_New(0);
+    return (PyObject *)self;
+}
+
+static void run_close(struct mupy_call *call)
+{
+    call->rv = mu_node_close(call->object, call->timeout_ms, &call->error);
+}
+
+static PyObject *close_it(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    struct mupy_node *self = self_of(object);
+    PyObject *timeout = NULL;
+    struct mupy_call *call;
+    int64_t timeout_ms = 5000;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:close", names, &timeout))
+        return NULL;
+    if (timeout != NULL && mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    if (self->node == NULL)
+        Py_RETURN_NONE;
+    if (!self->owned)
+        return mupy_fail(-MU_EPRECONDITION, "the node belongs to the program that runs "
+                         "it: it is closed when that ends");
+    call = mupy_call_new(run_close);
+    if (call == NULL)
+        return NULL;
+    call->object = self->node;
+    call->timeout_ms = timeout_ms;
+    self->node = NULL;
+    mupy_call_keep(call, object);
+    return mupy_call_finish(call);
+}
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(self_of(object)->functions);
+    return 0;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct mupy_node *self = self_of(object);
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    mu_node *node = self->node;
+
+    PyObject_GC_UnTrack(object);
+    self->node = NULL;
+    if (node != NULL && self->owned) {
+        Py_BEGIN_ALLOW_THREADS
+        (void)mu_node_close(node, 1000, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    Py_CLEAR(self->functions);
+    release(object);
+    Py_DECREF(type);
+}
+
+static PyObject *enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (mupy_node_of(self) == NULL)
+        return NULL;
+    Py_INCREF(self);
+    return self;
+}
+
+static PyObject *leave(PyObject *self, PyObject *args)
+{
+    PyObject *none = PyTuple_New(0);
+    PyObject *result = none == NULL ? NULL : close_it(self, none, NULL);
+
+    (void)args;
+    Py_XDECREF(none);
+    return result;
+}
+
+/* ---- calls that wait ---- */
+
+static PyObject *value_and_free(struct mupy_call *call)
+{
+    PyObject *object = NULL;
+
+    if (mupy_call_run(call) != 0)
+        return NULL;
+    if (call->rv != 0)
+        (void)mupy_raise(&call->error, NULL);
+    else
+        object = mupy_from_value(call->made, true);
+    mu_value_free(call->made);
+    mupy_call_free(call);
+    return object;
+}
+
+static void drop_value(struct mupy_call *call)
+{
+    mu_value_free(call->made);
+}
+
+static struct mupy_call *call_of(PyObject *self, PyObject *timeout,
+                                 void (*run)(struct mupy_call *call))
+{
+    mu_node *node = mupy_node_of(self);
+    struct mupy_call *call;
+    int64_t timeout_ms;
+
+    if (node == NULL || mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    call = mupy_call_new(run);
+    if (call == NULL)
+        return NULL;
+    call->object = node;
+    call->timeout_ms = timeout_ms;
+    mupy_call_keep(call, self);
+    return call;
+}
+
+static struct mupy_call *timed_call(PyObject *self, PyObject *args, PyObject *kwargs,
+                                    void (*run)(struct mupy_call *call))
+{
+    static char *names[] = {"timeout", NULL};
+    PyObject *timeout = NULL;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout))
+        return NULL;
+    return call_of(self, timeout, run);
+}
+
+static void run_status(struct mupy_call *call)
+{
+    mu_value *status = NULL;
+
+    call->rv = mu_node_status(call->object, call->timeout_ms, &call->error, &status);
+    call->made = status;
+}
+
+static PyObject *status(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct mupy_call *call = timed_call(self, args, kwargs, run_status);
+
+    if (call == NULL)
+        return NULL;
+    call->drop = drop_value;
+    return value_and_free(call);
+}
+
+static void run_explain(struct mupy_call *call)
+{
+    mu_value *reasons = NULL;
+
+    call->rv = mu_node_explain(call->object, call->number,
+                               call->text[0] == '\0' ? NULL : call->text,
+                               call->timeout_ms, &call->error, &reasons);
+    call->made = reasons;
+}
+
+static PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"closure", "timeout", NULL};
+    PyObject *timeout = NULL;
+    PyObject *closure;
+    struct mupy_call *call;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:explain", names, &closure,
+                                     &timeout))
+        return NULL;
+    call = call_of(self, timeout, run_explain);
+    if (call == NULL)
+        return NULL;
+    call->drop = drop_value;
+    if (PyUnicode_Check(closure)) {
+        const char *text = PyUnicode_AsUTF8AndSize(closure, NULL);
+
+        if (text != NULL)
+            (void)strncpy(call->text, text, sizeof call->text - 1);
+    } else {
+        call->number = PyLong_AsUnsignedLongLong(closure);
+    }
+    if (!PyErr_Occurred())
+        return value_and_free(call);
+    mupy_call_free(call);
+    return NULL;
+}
+
+static void run_wait_job(struct mupy_call *call)
+{
+    call->rv = mu_node_wait_job(call->object, call->timeout_ms, &call->error);
+    if (call->rv == 0 && call->error.code != 0)
+        call->rv = call->error.code;
+}
+
+static PyObject *wait_job(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct mupy_call *call = timed_call(self, args, kwargs, run_wait_job);
+
+    return call == NULL ? NULL : mupy_call_finish(call);
+}
+
+static void run_drain(struct mupy_call *call)
+{
+    call->rv = mu_node_drain(call->object, call->timeout_ms, &call->error);
+}
+
+static PyObject *drain(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct mupy_call *call = timed_call(self, args, kwargs, run_drain);
+
+    return call == NULL ? NULL : mupy_call_finish(call);
+}
+
+static void run_main(struct mupy_call *call)
+{
+    call->rv = mu_node_main(call->object, &call->error);
+}
+
+static PyObject *main_of(PyObject *self, PyObject *unused)
+{
+    struct mupy_call *call = call_of(self, NULL, run_main);
+
+    (void)unused;
+    return call == NULL ? NULL : mupy_call_finish(call);
+}
+
+static void run_job_done(struct mupy_call *call)
+{
+    call->rv = mu_node_job_done(call->object, (int)call->real, call->text,
+                                call->timeout_ms, &call->error);
+}
+
+static PyObject *job_done(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"code", "message", "timeout", NULL};
+    const char *message = "";
+    PyObject *timeout = NULL;
+    struct mupy_call *call;
+    int code = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|isO:job_done", names, &code,
+                                     &message, &timeout))
+        return NULL;
+    call = call_of(self, timeout, run_job_done);
+    if (call == NULL)
+        return NULL;
+    call->real = code > 0 ? -code : code;
+    (void)strncpy(call->text, message, sizeof call->text - 1);
+    return mupy_call_finish(call);
+}
+
+static void run_load(struct mupy_call *call)
+{
+    call->rv = mu_node_load(call->object, call->data, &call->error);
+}
+
+static PyObject *load(PyObject *self, PyObject *path)
+{
+    const char *text = PyUnicode_Check(path) ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
+    struct mupy_call *call;
+
+    if (text == NULL)
+        return PyErr_Format(PyExc_TypeError, "the path of a plugin is a str, got %R",
+                            path);
+    call = call_of(self, NULL, run_load);
+    if (call == NULL)
+        return NULL;
+    call->data = text;
+    mupy_call_keep(call, path);
+    return mupy_call_finish(call);
+}
+
+/* ---- calls that do not ---- */
+
+static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"name", "number", "step", NULL};
+    mu_node *node = mupy_node_of(self);
+    unsigned long long step = 0;
+    const char *name;
+    double number;
+    int rv;
+
+    if (node == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "sd|K:report", names,
+                                                     &name, &number, &step))
+        return NULL;
+    rv = mu_node_report(node, name, number, step);
+    if (rv != 0)
+        return mupy_fail(rv, "\"%.60s\" cannot be reported: %s", name, mu_strerror(rv));
+    Py_RETURN_NONE;
+}
+
+static PyObject *metric(PyObject *self, PyObject *args)
+{
+    mu_node *node = mupy_node_of(self);
+    const char *name;
+    double number;
+    uint64_t step;
+    int rv;
+
+    if (node == NULL || !PyArg_ParseTuple(args, "s:metric", &name))
+        return NULL;
+    rv = mu_node_metric(node, name, &number, &step);
+    if (rv != 0)
+        return mupy_fail(rv, "no number was reported as \"%.60s\"", name);
+    return Py_BuildValue("dK", number, (unsigned long long)step);
+}
+
+static PyObject *task_count(PyObject *self, PyObject *args)
+{
+    mu_node *node = mupy_node_of(self);
+    const char *type;
+
+    if (node == NULL || !PyArg_ParseTuple(args, "s:task_count", &type))
+        return NULL;
+    return PyLong_FromSize_t(mu_node_task_count(node, type));
+}
+
+static PyObject *set(PyObject *self, PyObject *args)
+{
+    mu_node *node = mupy_node_of(self);
+    const char *key;
+    const char *value;
+    int rv;
+
+    if (node == NULL || !PyArg_ParseTuple(args, "ss:set", &key, &value))
+        return NULL;
+    rv = mu_node_set(node, key, value);
+    if (rv != 0)
+        return mupy_fail(rv, "the setting \"%.60s\" was not set: %s", key,
+                         mu_strerror(rv));
+    Py_RETURN_NONE;
+}
+
+static PyObject *setting(PyObject *self, PyObject *args)
+{
+    mu_node *node = mupy_node_of(self);
+    const char *key;
+    const char *value;
+
+    if (node == NULL || !PyArg_ParseTuple(args, "s:setting", &key))
+        return NULL;
+    value = mu_node_setting(node, key);
+    if (value == NULL)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(value);
+}
+
+static PyObject *serve(PyObject *self, PyObject *unused)
+{
+    mu_node *node = mupy_node_of(self);
+    int rv;
+
+    (void)unused;
+    if (node == NULL)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rv = mu_node_serve(node);
+    Py_END_ALLOW_THREADS
+    if (rv != 0)
+        return mupy_fail(rv, "the node cannot serve: %s", mu_strerror(rv));
+    Py_RETURN_NONE;
+}
+
+static PyObject *register_function(PyObject *self, PyObject *args)
+{
+    mu_node *node = mupy_node_of(self);
+    PyObject *function;
+    const char *name;
+    int rv;
+
+    if (node == NULL || !PyArg_ParseTuple(args, "sO:register", &name, &function))
+        return NULL;
+    if (!PyCallable_Check(function))
+        return PyErr_Format(PyExc_TypeError, "a function is callable, got %R", function);
+    if (PyList_Append(self_of(self)->functions, function) != 0)
+        return NULL;
+    Py_INCREF(function);    /* the library has it as long as the process lives */
+    rv = mupy_run_register_function(node, name, function);
+    if (rv == 0)
+        Py_RETURN_NONE;
+    Py_DECREF(function);
+    return mupy_fail(rv, "the function \"%.60s\" cannot be registered: %s", name,
+                     rv == -MU_EEXISTS ? "there is one of that name" : mu_strerror(rv));
+}
+
+/* ---- programs ---- */
+
+static int run_program(mu_node *node, void *user)
+{
+    static PyObject *run;
+    PyObject *wrapped;
+    PyObject *result = NULL;
+    int code = -MU_EUNKNOWN;
+    char words[512] = "the program cannot be run";
+
+    mupy_enter();
+    wrapped = mupy_node_wrap(node);
+    if (wrapped != NULL && mupy_import(&run, "muster._functions", "run_program") != NULL)
+        result = PyObject_CallFunctionObjArgs(run, user, wrapped, NULL);
+    if (result != NULL && PyTuple_Check(result)) {
+        const char *text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(result, 1), NULL);
+
+        code = (int)PyLong_AsLong(PyTuple_GetItem(result, 0));
+        (void)strncpy(words, text == NULL ? "" : text, sizeof words - 1);
+    }
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(user);
+    Py_XDECREF(result);
+    if (wrapped != NULL)
+        self_of(wrapped)->node = NULL;
+    Py_XDECREF(wrapped);
+    mupy_leave();
+    return code == 0 ? 0 : mu_node_fail(node, code, "%s", words);
+}
+
+static PyObject *program(PyObject *self, PyObject *args)
+{
+    mu_node *node = mupy_node_of(self);
+    PyObject *function;
+    const char *type;
+    int rv;
+
+    if (node == NULL || !PyArg_ParseTuple(args, "sO:program", &type, &function))
+        return NULL;
+    if (!PyCallable_Check(function))
+        return PyErr_Format(PyExc_TypeError, "a program is callable, got %R", function);
+    rv = mu_node_program(node, type, run_program, function);
+    if (rv != 0)
+        return mupy_fail(rv, "no program can be set for \"%.60s\": %s", type,
+                         mu_strerror(rv));
+    Py_INCREF(function);    /* as long as the process lives */
+    Py_RETURN_NONE;
+}
+
+/* ---- what it is ---- */
+
+static PyObject *address(PyObject *self, void *closure)
+{
+    mu_node *node = mupy_node_of(self);
+
+    (void)closure;
+    return node == NULL ? NULL : PyUnicode_FromString(mu_node_address(node));
+}
+
+static PyObject *task(PyObject *self, void *closure)
+{
+    mu_node *node = mupy_node_of(self);
+
+    (void)closure;
+    return node == NULL ? NULL : PyUnicode_FromString(mu_node_task(node));
+}
+
+static PyObject *closed(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(self_of(self)->node == NULL);
+}
+
+static PyObject *repr(PyObject *self)
+{
+    mu_node *node = self_of(self)->node;
+
+    if (node == NULL)
+        return PyUnicode_FromString("<muster.Node: closed>");
+    return PyUnicode_FromFormat("<muster.Node %s at %s>", mu_node_task(node),
+                                mu_node_address(node));
+}
+
+static PyObject *option_names(void)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list != NULL && i < OPTIONS; i++) {
+        PyObject *name = PyUnicode_FromString(options[i].name);
+
+        if (name == NULL || PyList_Append(list, name) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
+static PyMethodDef methods[] = {
+    {"close", MUPY_METHOD(close_it), METH_VARARGS | METH_KEYWORDS,
+     "close(timeout=5.0)\n--\n\n"
+     "Stop the node; waits at most timeout seconds for functions that run. Calls of other\n"
+     "threads raise ClosedError. DeadlineExceededError names a function that did not end."},
+    {"__enter__", enter, METH_NOARGS, "The node itself."},
+    {"__exit__", leave, METH_VARARGS, "Closes the node."},
+    {"status", MUPY_METHOD(status), METH_VARARGS | METH_KEYWORDS,
+     "status(timeout=None)\n--\n\n"
+     "The cluster as the chief sees it: a dict with tasks, closures, variables, metrics."},
+    {"explain", MUPY_METHOD(explain), METH_VARARGS | METH_KEYWORDS,
+     "explain(closure, timeout=None)\n--\n\n"
+     "Why a closure has not run; closure is its number or its name."},
+    {"wait_job", MUPY_METHOD(wait_job), METH_VARARGS | METH_KEYWORDS,
+     "wait_job(timeout=None)\n--\n\n"
+     "Serve until the chief says that the job is done. Raises the job's own error."},
+    {"job_done", MUPY_METHOD(job_done), METH_VARARGS | METH_KEYWORDS,
+     "job_done(code=0, message=\"\", timeout=None)\n--\n\n"
+     "Chief: tell all tasks that the job is done."},
+    {"drain", MUPY_METHOD(drain), METH_VARARGS | METH_KEYWORDS,
+     "drain(timeout=None)\n--\n\nWorker: finish what there is, and get nothing more."},
+    {"main", main_of, METH_NOARGS,
+     "main()\n--\n\nRun the task's program if it has one, else serve until the job is done."},
+    {"serve", serve, METH_NOARGS,
+     "serve()\n--\n\nWorker: the functions are registered; offer this worker to the chief."},
+    {"register", register_function, METH_VARARGS,
+     "register(name, function)\n--\n\n"
+     "Make a function known under a name of at most 63 bytes, for Python and C. It gets\n"
+     "the closure's arguments as plain values. Before the node serves."},
+    {"program", program, METH_VARARGS,
+     "program(task_type, function)\n--\n\n"
+     "Set what main() runs on tasks of a type: function(node)."},
+    {"load", load, METH_O,
+     "load(path)\n--\n\nLoad a plugin, a shared object with functions in C."},
+    {"report", MUPY_METHOD(report), METH_VARARGS | METH_KEYWORDS,
+     "report(name, number, step=0)\n--\n\nSend a number to the chief's status."},
+    {"metric", metric, METH_VARARGS,
+     "metric(name)\n--\n\nChief: the last (number, step) reported under a name."},
+    {"task_count", task_count, METH_VARARGS,
+     "task_count(type)\n--\n\nNumber of tasks of a type."},
+    {"set", set, METH_VARARGS, "set(key, value)\n--\n\nA setting for plugins."},
+    {"setting", setting, METH_VARARGS,
+     "setting(key)\n--\n\nA setting, None when it is absent."},
+    {NULL, NULL, 0, NULL},
+};
+
+int mupy_node_init(PyObject *module)
+{
+    static PyGetSetDef getset[] = {
+        {"address", address, NULL, "Where the node listens.", NULL},
+        {"task", task, NULL, "\"/job:worker/task:1\".", NULL},
+        {"closed", closed, NULL, "Whether it was closed.", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_new, new},
+        {Py_tp_init, init},
+        {Py_tp_dealloc, dealloc},
+        {Py_tp_traverse, traverse},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, getset},
+        {Py_tp_repr, repr},
+        {Py_tp_doc, "Node(cluster=None, **options)\n--\n\n"
+                    "One task of a cluster, inside this process.\n\n"
+                    "cluster: a dict {\"worker\": [\"host:port\"]}, JSON, or a "
+                    "ClusterSpec.\noptions: those of the C structure mu_node_options, "
+                    "with times in seconds and without\nthe ending _ms: task_type, "
+                    "task_index, threads, heartbeat and so on.\n\n"
+                    "InvalidArgumentError: options or cluster. AlreadyExistsError: the "
+                    "address is in use."},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        "muster._muster.Node", sizeof(struct mupy_node), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+    PyObject *names = option_names();
+
+    mupy_node_type = mupy_add_type(module, &spec);
+    if (mupy_node_type == NULL || names == NULL)
+        return -1;
+    return PyModule_AddObject(module, "NODE_OPTIONS", names);
+}

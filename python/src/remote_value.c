@@ -1,0 +1,497 @@
+/* Remote values: futures of closures. */
+#include "extension.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+PyTypeObject *mupy_remote_value_type;
+
+static struct mupy_remote_value *self_of(PyObject *self)
+{
+    return (struct mupy_remote_value *)self;
+}
+
+PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
+                                PyObject *function, bool kept)
+{
+    struct mupy_remote_value *self =
+        PyObject_New(struct mupy_remote_value, mupy_remote_value_type);
+
+    if (self == NULL) {
+        mu_remote_value_free(value);
+        return NULL;
+    }
+    self->value = value;
+    self->coordinator = coordinator;
+    self->function = function;
+    self->kept = kept;
+    self->shared = false;
+    Py_INCREF(coordinator);
+    Py_XINCREF(function);
+    return (PyObject *)self;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct mupy_remote_value *self = self_of(object);
+    PyTypeObject *type = Py_TYPE(object);
+
+    mu_remote_value_free(self->value);
+    Py_XDECREF(self->function);
+    Py_XDECREF(self->coordinator);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+/* The name of its function, "" when nobody knows; borrowed from the object. */
+static const char *function_name(const struct mupy_remote_value *self)
+{
+    PyObject *name = self->function;
+    const char *text;
+
+    if (name != NULL && Py_TYPE(name) == mupy_function_type)
+        name = ((struct mupy_function *)name)->name;
+    text = name == NULL ? NULL : PyUnicode_AsUTF8AndSize(name, NULL);
+    if (text == NULL)
+        PyErr_Clear();
+    return text;
+}
+
+static bool is_ready(PyObject *object)
+{
+    return mu_remote_value_state(self_of(object)->value) != MU_REMOTE_NOT_READY;
+}
+
+/* ---- waiting ---- */
+
+/* Shared by the thread that waits and the loop that tells it. */
+struct waiter {
+    pthread_mutex_t lock;
+    pthread_cond_t told;
+    atomic_int holders;
+    bool is_ready;
+};
+
+static void waiter_unref(struct waiter *waiter)
+{
+    if (atomic_fetch_sub(&waiter->holders, 1) != 1)
+        return;
+    (void)pthread_cond_destroy(&waiter->told);
+    (void)pthread_mutex_destroy(&waiter->lock);
+    free(waiter);
+}
+
+static void tell(mu_remote_value *value, void *user)
+{
+    struct waiter *waiter = user;
+
+    (void)value;
+    (void)pthread_mutex_lock(&waiter->lock);
+    waiter->is_ready = true;
+    (void)pthread_cond_signal(&waiter->told);
+    (void)pthread_mutex_unlock(&waiter->lock);
+    waiter_unref(waiter);
+}
+
+static struct waiter *waiter_new(void)
+{
+    struct waiter *waiter = calloc(1, sizeof *waiter);
+    pthread_condattr_t clock;
+
+    if (waiter == NULL)
+        return NULL;
+    (void)pthread_mutex_init(&waiter->lock, NULL);
+    (void)pthread_condattr_init(&clock);
+    (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&waiter->told, &clock);
+    (void)pthread_condattr_destroy(&clock);
+    atomic_init(&waiter->holders, 2);
+    return waiter;
+}
+
+static bool wait_piece(struct waiter *waiter, int64_t piece_ms)
+{
+    struct timespec until;
+    bool over;
+    int rv = 0;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(piece_ms / 1000);
+    until.tv_nsec += (long)(piece_ms % 1000) * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_nsec -= 1000000000L;
+        until.tv_sec++;
+    }
+    (void)pthread_mutex_lock(&waiter->lock);
+    while (!waiter->is_ready && rv == 0)
+        rv = pthread_cond_timedwait(&waiter->told, &waiter->lock, &until);
+    over = waiter->is_ready;
+    (void)pthread_mutex_unlock(&waiter->lock);
+    return over;
+}
+
+static int wait_with(struct waiter *waiter, struct mupy_pieces *pieces)
+{
+    bool over = false;
+
+    while (!over) {
+        int64_t piece_ms = mupy_pieces_next(pieces);
+
+        Py_BEGIN_ALLOW_THREADS
+        over = wait_piece(waiter, piece_ms);
+        Py_END_ALLOW_THREADS
+        if (over)
+            break;
+        if (PyErr_CheckSignals() != 0)
+            return -1;
+        if (mupy_pieces_over(pieces))
+            return 1;
+    }
+    return 0;
+}
+
+/* 0, 1 when the time is over, -1 with an exception. */
+static int wait_for(PyObject *object, struct mupy_pieces *pieces)
+{
+    struct mupy_remote_value *self = self_of(object);
+    struct waiter *waiter;
+    int rv;
+
+    if (pieces->left_ms == 0)
+        return 1;
+    waiter = waiter_new();
+    if (waiter == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    rv = mu_remote_value_notify(self->value, tell, waiter);
+    if (rv != 0) {
+        mu_error error = {.code = rv};
+
+        waiter_unref(waiter);
+        waiter_unref(waiter);
+        rv = mu_remote_value_fetch(self->value, 0, &error, NULL);
+        if (rv == 0)
+            return 0;
+        (void)mupy_raise(&error, function_name(self));
+        return -1;
+    }
+    rv = wait_with(waiter, pieces);
+    waiter_unref(waiter);
+    return rv;
+}
+
+/* From the last one: most others are ready when that one is. */
+int mupy_remote_values_wait(PyObject *const *values, size_t count, int64_t timeout_ms,
+                            PyObject **ret_late)
+{
+    struct mupy_pieces pieces;
+
+    mupy_pieces_begin(&pieces, timeout_ms);
+    for (size_t i = count; i > 0; i--) {
+        int rv;
+
+        if (is_ready(values[i - 1]))
+            continue;
+        rv = wait_for(values[i - 1], &pieces);
+        if (rv != 0) {
+            *ret_late = values[i - 1];
+            return rv;
+        }
+    }
+    return 0;
+}
+
+/* ---- results ---- */
+
+static void run_fetch(struct mupy_call *call)
+{
+    mu_value *result = NULL;
+
+    call->rv = mu_remote_value_fetch(call->object, call->timeout_ms, &call->error,
+                                     &result);
+    call->made = result;
+}
+
+static void drop_fetched(struct mupy_call *call)
+{
+    mu_value_free(call->made);
+}
+
+/* It is on a worker, or the error of a wait is to be put in words by the library. */
+static mu_value *fetch_far(struct mupy_remote_value *self, int64_t timeout_ms)
+{
+    struct mupy_call *call = mupy_call_new(run_fetch);
+    mu_value *result;
+
+    if (call == NULL)
+        return NULL;
+    call->drop = drop_fetched;
+    call->object = self->value;
+    call->timeout_ms = timeout_ms;
+    mupy_call_keep(call, (PyObject *)self);
+    if (mupy_call_run(call) != 0)
+        return NULL;
+    result = call->made;
+    if (call->rv != 0)
+        (void)mupy_raise(&call->error, function_name(self));
+    mupy_call_free(call);
+    return result;
+}
+
+static mu_value *fetch_near(struct mupy_remote_value *self)
+{
+    mu_value *result = NULL;
+    mu_error error;
+
+    if (mu_remote_value_fetch(self->value, 0, &error, &result) != 0)
+        (void)mupy_raise(&error, function_name(self));
+    return result;
+}
+
+PyObject *mupy_remote_value_take(PyObject *object)
+{
+    struct mupy_remote_value *self = self_of(object);
+    mu_value *result = self->kept ? fetch_far(self, -1) : fetch_near(self);
+    PyObject *decoded;
+
+    if (result == NULL)
+        return NULL;
+    decoded = mupy_decode_result(result, !self->shared, NULL);
+    self->shared = true;
+    mu_value_free(result);
+    return decoded;
+}
+
+static PyObject *fetch_in(PyObject *self, int64_t timeout_ms)
+{
+    PyObject *late;
+    int rv = mupy_remote_values_wait(&self, 1, timeout_ms, &late);
+
+    if (rv < 0)
+        return NULL;
+    if (rv == 0)
+        return mupy_remote_value_take(self);
+    {
+        mu_value *result = fetch_far(self_of(self), 0);
+
+        if (result == NULL)
+            return NULL;
+        mu_value_free(result);
+        return mupy_remote_value_take(self);
+    }
+}
+
+static PyObject *fetch(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    PyObject *timeout = NULL;
+    int64_t timeout_ms;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:fetch", names, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    return fetch_in(self, timeout_ms);
+}
+
+static PyObject *wait(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    PyObject *timeout = NULL;
+    PyObject *late;
+    int64_t timeout_ms;
+    int rv;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:wait", names, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    rv = mupy_remote_values_wait(&self, 1, timeout_ms, &late);
+    return rv < 0 ? NULL : PyBool_FromLong(rv == 0);
+}
+
+/* Its error as an object, None when it has a result. It must be ready. */
+static PyObject *error_of(PyObject *object)
+{
+    struct mupy_remote_value *self = self_of(object);
+    mu_error error;
+
+    if (mu_remote_value_fetch(self->value, 0, &error, NULL) == 0)
+        Py_RETURN_NONE;
+    return mupy_exception(&error, function_name(self));
+}
+
+static PyObject *exception(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    PyObject *timeout = NULL;
+    PyObject *late;
+    int64_t timeout_ms;
+    int rv;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:exception", names, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    rv = mupy_remote_values_wait(&self, 1, timeout_ms, &late);
+    if (rv < 0)
+        return NULL;
+    if (rv == 0)
+        return error_of(self);
+    return mupy_fail(-MU_EDEADLINE, "the value is not ready within the timeout");
+}
+
+/* ---- all else ---- */
+
+static PyObject *done(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(is_ready(self));
+}
+
+static PyObject *cancel(PyObject *self, PyObject *unused)
+{
+    int rv = mu_remote_value_cancel(self_of(self)->value);
+
+    (void)unused;
+    if (rv != 0)
+        return mupy_fail(rv, "the value cannot be cancelled: its node is closed");
+    Py_RETURN_NONE;
+}
+
+static PyObject *state(PyObject *self, void *closure)
+{
+    (void)closure;
+    switch (mu_remote_value_state(self_of(self)->value)) {
+    case MU_REMOTE_NOT_READY:
+        return PyUnicode_FromString("not_ready");
+    case MU_REMOTE_ABORTED:
+        return PyUnicode_FromString("aborted");
+    default:
+        return PyUnicode_FromString("ready");
+    }
+}
+
+static PyObject *function(PyObject *self, void *closure)
+{
+    const char *name = function_name(self_of(self));
+
+    (void)closure;
+    return PyUnicode_FromString(name == NULL ? "" : name);
+}
+
+static PyObject *coordinator(PyObject *self, void *closure)
+{
+    (void)closure;
+    Py_INCREF(self_of(self)->coordinator);
+    return self_of(self)->coordinator;
+}
+
+/* On the loop's thread: the queue has the references. */
+static void on_ready(mu_remote_value *value, void *user)
+{
+    (void)value;
+    mupy_notice_post(user);
+}
+
+static PyObject *add_done_callback(PyObject *self, PyObject *callback)
+{
+    struct mupy_notice *notice;
+    int rv;
+
+    if (!PyCallable_Check(callback))
+        return PyErr_Format(PyExc_TypeError, "a callback is callable, got %R", callback);
+    if (mupy_notice_start() != 0)
+        return NULL;
+    notice = mupy_notice_new(callback, self);
+    if (notice == NULL)
+        return NULL;
+    rv = mu_remote_value_notify(self_of(self)->value, on_ready, notice);
+    if (rv == 0)
+        Py_RETURN_NONE;
+    mupy_notice_free(notice);
+    return mupy_fail(rv, "the value's node is closed");
+}
+
+static PyObject *await(PyObject *self)
+{
+    static PyObject *await_value;
+
+    if (mupy_import(&await_value, "muster._notices", "await_value") == NULL)
+        return NULL;
+    return PyObject_CallFunctionObjArgs(await_value, self, NULL);
+}
+
+static PyObject *reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return mupy_reduce(self);
+}
+
+static PyObject *repr(PyObject *self)
+{
+    const char *name = function_name(self_of(self));
+    const char *words =
+        mu_remote_value_state(self_of(self)->value) == MU_REMOTE_NOT_READY ? "not ready"
+        : mu_remote_value_state(self_of(self)->value) == MU_REMOTE_ABORTED ? "aborted"
+                                                                           : "ready";
+
+    return PyUnicode_FromFormat("<muster.RemoteValue of %s: %s>",
+                                name == NULL ? "a closure" : name, words);
+}
+
+int mupy_remote_value_init(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"fetch", MUPY_METHOD(fetch), METH_VARARGS | METH_KEYWORDS,
+         "fetch(timeout=None)\n--\n\n"
+         "Wait for the result, at most timeout seconds (None: no limit), and return it.\n"
+         "\nRaises the function's own exception, with the worker's traceback as its\n"
+         "cause, InputError when an input of it failed, CancelledError when it was\n"
+         "cancelled, DeadlineExceededError at the timeout: it says where the closure\n"
+         "is."},
+        {"get", MUPY_METHOD(fetch), METH_VARARGS | METH_KEYWORDS,
+         "get(timeout=None)\n--\n\nThe same as fetch()."},
+        {"wait", MUPY_METHOD(wait), METH_VARARGS | METH_KEYWORDS,
+         "wait(timeout=None)\n--\n\n"
+         "Wait until it is ready, at most timeout seconds; whether it is."},
+        {"exception", MUPY_METHOD(exception), METH_VARARGS | METH_KEYWORDS,
+         "exception(timeout=None)\n--\n\n"
+         "The exception that fetch() would raise, or None."},
+        {"done", done, METH_NOARGS,
+         "done()\n--\n\nWhether it is ready or was aborted. Never waits."},
+        {"cancel", cancel, METH_NOARGS,
+         "cancel()\n--\n\n"
+         "Cancel its closure: at once when it is queued; a run that is under way is\n"
+         "asked to stop, see Run.cancelled(). Nothing when it is done."},
+        {"add_done_callback", add_done_callback, METH_O,
+         "add_done_callback(callback)\n--\n\n"
+         "Have callback(value) called once it is done, on a thread of muster's."},
+        {"__reduce__", reduce, METH_NOARGS, "Among the arguments of closures only."},
+        {NULL, NULL, 0, NULL},
+    };
+    static PyGetSetDef getset[] = {
+        {"state", state, NULL, "\"not_ready\", \"ready\" or \"aborted\".", NULL},
+        {"function", function, NULL, "The name of its function.", NULL},
+        {"coordinator", coordinator, NULL, "The coordinator that scheduled it.", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_dealloc, dealloc},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, getset},
+        {Py_tp_repr, repr},
+        {Py_am_await, await},
+        {Py_tp_doc, "The result of a closure, which is or will be there.\n\n"
+                    "It can be fetched, awaited in asyncio, and passed among the "
+                    "arguments of later\nclosures, at any depth."},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {"muster._muster.RemoteValue",
+                               sizeof(struct mupy_remote_value), 0, Py_TPFLAGS_DEFAULT,
+                               slots};
+
+    mupy_remote_value_type = mupy_add_type(module, &spec);
+    return mupy_remote_value_type == NULL ? -1 : 0;
+}
