@@ -93,7 +93,8 @@ static mu_closure_options with_defaults(const mu_closure_options *options)
 static int check_options(const mu_closure_options *o, mu_error *ret_error)
 {
     const unsigned known =
-        MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_KEEP | MU_CLOSURE_NO_BACKUP;
+        MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_KEEP | MU_CLOSURE_NO_BACKUP |
+        MU_CLOSURE_OWN_ERROR;
     const struct {
         const char *option;
         int64_t number;
@@ -395,7 +396,10 @@ static int prepare(mu_coordinator *c, struct making *making, const mu_value *arg
     if (rv == 0 && making->inputs.count > 0 && has_contents(making))
         rv = put_contents(making, args, ret_error);
     if (rv == 0)
-        rv = mu__coordinator_admit(c, making->bytes, limit_ms, ret_error);
+        rv = mu__coordinator_admit(c, making->bytes,
+                                   making->options != NULL &&
+                                       (making->options->flags & MU_CLOSURE_OWN_ERROR) != 0,
+                                   limit_ms, ret_error);
     return rv;
 }
 

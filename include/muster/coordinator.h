@@ -72,7 +72,12 @@ enum mu_closure_flag {
                                    used; computed again when that worker is lost. Of a
                                    closure with a name it goes to the journal instead, if
                                    there is one */
-    MU_CLOSURE_NO_BACKUP = 4    /* never run twice at the same time as a straggler */
+    MU_CLOSURE_NO_BACKUP = 4,   /* never run twice at the same time as a straggler */
+    MU_CLOSURE_OWN_ERROR = 16   /* its error is that of its value alone: no call raises
+                                   it, mu_coordinator_errors does not have it, and nothing
+                                   is cancelled for it. To schedule one raises no error of
+                                   other closures: while the rest is being cancelled for
+                                   one, it is cancelled, too */
 };
 
 enum mu_priority {
