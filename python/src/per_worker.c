@@ -165,6 +165,15 @@ static PyObject *iterate(PyObject *object)
                                         NULL);
 }
 
+/* Python wants iter() of something to have next(): here it has not. */
+static PyObject *next_here(PyObject *object)
+{
+    (void)object;
+    return PyErr_Format(PyExc_TypeError, "an iterator over per-worker values is for "
+                        "closures: pass it among the arguments of schedule(), where "
+                        "next() takes an element");
+}
+
 static PyObject *reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -192,6 +201,7 @@ int mupy_per_worker_init(PyObject *module)
         {Py_tp_clear, clear},
         {Py_tp_methods, methods},
         {Py_tp_iter, iterate},
+        {Py_tp_iternext, next_here},
         {Py_tp_doc, "One value for each worker: a closure that has it among its "
                     "arguments gets the one\nof the worker that it runs on."},
         {0, NULL},
