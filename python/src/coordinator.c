@@ -204,13 +204,13 @@ struct asked {
 enum key {
     KEY_FN, KEY_ARGS, KEY_KWARGS, KEY_NAME, KEY_PRIORITY, KEY_DEADLINE, KEY_RUN_TIMEOUT,
     KEY_ATTEMPTS, KEY_WORKER, KEY_NOT_WORKER, KEY_WORKER_TYPE, KEY_EFFECT_ONCE, KEY_KEEP,
-    KEY_NO_BACKUP, KEY_TIMEOUT, KEY_RESULT, KEYS
+    KEY_NO_BACKUP, KEY_OWN_ERROR, KEY_TIMEOUT, KEY_RESULT, KEYS
 };
 
 static const char *const key_names[KEYS] = {
     "fn", "args", "kwargs", "name", "priority", "deadline", "run_timeout", "attempts",
-    "worker", "not_worker", "worker_type", "effect_once", "keep", "no_backup", "timeout",
-    "result",
+    "worker", "not_worker", "worker_type", "effect_once", "keep", "no_backup",
+    "own_error", "timeout", "result",
 };
 static PyObject *key_objects[KEYS];
 
@@ -301,6 +301,8 @@ static int set_option(struct asked *asked, int key, PyObject *value)
         return to_flag(value, MU_CLOSURE_EFFECT_ONCE, &o->flags);
     case KEY_KEEP:
         return to_flag(value, MU_CLOSURE_KEEP, &o->flags);
+    case KEY_OWN_ERROR:
+        return to_flag(value, MU_CLOSURE_OWN_ERROR, &o->flags);
     default:
         return to_flag(value, MU_CLOSURE_NO_BACKUP, &o->flags);
     }
@@ -512,8 +514,7 @@ static PyObject *schedule_value(struct mupy_coordinator *self, const struct aske
         return raise_error(self, &error, NULL);
     if (!asked->wants_result)
         Py_RETURN_NONE;
-    return mupy_remote_value_new(value, (PyObject *)self, function,
-                                 (asked->options.flags & MU_CLOSURE_KEEP) != 0);
+    return mupy_remote_value_new(value, (PyObject *)self, function, asked->options.flags);
 }
 
 static PyObject *schedule_named(struct mupy_coordinator *self, struct asked *asked)
@@ -540,7 +541,11 @@ static PyObject *schedule_callable(struct mupy_coordinator *self, struct asked *
         (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
     }
     if (args != NULL)
-        result = schedule_value(self, asked, function, "python.call", args);
+        result = schedule_value(self, asked, function,
+                                (asked->options.flags & MU_CLOSURE_OWN_ERROR) != 0
+                                    ? "python.try"
+                                    : "python.call",
+                                args);
     Py_DECREF(function);
     return result;
 }
@@ -960,7 +965,7 @@ int mupy_coordinator_init(PyObject *module)
          "schedule(fn, args=None, kwargs=None, *, name=None, priority=None, "
          "deadline=None, run_timeout=None, attempts=None, worker=None, not_worker=None, "
          "worker_type=None, effect_once=False, keep=False, no_backup=False, "
-         "timeout=None, result=True)\n--\n\n"
+         "own_error=False, timeout=None, result=True)\n--\n\n"
          "Queue fn(*args, **kwargs) to run at least once on any worker; returns its\n"
          "RemoteValue at once. fn is a function, or the name of one that workers have "
          "registered,\nwhich gets args (or kwargs) as a plain value.\n\n"
@@ -975,6 +980,8 @@ int mupy_coordinator_init(PyObject *module)
          "effect_once: what its run writes with Run.add() and the like counts once.\n"
          "keep: the result stays on the worker until it is fetched or used.\n"
          "no_backup: never run twice at the same time.\n"
+         "own_error: an error of it is that of its value alone: no other call raises it, "
+         "nothing\n  is cancelled for it; and this call raises no error of earlier ones.\n"
          "timeout: seconds to wait for room in the queue; None: no limit.\n"
          "result: False: nobody wants the result; None is returned.\n\n"
          "Raises the first error of an earlier closure, once, after everything that was "

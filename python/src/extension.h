@@ -224,13 +224,14 @@ struct mupy_remote_value {
     PyObject *coordinator;
     PyObject *function;     /* str, or the entry of a Python function; NULL */
     bool kept;              /* its result stays on a worker */
+    bool own_error;         /* its result may be an exception, packed */
     bool shared;            /* others use the result's memory, too */
 };
 
 extern PyTypeObject *mupy_remote_value_type;
 
 PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
-                                PyObject *function, bool kept);
+                                PyObject *function, unsigned flags);
 
 /* Wait until all are ready, and signals are looked at. -1 with an exception; 1: the time
  * is over, and *ret_late (borrowed) is one that is not ready. */

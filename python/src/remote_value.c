@@ -15,7 +15,7 @@ static struct mupy_remote_value *self_of(PyObject *self)
 }
 
 PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
-                                PyObject *function, bool kept)
+                                PyObject *function, unsigned flags)
 {
     struct mupy_remote_value *self =
         PyObject_New(struct mupy_remote_value, mupy_remote_value_type);
@@ -27,7 +27,8 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     self->value = value;
     self->coordinator = coordinator;
     self->function = function;
-    self->kept = kept;
+    self->kept = (flags & MU_CLOSURE_KEEP) != 0;
+    self->own_error = (flags & MU_CLOSURE_OWN_ERROR) != 0;
     self->shared = false;
     Py_INCREF(coordinator);
     Py_XINCREF(function);
@@ -252,6 +253,38 @@ static mu_value *fetch_near(struct mupy_remote_value *self)
     return result;
 }
 
+/* muster._worker.Failed */
+static PyObject *failed_type(void)
+{
+    static PyObject *type;
+
+    return mupy_import(&type, "muster._worker", "Failed");
+}
+
+/* The exception in a result that is one, as a new reference; NULL: it is none, or, with
+ * an exception, that cannot be known. */
+static PyObject *exception_in(PyObject *result)
+{
+    PyObject *type = failed_type();
+
+    if (type == NULL || (PyObject *)Py_TYPE(result) != type)
+        return NULL;
+    return PyObject_CallMethod(result, "exception", NULL);
+}
+
+static PyObject *raise_own_error(PyObject *result)
+{
+    PyObject *exception = exception_in(result);
+
+    if (exception == NULL && !PyErr_Occurred())
+        return result;
+    Py_DECREF(result);
+    if (exception != NULL)
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_XDECREF(exception);
+    return NULL;
+}
+
 PyObject *mupy_remote_value_take(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
@@ -263,6 +296,8 @@ PyObject *mupy_remote_value_take(PyObject *object)
     decoded = mupy_decode_result(result, !self->shared, NULL);
     self->shared = true;
     mu_value_free(result);
+    if (decoded != NULL && self->own_error)
+        return raise_own_error(decoded);
     return decoded;
 }
 
@@ -316,11 +351,25 @@ static PyObject *wait(PyObject *self, PyObject *args, PyObject *kwargs)
 static PyObject *error_of(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
+    PyObject *exception;
+    PyObject *result;
+    mu_value *value;
     mu_error error;
 
-    if (mu_remote_value_fetch(self->value, 0, &error, NULL) == 0)
+    if (mu_remote_value_fetch(self->value, 0, &error, NULL) != 0)
+        return mupy_exception(&error, function_name(self));
+    if (!self->own_error)
         Py_RETURN_NONE;
-    return mupy_exception(&error, function_name(self));
+    value = self->kept ? fetch_far(self, -1) : fetch_near(self);
+    result = value == NULL ? NULL : mupy_decode_result(value, false, NULL);
+    mu_value_free(value);
+    if (result == NULL)
+        return NULL;
+    exception = exception_in(result);
+    Py_DECREF(result);
+    if (exception != NULL || PyErr_Occurred())
+        return exception;
+    Py_RETURN_NONE;
 }
 
 static PyObject *exception(PyObject *self, PyObject *args, PyObject *kwargs)
