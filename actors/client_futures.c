@@ -250,6 +250,8 @@ void mu__client_resolve(struct mu__ctx *ctx, struct client *c, mu_remote_value *
     }
     if (future->waiters != NULL)
         ask_content(ctx, c, future);
+    if (future->notify != NULL)
+        future->notify(future, future->notify_user);
     mu__held_unref(&future->held);
 }
 

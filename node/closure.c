@@ -75,9 +75,7 @@ static mu_closure_options with_defaults(const mu_closure_options *options)
     mu_closure_options o = {0};
 
     if (options->size != 0) {
-        memcpy(&o, options, options->size < sizeof o
-                                ? offsetof(mu_closure_options, worker_type)
-                                : sizeof o);
+        memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
         return o;
     }
     o = *options;
@@ -356,6 +354,10 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
         future = mu__future_new(&making->node->home);
         if (future == NULL)
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a remote value");
+    }
+    if (future != NULL && making->options != NULL) {
+        future->notify = making->options->notify;
+        future->notify_user = making->options->user;
     }
     if (rv == 0)
         rv = fill_in(making, args, future, ret_error);

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from typing import Any, Tuple
 
 from . import _scope, errors
-from .coordinator import ClusterCoordinator
+from .coordinator import ClusterCoordinator, _known
 
 _lock = threading.RLock()
-_known: "weakref.WeakValueDictionary[int, ClusterCoordinator]" = \
-    weakref.WeakValueDictionary()
 
 
 def _is_open(coordinator: ClusterCoordinator) -> bool:
@@ -21,11 +18,6 @@ def _is_open(coordinator: ClusterCoordinator) -> bool:
     except errors.ClosedError:
         return False
     return True
-
-
-def opened(coordinator: ClusterCoordinator) -> None:
-    """Remember it, as long as it is there."""
-    _known[id(coordinator.node)] = coordinator
 
 
 def coordinator_of(owner: Any) -> Tuple[ClusterCoordinator, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures as cf
+import functools
 import itertools
 import logging
 import os
@@ -16,7 +17,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optiona
 from . import _coordinators, errors
 from .cluster import LocalCluster
 from .coordinator import ClusterCoordinator
-from .futures import Future, Owner
+from .futures import Future, Owner, take_batch
 
 __all__ = ["BrokenClusterExecutor", "Executor"]
 
@@ -29,6 +30,8 @@ _WINDOW_SECONDS = 0.02
 
 _RETRY_SECONDS = 0.02
 _FUNCTIONS_MAX = 64
+
+_new: Any = Future.__new__
 
 _OPTIONS = frozenset({"priority", "deadline", "run_timeout", "attempts", "worker",
                       "not_worker", "worker_type", "effect_once", "no_backup"})
@@ -87,7 +90,9 @@ class _Engine(Owner):
         self.cancel_running = cancel_running
         self.capacity = capacity
         self.fixed = fixed          # never more than `capacity` at a time
-        self.options = dict(options, own_error=True, timeout=0)
+        self.options = options
+        self._schedule = coordinator.schedule
+        self._arrived = functools.partial(take_batch, self)
         self.closes: List[Callable[[], Any]] = []
         self.initialized: Any = None
         self.broken: Optional[BaseException] = None
@@ -106,48 +111,50 @@ class _Engine(Owner):
     # ---- sending ----
 
     def submit(self, call: Tuple[Any, Any, Any]) -> "Future[Any]":
-        future: "Future[Any]" = Future.__new__(Future)
+        future: "Future[Any]" = _new(Future)
+        future._exception = None
+        future._is_shared = False
         future._call = call
         future._owner = self
+        future._value = None
         with self._lock:
-            if self.broken is not None:
-                raise BrokenClusterExecutor(str(self.broken)) from self.broken
-            if self.is_shut:
-                raise RuntimeError("cannot schedule new futures after shutdown")
-            if _interpreter_ends:
-                raise RuntimeError("cannot schedule new futures after interpreter "
-                                   "shutdown")
+            if self.is_shut or _interpreter_ends or self.broken is not None:
+                raise self._refusal()
             if self._queue or self._in_flight >= self._window:
+                future._state = "PENDING"
                 self._queue.append(future)
                 return future
             self._in_flight += 1
-        self._send(future)
+        future._state = "RUNNING"   # nobody else knows it yet
+        self._send(future, call)
         return future
 
-    def _send(self, future: "Future[Any]") -> None:
-        """Of one that is counted in flight."""
-        call = future._call
-        if not future._begin():
-            self._gone()
-            return
+    def _refusal(self) -> BaseException:
+        if self.broken is not None:
+            return self._broken_error()
+        when = "shutdown" if self.is_shut else "interpreter shutdown"
+        return RuntimeError(f"cannot schedule new futures after {when}")
+
+    def _send(self, future: "Future[Any]", call: Tuple[Any, Any, Any]) -> None:
+        """Of one that is running and counted in flight."""
         fn, args, kwargs = call
         if self.initialized is not None:
-            fn, args, kwargs = _with_value, (self.initialized, fn, args, kwargs), None
+            fn, args, kwargs = _with_value, (self.initialized, fn, args, kwargs or {}), None
         try:
-            value = self.coordinator.schedule(fn, args, kwargs, **self.options)
+            value = self._schedule(fn, args, kwargs, own_error=True, timeout=0,
+                                   _notify=(self._arrived, future), **self.options)
         except errors.WouldBlockError:
             self._later(future)
-            return
         except errors.ClosedError as error:
             self._break(error)
             future._settle("FINISHED", None, self._broken_error())
             self._gone()
-            return
         except BaseException as error:  # its arguments cannot be pickled, for instance
             future._settle("FINISHED", None, error.with_traceback(None))
             self._gone()
-            return
-        future._send(value)
+        else:
+            if self.cancel_running:
+                future._sent(value)
 
     def _later(self, future: "Future[Any]") -> None:
         """Back to the front, to be sent again after a while."""
@@ -155,7 +162,7 @@ class _Engine(Owner):
         with self._lock:
             self._queue.appendleft(future)
             self._in_flight -= 1
-            if self._timer is None:
+            if self._timer is None and not _interpreter_ends:
                 self._timer = threading.Timer(_RETRY_SECONDS, self._retry)
                 self._timer.daemon = True
                 self._timer.start()
@@ -174,8 +181,12 @@ class _Engine(Owner):
                     break
                 future = self._queue.popleft()
                 self._in_flight += 1
-            self._send(future)
-            del future
+            call = future._call
+            if future._begin():
+                self._send(future, call)
+            else:
+                self._gone()
+            del future, call
 
     # ---- what comes back ----
 
@@ -185,10 +196,10 @@ class _Engine(Owner):
             if self._in_flight == 0 and not self._queue:
                 self._idle.notify_all()
 
-    def landed(self) -> None:
+    def landed(self, count: int) -> None:
         with self._lock:
-            self._in_flight -= 1
-            self._landed += 1
+            self._in_flight -= count
+            self._landed += count
             if self._landed >= 32 and not self.fixed:
                 self._measure()
             if not self._queue and self._in_flight > 0:

@@ -10,8 +10,8 @@ import concurrent.futures as cf
 import os
 import threading
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION
-from typing import (Any, Callable, Dict, Generator, Generic, Iterable, Iterator, NamedTuple,
-                    Optional, Set, TypeVar, Union, cast)
+from typing import (Any, Callable, Dict, Generator, Generic, Iterable, Iterator, List,
+                    NamedTuple, Optional, Set, Tuple, TypeVar, Union, cast)
 
 from . import _muster, errors
 
@@ -47,8 +47,8 @@ class Owner:
 
     cancel_running = False
 
-    def landed(self) -> None:
-        """A future that was sent is done."""
+    def landed(self, count: int) -> None:
+        """So many futures that were sent are done."""
 
     def judge(self, error: BaseException) -> BaseException:
         """The exception that a future gets for an error of its closure."""
@@ -57,6 +57,9 @@ class Owner:
     def lost(self, future: "Future[Any]", error: BaseException) -> bool:
         """Its closure was thrown away with others; whether it is sent again."""
         return False
+
+
+_NOBODY = Owner()
 
 
 class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
@@ -68,15 +71,23 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
     """
 
     # The condition and the lists of the base class are made when somebody asks for them.
-    _state = _PENDING
-    _result: Optional[T] = None
-    _exception: Optional[BaseException] = None
-    _value: Optional["_muster.RemoteValue"] = None
-    _call: Any = None       # function, args, kwargs, until they are sent
-    _owner: Owner = Owner()
+    # All in slots: an executor makes and settles a hundred thousand of these a second.
+    __slots__ = ("_state", "_result", "_exception", "_call", "_owner", "_value",
+                 "_is_shared", "_condition", "_waiters", "_done_callbacks")
+
+    _state: str
+    _result: Optional[T]
+    _exception: Optional[BaseException]
+    _call: Any                  # function, args, kwargs, until it is done
+    _owner: Owner
+    _value: Optional["_muster.RemoteValue"]     # of one that can be cancelled there
+    _is_shared: bool            # others look at it: it has a condition
 
     def __init__(self) -> None:
-        pass
+        self._state = _PENDING
+        self._result = self._exception = self._call = self._value = None
+        self._owner = _NOBODY
+        self._is_shared = False
 
     def __getattr__(self, name: str) -> Any:
         make = _LAZY.get(name)
@@ -85,7 +96,12 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
                                  f"{name!r}")
         made = make()
         with _guard:
-            return self.__dict__.setdefault(name, made)
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError:
+                self._is_shared = True
+                setattr(self, name, made)
+                return made
 
     # ---- states ----
 
@@ -107,7 +123,7 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
                 if_running: bool = True) -> bool:
         """Make it done; False when it is, or runs and should not."""
         with _guard:
-            if "_condition" not in self.__dict__:
+            if not self._is_shared:
                 if self._state != _PENDING and (self._state != _RUNNING or not if_running):
                     return False
                 self._result, self._exception, self._state = result, exception, state
@@ -119,7 +135,7 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
                     return False
                 self._result, self._exception, self._state = result, exception, state
                 self._call = None
-            for waiter in self.__dict__.get("_waiters", ()):
+            for waiter in self._waiters:
                 if state == _CANCELLED:
                     waiter.add_cancelled(self)
                 elif exception is not None:
@@ -127,10 +143,19 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
                 else:
                     waiter.add_result(self)
             self._condition.notify_all()
-        if "_done_callbacks" in self.__dict__:
+        if self._done_callbacks:
             self._invoke_callbacks()  # type: ignore[attr-defined]
             self._done_callbacks.clear()
         return True
+
+    def _sent(self, value: "_muster.RemoteValue") -> None:
+        """The cluster has it, unless that is over already."""
+        with _guard:
+            if self._state == _RUNNING:
+                self._value = value
+                return
+        if self._state == _CANCELLED:
+            value.cancel()
 
     def set_running_or_notify_cancel(self) -> bool:
         """For executors: False when it was cancelled."""
@@ -188,25 +213,14 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
 
     # ---- what the cluster says ----
 
-    def _send(self, value: "_muster.RemoteValue") -> None:
-        self._value = value
-        value.add_done_callback(_Arrival(self))
 
-
-class _Arrival:
-    """Called when the value of a future is ready."""
-
-    __slots__ = ("future",)
-
-    def __init__(self, future: "Optional[Future[Any]]") -> None:
-        self.future = future
-
-    def __call__(self, value: "_muster.RemoteValue") -> None:
-        future = self.future
-        if future is None:
-            return
-        self.future = None
-        owner = future._owner
+def take_batch(owner: Owner, batch: "List[Tuple[Future[Any], _muster.RemoteValue]]") -> None:
+    """Settle futures whose values are ready."""
+    landed = 0
+    guard = _guard
+    batch.reverse()
+    while batch:
+        future, value = batch.pop()
         result, exception, state = None, None, _FINISHED
         try:
             result = value.fetch()
@@ -214,16 +228,41 @@ class _Arrival:
             if value.state != "aborted":
                 exception = error.with_traceback(None)
             elif owner.lost(future, error):
-                return
+                continue
             else:
                 state = _CANCELLED
         except BaseException as error:
             exception = owner.judge(error.with_traceback(None))
+        with guard:
+            is_settled = future._state == _RUNNING and not future._is_shared and \
+                exception is None
+            if is_settled:
+                future._result = result
+                future._state = state
+                future._call = None
+        if not is_settled:
+            future._settle(state, result, exception)
         future._value = None
-        future._settle(state, result, exception)
         # What waited for it may drop it now: nothing here holds it any more.
-        del future, result, exception
-        owner.landed()
+        del future, result, exception, value
+        landed += 1
+    owner.landed(landed)
+
+
+class _Arrival:
+    """Called when the value of a future is ready."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, future: "Future[Any]") -> None:
+        self.future: "Optional[Future[Any]]" = future
+
+    def __call__(self, value: "_muster.RemoteValue") -> None:
+        future, self.future = self.future, None
+        if future is not None:
+            batch, owner = [(future, value)], future._owner
+            del future
+            take_batch(owner, batch)
 
 
 def future_of(value: Waitable) -> "cf.Future[Any]":
@@ -238,7 +277,8 @@ def future_of(value: Waitable) -> "cf.Future[Any]":
     future: "Future[Any]" = Future()
     future._owner = _OF_VALUE
     future._state = _RUNNING
-    future._send(value)
+    future._value = value
+    value.add_done_callback(_Arrival(future))
     return future
 
 

@@ -35,6 +35,11 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     return (PyObject *)self;
 }
 
+void mupy_remote_value_set(PyObject *object, mu_remote_value *value)
+{
+    __atomic_store_n(&self_of(object)->value, value, __ATOMIC_RELEASE);
+}
+
 static void dealloc(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
