@@ -357,6 +357,10 @@ class Executor(cf.Executor):
     def _max_workers(self) -> int:
         return self._engine.capacity
 
+    @property
+    def _broken(self) -> bool:
+        return self._engine.broken is not None
+
     def submit(self, fn: Callable[..., Any], /, *args: Any,  # type: ignore[override]
                **kwargs: Any) -> "Future[Any]":
         """Run fn(*args, **kwargs) on a worker; returns its Future at once.

@@ -29,7 +29,7 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     self->function = function;
     self->kept = (flags & MU_CLOSURE_KEEP) != 0;
     self->own_error = (flags & MU_CLOSURE_OWN_ERROR) != 0;
-    self->shared = false;
+    self->result = NULL;
     Py_INCREF(coordinator);
     Py_XINCREF(function);
     return (PyObject *)self;
@@ -46,6 +46,7 @@ static void dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
 
     mu_remote_value_free(self->value);
+    Py_XDECREF(self->result);
     Py_XDECREF(self->function);
     Py_XDECREF(self->coordinator);
     PyObject_Free(self);
@@ -290,19 +291,37 @@ static PyObject *raise_own_error(PyObject *result)
     return NULL;
 }
 
+static bool is_constant(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    return object == Py_None || type == &PyLong_Type || type == &PyFloat_Type ||
+           type == &PyBool_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
+}
+
+/* Every fetch gives the same object, as a future's result() does: an array is in the
+ * value's own memory, and whoever changes it changes it for all. */
 PyObject *mupy_remote_value_take(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
-    mu_value *result = self->kept ? fetch_far(self, -1) : fetch_near(self);
+    mu_value *result;
     PyObject *decoded;
 
+    if (self->result != NULL) {
+        Py_INCREF(self->result);
+        return self->result;
+    }
+    result = self->kept ? fetch_far(self, -1) : fetch_near(self);
     if (result == NULL)
         return NULL;
-    decoded = mupy_decode_result(result, !self->shared, NULL);
-    self->shared = true;
+    decoded = mupy_decode_result(result, true, NULL);
     mu_value_free(result);
     if (decoded != NULL && self->own_error)
-        return raise_own_error(decoded);
+        decoded = raise_own_error(decoded);
+    if (decoded != NULL && !is_constant(decoded) && self->result == NULL) {
+        Py_INCREF(decoded);
+        self->result = decoded;
+    }
     return decoded;
 }
 
