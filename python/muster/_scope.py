@@ -19,8 +19,8 @@ def node_of(owner: Any) -> "_muster.Node":
     node = getattr(owner, "node", None)
     if isinstance(node, _muster.Node):
         return node
-    raise TypeError(f"expected a Node, a LocalCluster, a ClusterCoordinator or a strategy "
-                    f"with a node, got {owner!r}")
+    raise TypeError("expected a Node, a LocalCluster, a ClusterCoordinator or a "
+                    f"strategy with a node, got {owner!r}")
 
 
 def push(owner: Any) -> None:
