@@ -29,6 +29,10 @@ _LAZY = {
     "LocalCluster": "cluster",
     "as_completed": "futures",
     "future_of": "futures",
+    "gather": "_scatter",
+    "map": "_scatter",
+    "progress": "_progress",
+    "scatter": "_scatter",
     "wait": "futures",
 }
 
