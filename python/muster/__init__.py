@@ -20,9 +20,15 @@ from .errors import InputError, MusterError, RemoteTraceback
 from .variable import Variable
 
 if TYPE_CHECKING:
+    from ._progress import progress
+    from ._scatter import gather
+    from ._scatter import map as map
+    from ._scatter import scatter
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
     from .coordination import CoordinationService
+    from .executor import Executor
+    from .futures import Future, as_completed, future_of, wait
     from .strategy import ParameterServerStrategy
     from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
@@ -68,7 +74,8 @@ __all__ = [
     "KubernetesClusterResolver", "NamedClusterResolver", "SageMakerClusterResolver",
     "SimpleClusterResolver", "SlurmClusterResolver", "TFConfigClusterResolver",
     "TPUClusterResolver", "UnionClusterResolver", "ParameterServerStrategy", "Server",
-    "ServerConfig",
+    "ServerConfig", "Executor", "Future", "as_completed", "future_of", "gather",
+    "progress", "scatter", "wait",
 ]
 
 
