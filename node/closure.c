@@ -402,7 +402,7 @@ static int prepare(mu_coordinator *c, struct making *making, const mu_value *arg
     if (rv == 0)
         rv = mu__coordinator_admit(c, making->bytes,
                                    making->options != NULL &&
-                                       (making->options->flags & MU_CLOSURE_OWN_ERROR) != 0,
+                                       making->options->flags & MU_CLOSURE_OWN_ERROR,
                                    limit_ms, ret_error);
     return rv;
 }

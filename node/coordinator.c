@@ -351,9 +351,9 @@ static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
     return rv;
 }
 
-/* One that has its errors for itself raises those of no other: it is told to try again. */
-static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes, bool own_error,
-                         int64_t limit_ms, mu_error *ret_error)
+/* One with errors of its own raises those of no other: it is told to try again. */
+static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
+                         bool own_error, int64_t limit_ms, mu_error *ret_error)
 {
     uint64_t start_ms = uv_hrtime() / 1000000;
     bool is_admitted = false;

@@ -259,7 +259,8 @@ def take_batch(owner: Owner,
                 future._call = None
         if not is_settled:
             future._settle(state, result, exception)
-        future._value = None
+        if future._value is not None:
+            future._value = None
         # What waited for it may drop it now: nothing here holds it any more.
         del future, result, exception, value
         landed += 1

@@ -15,8 +15,8 @@ from typing import Any, List, Optional, Sequence, Union
 try:
     from torch.distributed import Store
 except ImportError as error:
-    raise ImportError("muster.torch_store needs torch with torch.distributed, which is not "
-                      "installed") from error
+    raise ImportError("muster.torch_store needs torch with torch.distributed, which is "
+                      "not installed") from error
 
 from . import errors
 from .coordination import CoordinationService, KeyValues
@@ -35,9 +35,9 @@ def _seconds(timeout: _Timeout) -> float:
 class MusterStore(Store):  # type: ignore[misc]
     """Keys and values that all tasks of a cluster share, for torch.distributed.
 
-    owner: a Node, LocalCluster, ClusterCoordinator, strategy or CoordinationService; None:
-    that of the innermost `with`, or of the run. prefix: the directory of its keys; each
-    process group, and each start of it, needs its own. timeout: seconds, or a timedelta,
+    owner: a Node, LocalCluster, ClusterCoordinator, strategy or CoordinationService;
+    None: that of the innermost `with`, or of the run. prefix: the directory of its keys;
+    each process group, and each start of it, needs its own. timeout: seconds, or a timedelta,
     that get() and wait() wait (five minutes unless said otherwise).
 
     It needs no rendezvous of its own: no master's address, no port.
@@ -108,8 +108,8 @@ class MusterStore(Store):  # type: ignore[misc]
             if found is not None and found.value != wanted:
                 return found.value
             try:
-                self._keys.put(path, wish, revision=0 if found is None else found.revision,
-                               timeout=self._timeout)
+                self._keys.put(path, wish, timeout=self._timeout,
+                               revision=0 if found is None else found.revision)
                 return wish
             except errors.FailedPreconditionError:
                 continue    # somebody was faster: look again

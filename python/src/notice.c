@@ -121,9 +121,10 @@ void mupy_notice_post(struct mupy_notice *notice)
     else
         last->next = notice;
     last = notice;
+    (void)pthread_mutex_unlock(&lock);
+    /* Outside of the lock, which the other thread would only wait for. */
     if (alone)
         (void)pthread_cond_signal(&posted);
-    (void)pthread_mutex_unlock(&lock);
 }
 
 /* ---- log lines ---- */

@@ -122,7 +122,7 @@ def main():
     if "MUSTER_SUITE" not in os.environ:
         folder, whole = find_suite()
         if folder is None:
-            print("there is no test.test_concurrent_futures: install libpython3-testsuite")
+            print("there is no test.test_concurrent_futures: libpython3-testsuite has it")
             return 77
         code = restart_with(folder)
         if whole is not None:

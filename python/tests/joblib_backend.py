@@ -1,4 +1,4 @@
-"""Runs joblib's own tests of Parallel with the backend "muster": python joblib_backend.py.
+"""Runs joblib's own tests of Parallel with the backend muster: python joblib_backend.py.
 
 The tests are read out of the installed wheel, with "muster" in the lists of backends
 that they are run for; nothing of them is here. Exit code 77: joblib is not installed.

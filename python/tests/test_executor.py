@@ -136,7 +136,8 @@ def test_wrong_options_of_map(executor, options, error):
 def test_wrong_use(coordinator):
     for arguments, error in [
             (dict(max_workers=0), ValueError), (dict(max_workers=-1), ValueError),
-            (dict(cluster=2, max_workers=2), TypeError), (dict(cluster=object()), TypeError),
+            (dict(cluster=2, max_workers=2), TypeError),
+            (dict(cluster=object()), TypeError),
             (dict(cluster=coordinator, threads=2), TypeError),
             (dict(initializer=3), TypeError)]:
         with pytest.raises(error):
@@ -213,7 +214,7 @@ def test_as_completed_and_wait_take_remote_values(coordinator, executor):
     done, not_done = muster.wait(values, timeout=20)
     assert (done, not_done) == (set(values), set())
     late = coordinator.schedule(time.sleep, (0.5,))
-    done, not_done = muster.wait([late, values[0]], return_when=muster.futures.FIRST_COMPLETED)
+    done, not_done = muster.wait([late, values[0]], return_when=cf.FIRST_COMPLETED)
     assert (done, not_done) == ({values[0]}, {late})
     with pytest.raises(cf.TimeoutError):
         list(muster.as_completed([late], timeout=0.01))

@@ -1,4 +1,4 @@
-"""The tests that CPython and joblib have for executors and backends, run with muster's."""
+"""CPython's tests of executors and joblib's of backends, run with those of muster."""
 
 import os
 import subprocess

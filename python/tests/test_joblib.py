@@ -78,7 +78,8 @@ def test_a_grid_search_has_the_same_result(cluster):
     on_cluster = GridSearchCV(LogisticRegression(max_iter=300), grid, cv=3, n_jobs=-1)
     on_cluster.fit(data, labels)
     with joblib.parallel_config("sequential"):
-        alone = GridSearchCV(LogisticRegression(max_iter=300), grid, cv=3).fit(data, labels)
+        alone = GridSearchCV(LogisticRegression(max_iter=300), grid, cv=3)
+        alone.fit(data, labels)
     assert on_cluster.best_params_ == alone.best_params_
     assert list(on_cluster.cv_results_["mean_test_score"]) == list(
         alone.cv_results_["mean_test_score"])

@@ -19,7 +19,8 @@ def test_does_not_reach_the_next_one(muster_coordinator):
     muster_coordinator.join(30)
 
 def test_a_cluster_of_its_own(make_muster_cluster):
-    assert list(muster.map(abs, [-1, 2], cluster=make_muster_cluster(workers=1))) == [1, 2]
+    cluster = make_muster_cluster(workers=1)
+    assert list(muster.map(abs, [-1, 2], cluster=cluster)) == [1, 2]
 '''
 
 

@@ -72,5 +72,6 @@ def test_wrong_use(shared_cluster):
 def test_a_process_group_meets_over_it(own_cluster):
     cluster = own_cluster(workers=2)
     with muster.Executor(cluster) as executor:
-        futures = [executor.submit(torch_group.run, rank, 2, "group") for rank in range(2)]
+        futures = [executor.submit(torch_group.run, rank, 2, "group")
+                   for rank in range(2)]
         assert [future.result(120) for future in futures] == [(3.0, [0, 1])] * 2
