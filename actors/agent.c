@@ -186,8 +186,17 @@ static void tell_reset(struct mu__ctx *ctx, struct agent *a)
         return;
     body = mu__body(msg);
     body->token = a->token_next++;
-    if (mu__send(ctx, agent_service(a), msg) == 0)
-        a->reset_owed = false;
+    (void)mu__send(ctx, agent_service(a), msg);
+}
+
+/* What the service does not know of the time before, again with each try: who is
+ * registered has been heard, and this before it. */
+static void tell_owed(struct mu__ctx *ctx, struct agent *a)
+{
+    if (a->reset_owed)
+        tell_reset(ctx, a);
+    if (a->leave_owed)
+        mu__agent_say_goodbye(ctx, a);
 }
 
 /* Its keys and barriers are gone, and the program relies on some. */
@@ -214,8 +223,7 @@ void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
     if (a->host == NULL || a->registered || !a->wants || a->error.code != 0 ||
         has_lost_store(ctx, a))
         return;
-    if (a->reset_owed)
-        tell_reset(ctx, a);
+    tell_owed(ctx, a);
     a->register_ms = mu__now_ms(ctx);
     msg = mu__msg_new(ctx, MU__TASK_REGISTER);
     if (msg == NULL)
@@ -241,6 +249,8 @@ static void registered(struct mu__ctx *ctx, struct agent *a,
 {
     a->register_token = 0;
     a->registered = true;
+    a->reset_owed = false;
+    a->leave_owed = false;
     a->heard_ms = mu__now_ms(ctx);
     a->store = a->host_store;
     if (a->barriers_store != a->store) {

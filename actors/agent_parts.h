@@ -146,7 +146,8 @@ struct agent {
 
     bool wants;                 /* to be registered */
     bool registered;
-    bool reset_owed;            /* the service was not told of a reset */
+    bool reset_owed;            /* the service was not told of a reset, */
+    bool leave_owed;            /* or may not know that this task has left */
     bool used;                  /* keys or barriers, in this registration */
     uint64_t store;             /* that it registered with last; 0: none */
     uint32_t session;
@@ -335,6 +336,9 @@ void mu__agent_tell_reported(struct mu__ctx *ctx, struct agent *a);
 
 /* The service that was to hear of a reset is lost: the next one will. */
 void mu__agent_tell_reset(struct mu__ctx *ctx, struct agent *a);
+
+/* To the host, if there is one: this task leaves, and waits for no answer. */
+void mu__agent_say_goodbye(struct mu__ctx *ctx, struct agent *a);
 
 /* ---- agent_keys.c ---- */
 

@@ -324,10 +324,12 @@ static struct mu__msg *say_leave(struct mu__ctx *ctx, struct agent *a,
     return msg;
 }
 
-static void leave(struct mu__ctx *ctx, struct agent *a)
+/* `heard`: the service has said so. */
+static void leave(struct mu__ctx *ctx, struct agent *a, bool heard)
 {
     mu_error error = {0};
 
+    a->leave_owed = !heard && (a->leave_owed || a->store != 0);
     (void)mu_error_set(&error, -MU_EPRECONDITION, "this task has left");
     mu__agent_withdraw(ctx, a, &error);
 }
@@ -338,8 +340,7 @@ static void fill_goodbye(struct agent *a, struct mu__msg *msg)
         (struct mu__task_leave){.token = a->token_next++, .now = true};
 }
 
-/* It leaves without an answer: this process waits for none. */
-static void say_goodbye(struct mu__ctx *ctx, struct agent *a)
+void mu__agent_say_goodbye(struct mu__ctx *ctx, struct agent *a)
 {
     struct mu__msg *msg = a->host == NULL ? NULL : mu__msg_new(ctx, MU__TASK_LEAVE);
 
@@ -375,8 +376,8 @@ static void answered_leave(struct mu__ctx *ctx, struct agent *a, struct mu__aske
     (void)body;
     mu__agent_forget(ctx, a, asked);
     if (error != NULL)
-        say_goodbye(ctx, a);
-    leave(ctx, a);
+        mu__agent_say_goodbye(ctx, a);
+    leave(ctx, a, error == NULL);
     mu__agent_complete(call, error);
 }
 
@@ -389,8 +390,8 @@ static void fail_leave(struct mu__ctx *ctx, struct agent *a, struct mu__asked *a
 
     mu__agent_forget(ctx, a, asked);
     if (why.code == -MU_EDEADLINE && a->error.code == 0) {
-        say_goodbye(ctx, a);
-        leave(ctx, a);
+        mu__agent_say_goodbye(ctx, a);
+        leave(ctx, a, false);
     }
     mu__agent_complete(call, &why);
 }
@@ -415,8 +416,8 @@ static void leave_in_error(struct mu__ctx *ctx, struct agent *a,
                        mu_err_name(a->error.code), a->error.message);
     (void)snprintf(error.task, sizeof error.task, "%s", a->error.task);
     a->error = (mu_error){.code = 0};
-    say_goodbye(ctx, a);
-    leave(ctx, a);
+    mu__agent_say_goodbye(ctx, a);
+    leave(ctx, a, false);
     mu__agent_complete(call, &error);
 }
 
@@ -431,7 +432,7 @@ void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
         (void)mu__agent_ask(ctx, a, &call->asked, &leaving, call->call.limit_ms, 0);
         return;
     }
-    leave(ctx, a);
+    leave(ctx, a, false);
     mu__agent_complete(call, NULL);
 }
 

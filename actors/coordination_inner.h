@@ -209,6 +209,12 @@ void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_reset(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task);
 
+/* A process leaves, or resets its task, at a host where it is not registered: another one
+ * had registered it, and its leases are those of then. `task` may be NULL. */
+void mu__coord_end_former_leases(struct mu__ctx *ctx, struct coordination *c,
+                                 const struct coord_peer *peer,
+                                 const struct mu__roster_task *task);
+
 /* Whether its failures are those of all others, too. */
 static inline bool mu__coord_shares_fate(const struct mu__roster_task *task)
 {

@@ -168,8 +168,11 @@ void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
     const struct mu__task_leave *body = mu__body(msg);
+    const struct coord_peer *peer = mu__coord_peer(c, msg->from.node);
     struct mu__roster_task *task = mu__roster_at_node(c->roster, msg->from.node);
 
+    if (peer != NULL)
+        mu__coord_end_former_leases(ctx, c, peer, task);
     if (task != NULL && task->state == MU__TASK_FAILED) {
         leave_in_error(ctx, c, task, body->token);
         return;

@@ -6,6 +6,7 @@
  * dead. */
 #include "actors/coordination/runs.h"
 #include "actors/coordination_inner.h"
+#include "actors/coordination_keys.h"
 #include "runtime/codec.h"
 
 #include <inttypes.h>
@@ -541,6 +542,14 @@ void mu__coord_reset(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_leave_spoil(ctx, c, task, "was reset");
 }
 
+void mu__coord_end_former_leases(struct mu__ctx *ctx, struct coordination *c,
+                                 const struct coord_peer *peer,
+                                 const struct mu__roster_task *task)
+{
+    if (task == NULL || !is_connected(task))
+        mu__coord_key_end_leases(ctx, c, peer->incarnation);
+}
+
 /* An agent may be in error where its task is not: others' failures are told to it. A task
  * in ERROR may be reset by its next incarnation. */
 static int reset(struct mu__ctx *ctx, struct coordination *c,
@@ -548,12 +557,12 @@ static int reset(struct mu__ctx *ctx, struct coordination *c,
 {
     struct mu__roster_task *task = mu__roster_find(c->roster, peer->type, peer->index);
 
-    if (task == NULL || !task->seen)
-        return 0;
-    if (is_connected(task) && task->incarnation != peer->incarnation)
+    if (task != NULL && is_connected(task) && task->incarnation != peer->incarnation)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "%s is registered with another incarnation", task->name);
-    mu__coord_reset(ctx, c, task);
+    mu__coord_end_former_leases(ctx, c, peer, task);
+    if (task != NULL && task->seen)
+        mu__coord_reset(ctx, c, task);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "actors/journal.h"
 
 #include "actors/journal_scan.h"
+#include "actors/messages.h"
 #include "runtime/crc32c.h"
 
 #include <assert.h>
@@ -258,8 +259,37 @@ static int read_storage(struct reading *r)
     return rv;
 }
 
-static int verify_content(const struct mu__buf *content, const char *name,
-                          mu_error *error)
+/* ---- Before it is opened ---- */
+
+struct use {
+    uint16_t first;     /* kinds of messages */
+    uint16_t last;
+    const char *what;
+};
+
+static const struct use uses[MU__JOURNAL_USES] = {
+    [MU__JOURNAL_OF_CHIEF] = {MU__JOURNAL_BEGIN, MU__JOURNAL_GONE,
+                              "the journal of a chief's closures (--journal)"},
+    [MU__JOURNAL_OF_STORE] = {MU__STORE_BEGIN, MU__STORE_COMMIT,
+                              "the store of a coordination service (--store)"},
+};
+
+/* Kinds of a newer muster are of any use. */
+static int check_use(const struct mu__journal_piece *piece, enum mu__journal_use use,
+                     const char *name, mu_error *error)
+{
+    unsigned kind = mu__journal_piece_message(piece);
+
+    for (unsigned i = 0; i < MU__JOURNAL_USES; i++)
+        if (i != use && kind >= uses[i].first && kind <= uses[i].last)
+            return mu_error_set(error, -MU_EINVALID, "%s: expected %s, and this is %s: "
+                                "each of them has a file of its own", name,
+                                uses[use].what, uses[i].what);
+    return 0;
+}
+
+static int verify_content(const struct mu__buf *content, enum mu__journal_use use,
+                          const char *name, mu_error *error)
 {
     struct mu__journal_scan scan;
     struct mu__journal_piece piece;
@@ -267,23 +297,26 @@ static int verify_content(const struct mu__buf *content, const char *name,
 
     if (rv != 0)
         return rv;
-    do
+    do {
         mu__journal_scan_next(&scan, &piece);
-    while (piece.kind == MU__JOURNAL_RECORD);
-    if (piece.kind != MU__JOURNAL_DAMAGED)
-        return 0;
+        if (piece.kind == MU__JOURNAL_RECORD)
+            rv = check_use(&piece, use, name, error);
+    } while (piece.kind == MU__JOURNAL_RECORD && rv == 0);
+    if (rv != 0 || piece.kind != MU__JOURNAL_DAMAGED)
+        return rv;
     mu__journal_scan_refuse(&scan, &piece, name, error);
     return -MU_EDATALOSS;
 }
 
-int mu__journal_verify(struct mu__storage *storage, mu_error *ret_error)
+int mu__journal_verify(struct mu__storage *storage, enum mu__journal_use use,
+                       mu_error *ret_error)
 {
     struct mu__buf *content;
     int rv = storage->ops->load(storage, ret_error, &content);
 
     if (rv != 0 || content == NULL)
         return rv;
-    rv = verify_content(content, storage->name, ret_error);
+    rv = verify_content(content, use, storage->name, ret_error);
     mu__buf_unref(content);
     return rv;
 }

@@ -34,9 +34,18 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
                      mu_error *ret_error, uint64_t *ret_cut,
                      struct mu__journal **ret_journal);
 
-/* Whether mu__journal_open would take this file as a journal without damage: for those
- * who must not begin with anything else. Reads all of it and changes nothing. */
-int mu__journal_verify(struct mu__storage *storage, mu_error *ret_error);
+/* Who writes it. */
+enum mu__journal_use {
+    MU__JOURNAL_OF_CHIEF,   /* MU__JOURNAL_BEGIN to MU__JOURNAL_GONE */
+    MU__JOURNAL_OF_STORE,   /* MU__STORE_BEGIN to MU__STORE_COMMIT */
+    MU__JOURNAL_USES
+};
+
+/* Whether mu__journal_open would take this file as a journal without damage, and whether
+ * it is of this use (-MU_EINVALID: of the other one): for those who must not begin with
+ * anything else. Reads all of it and changes nothing. */
+int mu__journal_verify(struct mu__storage *storage, enum mu__journal_use use,
+                       mu_error *ret_error);
 
 /* What was not flushed may be lost. NULL is fine. */
 void mu__journal_close(struct mu__journal *journal);

@@ -38,6 +38,24 @@ static void store_little32(uint8_t *out, uint32_t number)
         out[i] = (uint8_t)(number >> (8 * i));
 }
 
+/* Behind the two sizes of the codec a message is a list that its kind begins. */
+unsigned mu__journal_piece_message(const struct mu__journal_piece *piece)
+{
+    enum { SIZES_BYTES = 8 };
+    const uint8_t *at = piece->message + SIZES_BYTES;
+    size_t left = piece->message_bytes - SIZES_BYTES;
+
+    if (piece->message_bytes < SIZES_BYTES)
+        return 0;
+    if (left >= 2 && (at[0] & 0xF0) == 0x90 && at[1] < 0x80)
+        return at[1];
+    if (left >= 3 && (at[0] & 0xF0) == 0x90 && at[1] == 0xCC)
+        return at[2];
+    if (left >= 4 && at[0] == 0xDC && at[3] < 0x80)
+        return at[3];
+    return left >= 5 && at[0] == 0xDC && at[3] == 0xCC ? at[4] : 0;
+}
+
 /* ---- Writing ---- */
 
 void mu__journal_put_header(uint8_t out[MU__JOURNAL_HEADER_BYTES])

@@ -85,6 +85,10 @@ bool mu__journal_scan_headless(struct mu__journal_scan *scan, const void *data,
 void mu__journal_scan_next(struct mu__journal_scan *scan,
                            struct mu__journal_piece *ret_piece);
 
+/* The kind of a record's message, as far as that can be seen without its schema; 0: it
+ * cannot. */
+unsigned mu__journal_piece_message(const struct mu__journal_piece *piece);
+
 /* What is lost when damage is skipped, and what stands behind it, for an error's words.
  * The scan goes to the end of the file. */
 void mu__journal_scan_refuse(struct mu__journal_scan *scan,

@@ -137,13 +137,17 @@ static uint32_t place_in_queue(const struct supervisor *s,
     return place;
 }
 
-static void say_held(const struct more *more, uint64_t now_ms, char *out, size_t size)
+static void say_held(const struct supervisor *s, const struct more *more, uint64_t now_ms,
+                     char *out, size_t size)
 {
     uint64_t left_ms = more->held_until_ms > now_ms ? more->held_until_ms - now_ms : 0;
 
     if (more->inputs_missing > 0)
         (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
                        more->inputs_missing, more->inputs_count);
+    else if (more->failed_code == 0 && s->journal_why[0] != '\0')
+        (void)snprintf(out, size, "for the journal, which cannot be written: %s",
+                       s->journal_why);
     else if (more->failed_code == 0)
         (void)snprintf(out, size, "for the writes of closures before it to be done");
     else
@@ -258,7 +262,7 @@ static void say_wait(const struct supervisor *s, const struct mu__closure *closu
     else if (closure->list == MU__LIST_KEPT)
         (void)snprintf(out, size, "for nothing: it is done, and its result is kept");
     else if (closure->list == MU__LIST_HELD)
-        say_held(more, now_ms, out, size);
+        say_held(s, more, now_ms, out, size);
     else if (closure->list == MU__LIST_PICKY)
         say_picky(s, closure, more, out, size);
     else if (closure->list > MU__LIST_WORKERS)

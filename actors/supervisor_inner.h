@@ -214,7 +214,8 @@ struct supervisor {
     uint64_t journal_rewrite_bytes; /* it is rewritten when it has grown so large */
     uint64_t journal_timer;         /* for what was scheduled in this turn */
     bool journal_dirty;             /* something was appended, and not flushed */
-    bool journal_failed;            /* its clients were told */
+    char journal_why[256];          /* why it cannot be written, as its clients were
+                                       told; "": it can */
     bool journal_behind;            /* it lacks a record: it is to be written anew, */
     uint64_t journal_retry_ms;      /* but not before this, since it may be long */
 
@@ -526,7 +527,8 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 
 /* One more number of an effect may be given out, as far as those go that are out; and as
- * far as the journal goes: else -MU_EEXHAUSTED (it is full) or -MU_EUNAVAILABLE. */
+ * far as the journal goes: else -MU_EEXHAUSTED (it is full) or -MU_EUNAVAILABLE, and
+ * `journal_why` has words. */
 bool mu__sup_has_effect_number(const struct supervisor *s);
 int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 

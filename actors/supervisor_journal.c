@@ -164,12 +164,15 @@ static int append(struct supervisor *s, uint16_t kind, const void *body, size_t 
 {
     alignas(struct mu__msg) unsigned char memory[sizeof(struct mu__msg) + BODY_MAX] = {0};
     struct mu__msg *msg = (void *)memory;
+    int rv;
 
     assert(size <= BODY_MAX);
     msg->kind = kind;
     memcpy(msg->body, body, size);
-    s->journal_dirty = true;
-    return mu__journal_append(s->journal, msg, ret_error);
+    rv = mu__journal_append(s->journal, msg, ret_error);
+    if (rv == 0)
+        s->journal_dirty = true;
+    return rv;
 }
 
 static int flush(struct supervisor *s, mu_error *ret_error)
@@ -180,7 +183,9 @@ static int flush(struct supervisor *s, mu_error *ret_error)
         return 0;
     rv = mu__journal_flush(s->journal, ret_error);
     if (rv == 0)
-        s->journal_dirty = s->journal_failed = false;
+        s->journal_dirty = false;
+    if (rv == 0)
+        s->journal_why[0] = '\0';
     return rv;
 }
 
@@ -320,12 +325,14 @@ static int catch_up(struct mu__ctx *ctx, struct supervisor *s, mu_error *ret_err
 static void complain(struct mu__ctx *ctx, struct supervisor *s, const mu_error *error)
 {
     char words[MU__ERROR_TEXT_MAX + 1];
+    bool is_known = s->journal_why[0] != '\0';
 
+    (void)snprintf(s->journal_why, sizeof s->journal_why, "%.255s",
+                   error->message[0] == '\0' ? mu_strerror(error->code) : error->message);
+    if (is_known)
+        return;
     (void)snprintf(words, sizeof words, "the journal cannot be written: %.400s; after a "
                    "restart closures may run again", error->message);
-    if (s->journal_failed)
-        return;
-    s->journal_failed = true;
     mu__log(ctx, MU__LOG_ERROR, "%s", words);
     mu__sup_fault(ctx, s, error->code == -MU_EEXHAUSTED ? -MU_EEXHAUSTED : -MU_EDATALOSS,
                   MU_ERROR_CHIEF, "/job:chief/task:0", words);
@@ -370,7 +377,7 @@ static int number_effect(struct mu__ctx *ctx, struct supervisor *s, struct more 
     rv = mu__sup_journal_reserve(ctx, s);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "the journal cannot be written, so the "
-                            "closure's effects could count twice");
+                            "closure's effects could count twice: %s", s->journal_why);
     more->effect = ++s->effect_last;
     return 0;
 }
@@ -761,7 +768,7 @@ static int read_record(void *owner, struct mu__msg *msg)
         return 0;
     }
     default:
-        return 0;
+        return -MU_EDATALOSS;   /* of another journal */
     }
 }
 

@@ -87,6 +87,20 @@ static struct mu__registered *function_of(const struct worker *w, struct mu__vie
     return f;
 }
 
+/* The function that a closure names, or the one that is called as what stands before the
+ * name's first colon. */
+static struct mu__registered *function_for(const struct worker *w, struct mu__view name)
+{
+    struct mu__registered *f = function_of(w, name);
+    const uint8_t *colon =
+        f != NULL || name.size == 0 ? NULL : memchr(name.data, ':', name.size);
+
+    if (colon == NULL)
+        return f;
+    name.size = (uint32_t)(colon - (const uint8_t *)name.data);
+    return function_of(w, name);
+}
+
 static int check_function(struct worker *w, struct mu__function_call *call)
 {
     struct mu__view name = mu__view_str(call->name);
@@ -485,7 +499,7 @@ static mu_error error_of(const struct worker *w, const struct mu_run *run)
         told.origin = mu__view_str(w->config.task);
     mu__view_copy(told.origin, error.task, sizeof error.task);
     mu__view_copy(told.detail, error.detail, sizeof error.detail);
-    (void)snprintf(error.function, sizeof error.function, "%s", run->registered->name);
+    mu__view_copy(mu__run_asked(run)->function, error.function, sizeof error.function);
     return error;
 }
 
@@ -660,7 +674,7 @@ static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__run *body = mu__body(msg);
-    struct mu__registered *registered = function_of(w, body->function);
+    struct mu__registered *registered = function_for(w, body->function);
     struct mu_run *run;
 
     if (w->leaving)
@@ -1006,11 +1020,14 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
 /* ---- life ---- */
 
-const char *mu__worker_running(const void *state)
+bool mu__worker_running(const void *state, char *out, size_t size)
 {
-    const struct worker *w = state;
+    const struct mu_run *run = ((const struct worker *)state)->running.first;
 
-    return w->running.first == NULL ? NULL : w->running.first->registered->name;
+    out[0] = '\0';
+    if (run != NULL)
+        mu__view_copy(mu__run_asked(run)->function, out, size);
+    return run != NULL;
 }
 
 uint64_t mu__worker_kept_bytes(const void *state)

@@ -57,9 +57,9 @@ struct mu__function_call {
 
 extern const struct mu__behavior mu__worker;    /* init takes the config */
 
-/* The name of a function that is with the executor, NULL when none is: for messages at
+/* Whether a function is with the executor, and the name of one: for messages at
  * shutdown. */
-const char *mu__worker_running(const void *state);
+bool mu__worker_running(const void *state, char *out, size_t size);
 
 /* Tell every run that nobody wants it any more. */
 void mu__worker_cancel_all(void *state);

@@ -1,7 +1,7 @@
 /* Locks, on top of keys: a place in the queue is a key that is a lease, put once, so its
  * revision says who came first. Who has the lowest one holds the lock. The others each
  * watch the place before theirs alone, so one of them is woken when it goes. */
-#include "actors/messages.h"
+#include "actors/coordination/lock_queue.h"
 #include "node/coordination.h"
 #include "node/node.h"
 
@@ -17,7 +17,6 @@
 
 enum {
     KEY_BYTES = 1024,
-    HOLDER_BYTES = 200,
     LOOK_MS = 1000,         /* for who holds it, once the limit has passed */
     NOTE_FIRST_MS = 5000,   /* after which the log says so; then that doubles, */
     NOTE_STEP_MAX_MS = 60000    /* up to this */
@@ -37,16 +36,6 @@ struct mu_lock {
     char name[KEY_BYTES];
     char directory[KEY_BYTES];
     char key[KEY_BYTES];
-};
-
-/* What the queue is, as seen from our place. */
-struct queue {
-    bool is_ours_there;
-    unsigned before_count;          /* places before ours */
-    uint64_t before;                /* revision of the one right before; 0: none */
-    char before_key[KEY_BYTES];
-    uint64_t first;                 /* revision of the holder's */
-    char holder[HOLDER_BYTES];
 };
 
 static int64_t now_ms(void)
@@ -105,7 +94,7 @@ static void give_up_place(const struct mu_lock *lock)
 static int take_place(struct mu_lock *lock, int64_t until_ms, mu_error *error)
 {
     char host[64] = "";
-    char value[HOLDER_BYTES];
+    char value[MU__LOCK_HOLDER_BYTES];
     int rv = name_place(lock, error);
 
     if (rv != 0)
@@ -122,52 +111,13 @@ static int take_place(struct mu_lock *lock, int64_t until_ms, mu_error *error)
 
 /* ---- The queue ---- */
 
-/* A lock's places are right below its name; locks of longer names are further down. */
-static bool is_place(const struct mu_lock *lock, const char *key)
-{
-    return strchr(key + strlen(lock->directory) + 1, '/') == NULL;
-}
-
-static void note_place(const struct mu_lock *lock, const mu_value *item,
-                       struct queue *queue)
-{
-    const char *key = NULL;
-    const void *value = "";
-    size_t size = 0;
-    int64_t number = 0;
-    uint64_t revision;
-
-    if (mu_value_get_string(mu_value_find(item, "key"), &key, &size) != 0 ||
-        mu_value_get_int(mu_value_find(item, "revision"), &number) != 0 ||
-        !is_place(lock, key))
-        return;
-    revision = (uint64_t)number;
-    queue->is_ours_there = queue->is_ours_there || revision == lock->number;
-    if (revision >= lock->number)
-        return;
-    queue->before_count++;
-    if (revision > queue->before) {
-        queue->before = revision;
-        (void)snprintf(queue->before_key, sizeof queue->before_key, "%s", key);
-    }
-    if (queue->first != 0 && revision > queue->first)
-        return;
-    queue->first = revision;
-    size = 0;
-    (void)mu_value_get_bytes(mu_value_find(item, "value"), &value, &size);
-    (void)snprintf(queue->holder, sizeof queue->holder, "%.*s", (int)size,
-                   (const char *)value);
-}
-
 static int look(const struct mu_lock *lock, int64_t limit_ms, mu_error *error,
-                struct queue *ret_queue)
+                struct mu__lock_queue *ret_queue)
 {
     mu_value *items = NULL;
     int rv = mu_kv_list(lock->node, lock->directory, limit_ms, error, &items);
 
-    *ret_queue = (struct queue){.before_count = 0};
-    for (size_t i = 0; rv == 0 && i < mu_value_count(items); i++)
-        note_place(lock, mu_value_at(items, i), ret_queue);
+    mu__lock_queue_read(rv == 0 ? items : NULL, lock->directory, lock->number, ret_queue);
     mu_value_free(items);
     return rv;
 }
@@ -197,7 +147,7 @@ static int await_gone(mu_node *node, const char *key, struct sight *sight,
 }
 
 /* Until then, or until the place before ours has gone. */
-static int await_before(const struct mu_lock *lock, const struct queue *queue,
+static int await_before(const struct mu_lock *lock, const struct mu__lock_queue *queue,
                         int64_t until_ms, mu_error *error)
 {
     struct sight sight = {.watch = NULL};
@@ -208,10 +158,10 @@ static int await_before(const struct mu_lock *lock, const struct queue *queue,
 }
 
 /* Who holds it now; or, when that is not heard, held it when we looked last. */
-static void say_holder(const struct mu_lock *lock, struct queue *queue,
+static void say_holder(const struct mu_lock *lock, struct mu__lock_queue *queue,
                        int64_t timeout_ms, mu_error *error)
 {
-    struct queue now;
+    struct mu__lock_queue now;
 
     if (look(lock, LOOK_MS, NULL, &now) == 0 && now.first != 0)
         *queue = now;
@@ -244,7 +194,7 @@ static void post_note(const struct mu_lock *lock, const char *line)
     (void)mu__node_post(lock->node, MU__AGENT, msg);
 }
 
-static void note_wait(const struct mu_lock *lock, const struct queue *queue,
+static void note_wait(const struct mu_lock *lock, const struct mu__lock_queue *queue,
                       struct patience *patience)
 {
     int64_t waited_ms = now_ms() - patience->since_ms;
@@ -260,7 +210,7 @@ static void note_wait(const struct mu_lock *lock, const struct queue *queue,
         now_ms() + (waited_ms < NOTE_STEP_MAX_MS ? waited_ms : NOTE_STEP_MAX_MS);
 }
 
-static int await_turn(const struct mu_lock *lock, const struct queue *queue,
+static int await_turn(const struct mu_lock *lock, const struct mu__lock_queue *queue,
                       struct patience *patience, mu_error *error)
 {
     bool is_noted = patience->until_ms < 0 || patience->note_ms < patience->until_ms;
@@ -277,20 +227,22 @@ static int await_turn(const struct mu_lock *lock, const struct queue *queue,
 static int acquire(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
 {
     struct patience patience = {.since_ms = now_ms()};
-    struct queue queue = {.before = 0};
+    struct mu__lock_queue queue = {.before = 0};
     int rv;
 
     patience.note_ms = patience.since_ms + NOTE_FIRST_MS;
     patience.until_ms = timeout_ms < 0 ? -1 : patience.since_ms + timeout_ms;
     rv = take_place(lock, patience.until_ms, error);
     while (rv == 0) {
+        enum mu__lock_step step;
+
         rv = look(lock, left_ms(patience.until_ms), error, &queue);
-        if (rv == 0 && !queue.is_ours_there)
-            rv = take_place(lock, patience.until_ms, error);
-        else if (rv == 0 && queue.before == 0)
+        step = mu__lock_queue_next(&queue);
+        if (rv == 0 && step == MU__LOCK_HOLD)
             return 0;
-        else if (rv == 0)
-            rv = await_turn(lock, &queue, &patience, error);
+        if (rv == 0)
+            rv = step == MU__LOCK_COME ? take_place(lock, patience.until_ms, error)
+                                       : await_turn(lock, &queue, &patience, error);
         if (rv == -MU_EDEADLINE && queue.before != 0)
             say_holder(lock, &queue, timeout_ms, error);
     }

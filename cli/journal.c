@@ -55,21 +55,10 @@ static int begin_scan(struct report *r, mu_error *error)
     return r->is_headless ? 0 : rv;
 }
 
-/* Behind the two sizes of the codec a message is a list that its kind begins. */
 static unsigned kind_of(const struct mu__journal_piece *piece)
 {
-    const uint8_t *at = piece->message + 8;
-    size_t left = piece->message_bytes - 8;
-    unsigned kind = 0;
+    unsigned kind = mu__journal_piece_message(piece);
 
-    if (left >= 2 && (at[0] & 0xF0) == 0x90 && at[1] < 0x80)
-        kind = at[1];
-    else if (left >= 3 && (at[0] & 0xF0) == 0x90 && at[1] == 0xCC)
-        kind = at[2];
-    else if (left >= 4 && at[0] == 0xDC && at[3] < 0x80)
-        kind = at[3];
-    else if (left >= 5 && at[0] == 0xDC && at[3] == 0xCC)
-        kind = at[4];
     return kind < MU__KINDS_END && mu__messages.rows[kind].name != NULL ? kind : 0;
 }
 

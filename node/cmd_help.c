@@ -144,8 +144,10 @@ const struct cmd_verb cmd_verbs[] = {
      "The command finds the number, which is larger each time, in MUSTER_LOCK_NUMBER,\n"
      "and the lock's key, which has it as its revision, in MUSTER_LOCK_KEY. A lock that\n"
      "is not free within --limit-ms gives exit code 4, and says who holds it. When it\n"
-     "is lost meanwhile, the command is told to end (SIGTERM, after 5 s SIGKILL) and\n"
-     "the exit code is 1; else it is the command's.\n",
+     "is lost meanwhile (this process stood still or was cut off for some seconds, or\n"
+     "its key was deleted), the command is told to end as soon as this process hears\n"
+     "of it (SIGTERM, after 5 s SIGKILL), and the exit code is 1; else it is the\n"
+     "command's.\n",
      "  muster lock deploy --address tcp://127.0.0.1:4000 -- ./deploy.sh --fast\n"
      "  muster lock deploy --limit-ms 1000 --cluster @cluster.json -- true\n",
      "NAME [-- COMMAND [ARGUMENT...]]"},

@@ -656,6 +656,7 @@ static int open_and_work(struct task *task)
         return CMD_SIGNAL + atomic_load(&task->signal);
     if (code != CMD_FINE) {
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
+        mu__tell_parent(MU__TOLD_REASON, error.message);
         return code;
     }
     code = work(task);

@@ -63,6 +63,7 @@ struct run {
     unsigned stop_ms;           /* that tasks may take to end when they are told to */
     unsigned level;             /* of the log, of this process and of tasks */
     uint64_t began_ms;
+    int status_errno;           /* why the status file could not be written; 0: it was */
 };
 
 /* A handler can reach nothing else. */
@@ -149,38 +150,64 @@ static cJSON *children_json(const struct run *run)
     return root;
 }
 
-/* Written beside it and moved there, so that nobody reads half of it. */
+/* Written beside it and moved there, so that nobody reads half of it. Returns 0 or an
+ * errno. */
 static int write_file(const char *path, const char *text)
 {
     char beside[4096];
     FILE *file;
     bool good;
+    int rv;
 
     if ((size_t)snprintf(beside, sizeof beside, "%s.new", path) >= sizeof beside)
-        return -1;
+        return ENAMETOOLONG;
     file = fopen(beside, "we");
     if (file == NULL)
-        return -1;
+        return errno;
     good = fprintf(file, "%s\n", text) > 0;
     good = fclose(file) == 0 && good;
-    return good && rename(beside, path) == 0 ? 0 : -1;
+    if (good && rename(beside, path) == 0)
+        return 0;
+    rv = errno;
+    (void)unlink(beside);
+    return rv;
 }
 
+static int try_status(const struct run *run, const char *path)
+{
+    cJSON *root = children_json(run);
+    char *text = root == NULL ? NULL : cJSON_Print(root);
+    int rv = text == NULL ? ENOMEM : write_file(path, text);
+
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return rv;
+}
+
+/* What is wrong with it is said once. */
 static void write_status(struct run *run)
 {
     const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
-    cJSON *root;
-    char *text;
+    int rv = path == NULL ? 0 : try_status(run, path);
 
-    if (path == NULL)
-        return;
-    root = children_json(run);
-    text = root == NULL ? NULL : cJSON_Print(root);
-    if (text == NULL || write_file(path, text) != 0)
+    if (rv != 0 && rv != run->status_errno)
         say(run, MU_LOG_ERROR, "the status file \"%s\" cannot be written: %s", path,
-            strerror(errno));
-    cJSON_free(text);
-    cJSON_Delete(root);
+            strerror(rv));
+    run->status_errno = rv;
+}
+
+/* Before anything is started. */
+static int check_status(const struct run *run, mu_error *error)
+{
+    const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
+    char origin[CMD_ORIGIN_BYTES];
+    int rv = path == NULL ? 0 : try_status(run, path);
+
+    if (rv == 0)
+        return 0;
+    return mu_error_set(error, -MU_EINVALID, "%s: \"%s\" cannot be written: %s",
+                        cmd_origin(run->options, CMD_FLAG_STATUS_FILE, origin,
+                                   sizeof origin), path, strerror(rv));
 }
 
 /* ---- starting tasks ---- */
@@ -401,6 +428,41 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
              code == CMD_SIGNAL + SIGINT));
 }
 
+/* Without a program, a chief and its servers serve on when all workers are done: somebody
+ * may think that they hang. */
+static void note_workers_done(struct run *run)
+{
+    size_t workers = 0;
+    size_t others = 0;
+
+    for (size_t i = 0; i < run->count; i++) {
+        bool is_worker = strcmp(run->children[i].type, "worker") == 0;
+
+        if (is_worker && !run->children[i].ended)
+            return;
+        workers += is_worker;
+        others += !run->children[i].ended;
+    }
+    if (run->phase == RUNNING && workers > 0 && others > 0)
+        say(run, MU_LOG_WARN, "all workers have ended; %zu other task%s on until %s",
+            others, others == 1 ? " runs" : "s run",
+            others == 1 ? "it ends, or is stopped (Ctrl-C)"
+                        : "they end, or are stopped (Ctrl-C)");
+}
+
+/* Which is the reason, unless it has told another one. */
+static void note_loading(struct run *run, struct cmd_child *child)
+{
+    char words[CMD_TOLD_BYTES + 128];
+
+    (void)snprintf(words, sizeof words, "%s ended while it was loading plugin \"%s\"",
+                   child->name, child->loading);
+    say(run, MU_LOG_WARN, "%s", words);
+    if (child->reason[0] == '\0')
+        (void)snprintf(child->reason, sizeof child->reason, "%.*s",
+                       (int)sizeof child->reason - 1, words);
+}
+
 static void child_ended(struct run *run, struct cmd_child *child, int status)
 {
     char how[96];
@@ -411,8 +473,7 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     cmd_child_drain(child, on_line, run);
     cmd_child_take_told(child);
     if (child->loading[0] != '\0')
-        say(run, MU_LOG_WARN, "%s ended while it was loading plugin \"%s\"", child->name,
-            child->loading);
+        note_loading(run, child);
     if (child->loading[0] != '\0' && child->code == CMD_FINE)
         child->code = CMD_USAGE;
     if (is_stopped_well(run, child)) {
@@ -432,6 +493,8 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
         chief_ended(run, child);
     if (strcmp(child->type, "client") == 0)
         client_ended(run, child);
+    if (strcmp(child->type, "worker") == 0)
+        note_workers_done(run);
     write_status(run);
 }
 
@@ -626,7 +689,7 @@ static int prepare(struct run *run, mu_error *error)
     if (rv == 0 && watch_signals() != 0)
         rv = mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
                           strerror(errno));
-    return rv;
+    return rv == 0 ? check_status(run, error) : rv;
 }
 
 int cmd_run(struct cmd_options *options)

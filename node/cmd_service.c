@@ -71,13 +71,7 @@ int cmd_await_known(const struct cmd_ask *ask, const char *tasks, mu_error *ret_
 
 /* ---- whom to ask ---- */
 
-static int max(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-/* The task at --address: the first of the hosts, or whoever is there; then warnings say
- * why it does not want us. */
+/* The task at --address: the first of the hosts, or whoever is there. */
 static int find_by_address(struct cmd_ask *ask, const char *hosts, mu_error *error)
 {
     struct mu__task_set set = {0};
@@ -86,7 +80,6 @@ static int find_by_address(struct cmd_ask *ask, const char *hosts, mu_error *err
 
     if (hosts == NULL) {
         ask->hosts_any = anybody;
-        ask->log.level = max(ask->log.level, MU_LOG_WARN);
         return cmd_ask_at(ask, "chief", 0, error);
     }
     rv = mu__task_set_parse(mu__view_str(hosts), error, &set);

@@ -124,7 +124,7 @@ int mu__hosting_open_file(struct mu__hosting *hosting, mu_error *ret_error)
         return 0;
     rv = mu__storage_uv_open(hosting->place, hosting->sync, ret_error, &hosting->storage);
     if (rv == 0)
-        rv = mu__journal_verify(hosting->storage, ret_error);
+        rv = mu__journal_verify(hosting->storage, MU__JOURNAL_OF_STORE, ret_error);
     if (rv != 0)
         mu__hosting_close_file(hosting);
     return rv;

@@ -219,11 +219,9 @@ static void drain(mu_node *node)
     int64_t limit_ms = atomic_load(&node->close_limit_ms);
     uint64_t spent_ms = uv_now(node->loop) - node->closing_ms;
     struct mu__kernel_counters counters;
-    const char *running = mu__worker_running(worker_state(node));
 
     mu__worker_cancel_all(worker_state(node));
-    (void)snprintf(node->running, sizeof node->running, "%s",
-                   running == NULL ? "" : running);
+    (void)mu__worker_running(worker_state(node), node->running, sizeof node->running);
     mu__kernel_counters(node->member.kernel, &counters);
     if ((mu__world_uv_busy(node->world) == 0 && counters.queued == 0) ||
         (limit_ms >= 0 && spent_ms >= (uint64_t)limit_ms))
@@ -532,7 +530,7 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
     int rv = open_journal(node, o, ret_error);
 
     if (rv == 0 && node->storage != NULL)
-        rv = mu__journal_verify(node->storage, ret_error);
+        rv = mu__journal_verify(node->storage, MU__JOURNAL_OF_CHIEF, ret_error);
     if (rv == 0)
         rv = mu__hosting_open_file(&node->hosting, ret_error);
     if (rv != 0)

@@ -877,7 +877,7 @@ static void contract_txn_rounds(struct contract_state *s, unsigned count)
 
         contract_write_txn(h, round, count);
         contract_commit(h, 1);
-        contract_run_ms(s, round / 2);
+        contract_run_ms(s, round * round / 8);
         is_safe = h->committed == 1;
         cut += !is_safe;
         contract_kill(h);

@@ -1,15 +1,19 @@
 /* The search of Wing and Gong, with the memory of states that Lowe added.
  *
- * Begins and ends of operations stand in one list in order. An operation may be
- * next when no end stands before its begin. When it is taken, its begin and end leave the
- * list; an end that comes first in the list, of an operation that was not taken, says
- * that this is a wrong way. Operations without an end need not be taken. A state is which
- * ones were taken and what the keys then are; one that was seen before is not searched
- * again. */
+ * Begins and ends of operations stand in one list in order. An operation may be next when
+ * no end stands before its begin. When it is taken, its begin and end leave the list; an
+ * end that comes first in the list, of an operation that was not taken, says that this is
+ * a wrong way. Operations without an end need not be taken. A state is which ones were
+ * taken and what the keys then are; one that was seen before is not searched again.
+ *
+ * Three things keep it short. Changes whose revisions were told come in the order of
+ * these. One that only looks, and has an answer, is taken as soon as it can be: where it
+ * can be later, it can be now. And those without an end are tried last. */
 #include "tests/linear_state.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +65,7 @@ struct event {
     uint64_t moment;
     unsigned number;        /* of the operation among those of the keys */
     bool is_end;
+    unsigned rank;          /* among the revisions of changes, from 1; 0: was not told */
     struct event *next;
     struct event *prev;
     struct event *match;    /* the other one of the operation; NULL: no end */
@@ -68,6 +73,7 @@ struct event {
 
 struct taken {
     struct event *begin;
+    bool is_only_way;
     struct linear_state before;
 };
 
@@ -84,6 +90,8 @@ struct search {
     struct taken *taken;
     unsigned depth;
     unsigned deepest;
+    unsigned ranks_taken;
+    size_t states_max;
 
     /* Open addressing; an entry is a state and `words` of bits. */
     unsigned char *seen;
@@ -217,10 +225,12 @@ static bool note_new(struct search *s, const struct linear_state *state)
 static void take(struct search *s, struct event *begin,
                  const struct linear_state *after)
 {
-    s->taken[s->depth++] = (struct taken){begin, s->state};
+    s->taken[s->depth++] = (struct taken){
+        begin, linear_is_look(begin->op) && linear_is_same(&s->state, after), s->state};
     if (s->depth > s->deepest)
         s->deepest = s->depth;
     s->state = *after;
+    s->ranks_taken += begin->rank != 0;
     if (begin->match != NULL) {
         lift(begin->match);
         s->ends_left--;
@@ -228,19 +238,20 @@ static void take(struct search *s, struct event *begin,
     lift(begin);
 }
 
-static struct event *take_back(struct search *s)
+static const struct taken *take_back(struct search *s)
 {
-    struct taken *last = &s->taken[--s->depth];
+    const struct taken *last = &s->taken[--s->depth];
     struct event *begin = last->begin;
 
     s->state = last->before;
+    s->ranks_taken -= begin->rank != 0;
     s->bits[begin->number / 64] &= ~(UINT64_C(1) << begin->number % 64);
     put_back(begin);
     if (begin->match != NULL) {
         put_back(begin->match);
         s->ends_left++;
     }
-    return begin->next;
+    return last;
 }
 
 /* Take it if it can be next, and leads to what was not seen. */
@@ -249,7 +260,8 @@ static bool try_to_take(struct search *s, struct event *begin)
     struct linear_state after = s->state;
     uint64_t bit = UINT64_C(1) << begin->number % 64;
 
-    if (!linear_do(&after, begin->op))
+    if ((begin->rank != 0 && begin->rank != s->ranks_taken + 1) ||
+        !linear_do(&after, begin->op))
         return false;
     s->bits[begin->number / 64] |= bit;
     if (note_new(s, &after)) {
@@ -260,20 +272,41 @@ static bool try_to_take(struct search *s, struct event *begin)
     return false;
 }
 
-static bool search(struct search *s)
+/* From there on to the first end; only those with an end, or only those without. */
+static bool take_one(struct search *s, struct event *from, bool known)
 {
-    struct event *at = s->head.next;
+    for (struct event *at = from; at != NULL && !at->is_end; at = at->next)
+        if (linear_is_known(at->op) == known && try_to_take(s, at))
+            return true;
+    return false;
+}
 
-    while (s->ends_left > 0) {
-        if (at != NULL && !at->is_end) {
-            at = try_to_take(s, at) ? s->head.next : at->next;
+/* The next way after the last one that was taken, and was not the only one. */
+static bool turn_back(struct search *s)
+{
+    while (s->depth > 0) {
+        const struct taken *last = take_back(s);
+        bool known = linear_is_known(last->begin->op);
+
+        if (last->is_only_way)
             continue;
-        }
-        if (s->depth == 0)
-            return false;
-        at = take_back(s);
+        if (take_one(s, last->begin->next, known) ||
+            (known && take_one(s, s->head.next, false)))
+            return true;
     }
-    return true;
+    return false;
+}
+
+static enum linear_verdict search(struct search *s)
+{
+    while (s->ends_left > 0) {
+        if (s->seen_count > s->states_max)
+            return LINEAR_UNDECIDED;
+        if (!take_one(s, s->head.next, true) && !take_one(s, s->head.next, false) &&
+            !turn_back(s))
+            return LINEAR_BAD;
+    }
+    return LINEAR_GOOD;
 }
 
 /* ---- Keys that belong together ---- */
@@ -288,6 +321,32 @@ static void add_events(struct search *s, const struct linear_op *op, size_t *cou
     s->ops_count++;
 }
 
+static int compare_revisions(const void *a, const void *b)
+{
+    const struct event *const *left = a;
+    const struct event *const *right = b;
+    uint64_t one = (*left)->op->revision;
+    uint64_t other = (*right)->op->revision;
+
+    return one < other ? -1 : one > other;
+}
+
+static void rank_changes(struct search *s, size_t count)
+{
+    struct event **changes = calloc(s->ops_count, sizeof(struct event *));
+    unsigned found = 0;
+
+    assert(changes != NULL);
+    for (size_t i = 0; i < count; i++)
+        if (!s->events[i].is_end && s->events[i].op->revision != 0 &&
+            linear_is_change(s->events[i].op))
+            changes[found++] = &s->events[i];
+    qsort(changes, found, sizeof(struct event *), compare_revisions);
+    for (unsigned i = 0; i < found; i++)
+        changes[i]->rank = i + 1;
+    free(changes);
+}
+
 static void search_begin(struct search *s, const struct linear_op *ops, size_t count,
                          const struct linear_state *keys)
 {
@@ -300,6 +359,7 @@ static void search_begin(struct search *s, const struct linear_op *ops, size_t c
         if (linear_has_key(&s->state, linear_first_key(&ops[i])))
             add_events(s, &ops[i], &events_count);
     link_events(s, events_count);
+    rank_changes(s, events_count);
     s->words = (s->ops_count + 63) / 64;
     assert(s->words <= WORDS_MAX);
     s->bits = calloc(s->words, sizeof s->bits[0]);
@@ -352,18 +412,20 @@ static void explain(const struct search *s, const struct linear_op *ops, size_t 
             used += explain_op(&ops[i], why + used, size - used);
 }
 
-static bool check_keys(const struct linear_op *ops, size_t count,
-                       const struct linear_state *keys, char *why, size_t why_size)
+static enum linear_verdict check_keys(const struct linear_op *ops, size_t count,
+                                      const struct linear_state *keys, size_t states_max,
+                                      char *why, size_t why_size)
 {
     struct search s;
-    bool found;
+    enum linear_verdict verdict;
 
     search_begin(&s, ops, count, keys);
-    found = search(&s);
-    if (!found && why_size > 0)
+    s.states_max = states_max;
+    verdict = search(&s);
+    if (verdict == LINEAR_BAD && why_size > 0)
         explain(&s, ops, count, why, why_size);
     search_end(&s);
-    return found;
+    return verdict;
 }
 
 /* Each key of a history, with the number of those that it belongs to. */
@@ -405,20 +467,31 @@ static void note_op(struct groups *groups, const struct linear_op *op)
         join_groups(groups, first, note_key(groups, op->parts[i].key));
 }
 
-bool linear_check(const struct linear_op *ops, size_t count, char *why, size_t why_size)
+enum linear_verdict linear_judge(const struct linear_op *ops, size_t count,
+                                 size_t states_max, char *why, size_t why_size)
 {
     struct groups groups = {.count = 0};
+    enum linear_verdict worst = LINEAR_GOOD;
 
     for (size_t i = 0; i < count; i++)
         note_op(&groups, &ops[i]);
-    for (unsigned group = 0; group < groups.count; group++) {
+    for (unsigned group = 0; group < groups.count && worst != LINEAR_BAD; group++) {
         struct linear_state keys = {.count = 0};
+        enum linear_verdict verdict;
 
         for (unsigned i = 0; i < groups.count; i++)
             if (groups.group[i] == group)
                 linear_add_key(&keys, groups.keys[i]);
-        if (keys.count > 0 && !check_keys(ops, count, &keys, why, why_size))
-            return false;
+        if (keys.count == 0)
+            continue;
+        verdict = check_keys(ops, count, &keys, states_max, why, why_size);
+        if (verdict != LINEAR_GOOD)
+            worst = verdict;
     }
-    return true;
+    return worst;
+}
+
+bool linear_check(const struct linear_op *ops, size_t count, char *why, size_t why_size)
+{
+    return linear_judge(ops, count, SIZE_MAX, why, why_size) == LINEAR_GOOD;
 }

@@ -12,6 +12,8 @@
 #include "muster/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum linear_kind {
     LINEAR_GET,         /* code 0: number, revision; or -MU_ENOTFOUND */
@@ -89,5 +91,11 @@ void linear_drop(struct linear *linear, size_t number);
 /* Operations of a history that may have any order in the array. When it is not
  * linearizable, `why` has the key's operations, and how far one could get. */
 bool linear_check(const struct linear_op *ops, size_t count, char *why, size_t why_size);
+
+/* The same; with too much that is unknown it may not be decided within so many states. */
+enum linear_verdict { LINEAR_GOOD, LINEAR_BAD, LINEAR_UNDECIDED };
+
+enum linear_verdict linear_judge(const struct linear_op *ops, size_t count,
+                                 size_t states_max, char *why, size_t why_size);
 
 #endif

@@ -26,6 +26,46 @@ struct linear_key *linear_key_of(struct linear_state *state, unsigned key)
     return &state->keys[i];
 }
 
+bool linear_is_same(const struct linear_state *one, const struct linear_state *other)
+{
+    for (unsigned i = 0; i < one->count; i++) {
+        const struct linear_key *left = &one->keys[i];
+        const struct linear_key *right = &other->keys[i];
+
+        if (left->there != right->there || left->exact != right->exact ||
+            left->value != right->value || left->revision != right->revision)
+            return false;
+    }
+    return true;
+}
+
+static bool has_part(const struct linear_op *op, enum linear_part_kind first,
+                     enum linear_part_kind last)
+{
+    for (unsigned i = 0; i < op->parts_count; i++)
+        if (op->parts[i].kind >= first && op->parts[i].kind <= last)
+            return true;
+    return false;
+}
+
+bool linear_is_change(const struct linear_op *op)
+{
+    if (!linear_is_known(op) || op->code != 0)
+        return false;
+    if (op->kind == LINEAR_TRANSACT)
+        return has_part(op, LINEAR_PART_PUT, LINEAR_PART_INCREMENT);
+    return op->kind != LINEAR_GET && op->kind != LINEAR_DELETE;
+}
+
+bool linear_is_look(const struct linear_op *op)
+{
+    if (!linear_is_known(op) || op->code != 0)
+        return linear_is_known(op);
+    if (op->kind == LINEAR_TRANSACT)
+        return !has_part(op, LINEAR_PART_PUT, LINEAR_PART_DELETE);
+    return op->kind == LINEAR_GET || (op->kind == LINEAR_DELETE && op->number == 0);
+}
+
 unsigned linear_first_key(const struct linear_op *op)
 {
     return op->kind == LINEAR_TRANSACT ? op->parts[0].key : op->key;

@@ -33,6 +33,12 @@ void linear_add_key(struct linear_state *state, unsigned key);
 struct linear_key *linear_key_of(struct linear_state *state, unsigned key);
 bool linear_has_key(const struct linear_state *state, unsigned key);
 
+bool linear_is_same(const struct linear_state *one, const struct linear_state *other);
+
+/* By its answer: a put or an increment was made; or nothing was changed. */
+bool linear_is_change(const struct linear_op *op);
+bool linear_is_look(const struct linear_op *op);
+
 /* All keys of an operation belong together. */
 unsigned linear_first_key(const struct linear_op *op);
 

@@ -39,7 +39,7 @@ static bool is_answered(const struct swarm_program *program)
         if (program->threads[i] != NULL)
             return false;
     return program->errand == NULL && program->reaching == NULL &&
-           program->listing == NULL &&
+           program->listing == NULL && program->lock.call == NULL &&
            program->opening == NULL && program->next == NULL;
 }
 
@@ -51,6 +51,8 @@ static const char *waits_for(const struct swarm_program *program)
         return "a step";
     if (program->listing != NULL)
         return "a list";
+    if (program->lock.call != NULL)
+        return "a lock";
     if (program->opening != NULL || program->next != NULL)
         return "a watch";
     return "a key or a barrier";

@@ -8,6 +8,7 @@
  *   swarm_programs.c   what programs do, in one process after another
  *   swarm_keys.c       what they ask about keys and leases: histories
  *   swarm_txns.c       transactions: keys that are changed, and looked at, together
+ *   swarm_locks.c      locks that they take, and what they write under them
  *   swarm_barriers.c   how they meet: generations, outcomes
  *   swarm_watches.c    what they watch
  *   swarm_steps.c      where they stop
@@ -18,6 +19,9 @@
 #define MU_TESTS_SWARM_H
 
 #include "actors/agent_parts.h"
+#include "actors/coordination/lock_queue.h"
+#include "actors/coordination/transaction.h"
+#include "actors/coordination_inner.h"
 #include "tests/linear.h"
 #include "tests/sim/changing.h"
 #include "tests/sim/cluster.h"
@@ -39,6 +43,8 @@ enum {
     ALL_KEYS = KEYS + TXN_KEYS,
     OPEN_MAX = 3,               /* requests about keys that a program has under way */
     LEASES = 2,                 /* of a program */
+    LOCKS = 2,
+    SWARM_LOCK_BYTES = 64,      /* of a key of one */
     NAMES = 4,                  /* of barriers */
     THREADS_MAX = 3,
     CHAOS_MS = 12 * 1000,       /* these: virtual time */
@@ -66,6 +72,10 @@ enum swarm_reached {
     TRANSACTED,                 /* transactions that were made, */
     NOT_TRANSACTED,             /* or of which a comparison did not hold */
     LISTED,
+    LOCKED,
+    LOCK_WAITS,                 /* looks at a queue with others before */
+    HOLDERS_DEAD,
+    FENCED,                     /* writes of those that had lost their lock */
     TWINS_TOLD,                 /* second processes that heard that they are */
     SKIPPED,                    /* histories with too much that is unknown */
     REACHED
@@ -113,6 +123,37 @@ struct swarm_leader {
     uint64_t since_ms;
 };
 
+/* What a program does about a lock. */
+enum swarm_lock_step {
+    LOCK_AWAY,
+    LOCK_COMING,                /* its place is put */
+    LOCK_LOOKING,               /* at the queue */
+    LOCK_WAITING,               /* until it looks again */
+    LOCK_HELD,
+    LOCK_WRITING,
+    LOCK_RELEASING
+};
+
+struct swarm_lock {
+    enum swarm_lock_step step;
+    struct cluster_call *call;
+    unsigned number;            /* of the lock */
+    unsigned comes;             /* places that this process has had */
+    char key[SWARM_LOCK_BYTES]; /* of the place */
+    char directory[SWARM_LOCK_BYTES];
+    uint64_t revision;          /* of the place: the holder's number */
+    bool holds;                 /* as far as it knows */
+    size_t write;               /* among all writes */
+};
+
+/* A write under a lock; the revision is 0 where it was not heard of. */
+struct swarm_write {
+    unsigned lock;
+    uint64_t number;            /* of the holder */
+    uint64_t revision;
+    uint64_t store;
+};
+
 enum swarm_errand { NO_ERRAND, REGISTER, RESET, LEAVE, NOTICE, REPORT, OTHER };
 
 struct swarm;
@@ -143,6 +184,7 @@ struct swarm_program {
     int64_t meeting_ms;
     struct cluster_call *listing;   /* of the keys of transactions */
     size_t listed;                  /* its record */
+    struct swarm_lock lock;
     struct cluster_call *errand;
     enum swarm_errand errand_kind;
     struct cluster_call *reaching;
@@ -173,6 +215,7 @@ struct swarm_plan {
     bool watches;
     bool leases;
     bool txns;
+    bool locks;
     unsigned gpus;              /* tasks of a type of one's own, which runs closures */
     unsigned pace_ms;           /* between what a program does */
     bool changes;               /* of the cluster */
@@ -217,6 +260,9 @@ struct swarm {
     uint64_t revisions[ALL_KEYS];   /* some that were seen, */
     int64_t values[ALL_KEYS];       /* and values of keys of transactions */
 
+    struct swarm_write *writes;
+    size_t writes_count;
+    size_t writes_capacity;
     struct swarm_visit *visits;
     size_t visits_count;
     size_t visits_capacity;
@@ -344,7 +390,24 @@ void swarm_check_histories(struct swarm *run, const int64_t numbers[ALL_KEYS]);
 void swarm_ask_txn(struct swarm_program *program);
 struct cluster_call *swarm_begin_txn(struct swarm_program *program,
                                      const struct linear_op *op, int64_t limit_ms);
+struct cluster_call *swarm_send_txn(struct swarm_program *program,
+                                    const struct mu__txn *txn, const char *key,
+                                    int64_t limit_ms);
 void swarm_end_list(struct swarm_program *program);
+
+/* ---- swarm_locks.c ---- */
+
+void swarm_go_on_locking(struct swarm_program *program);
+void swarm_end_lock(struct swarm_program *program);
+
+/* It lets go of what it has, also of a place in a queue. */
+void swarm_end_locking(struct swarm_program *program);
+void swarm_forget_lock(struct swarm_program *program);
+
+/* As the last leader has them: one holder each. At the end: none, and what was written
+ * was written by one holder after the other. */
+void swarm_look_at_locks(struct swarm *run, const struct coordination *c);
+void swarm_check_locks(struct swarm *run);
 
 /* ---- swarm_runs.c ---- */
 

@@ -256,6 +256,7 @@ void swarm_free(struct swarm *run)
         sim_storage_free(run->storage);
     free(run->records);
     free(run->visits);
+    free(run->writes);
     free(run->rounds);
     free(run->leaders);
     free(run);

@@ -13,6 +13,9 @@ void swarm_calm_down(struct swarm *run)
     struct sim *sim = run->cluster->sim;
 
     run->calm = true;
+    for (unsigned i = 0; i < run->programs_count; i++)
+        if (runs(&run->programs[i]))
+            swarm_end_locking(&run->programs[i]);
     sim_heal(sim);
     if (run->plan.changes)
         cluster_changing_end(&run->changing);
@@ -128,6 +131,8 @@ void swarm_check_end(struct swarm *run)
         swarm_check_watches(run, numbers);
     if (!is_broken(run))
         swarm_check_leases(run);
+    if (!is_broken(run))
+        swarm_check_locks(run);
     if (!is_broken(run))
         swarm_check_histories(run, numbers);
     if (!is_broken(run))

@@ -135,6 +135,7 @@ void swarm_draw_trouble(struct swarm_plan *plan, uint64_t seed)
         plan->twins = (unsigned)sim_between(&random, 1, CLUSTER_TWINS_MAX);
     random = sim_stream(seed, 205);
     plan->txns = sim_chance(&random, 60);
+    plan->locks = sim_chance(&random, 60);
 }
 
 static bool is_worker(const struct swarm_program *program)

@@ -70,6 +70,8 @@ static void look_at_calls(struct swarm_program *program)
         swarm_end_visit(program);
     if (has_ended(program, program->listing))
         swarm_end_list(program);
+    if (has_ended(program, program->lock.call))
+        swarm_end_lock(program);
     if (has_ended(program, program->errand))
         swarm_end_errand(program);
     if (has_ended(program, program->reaching))
@@ -177,9 +179,10 @@ static void look_at_removed(struct swarm_program *host, const struct coordinatio
     }
 }
 
-/* What a host has agreed on counts also while nothing of its own program has begun. */
-static void look_at_rounds(struct swarm_program *program)
+/* What a host does counts also while nothing of its own program has begun. */
+static void look_at_host(struct swarm_program *program)
 {
+    struct swarm *run = program->run;
     struct cluster_task *task = program->task;
     const struct coordination *c;
     uint64_t round;
@@ -187,8 +190,16 @@ static void look_at_rounds(struct swarm_program *program)
     if (!program->is_host || !task->runs)
         return;
     c = mu__actor_state(task->member.kernel, (mu__pid){0, MU__COORDINATION});
-    if (c != NULL && c->leads && mu__coord_preempt_agreed(c, &round))
-        (void)swarm_note_round(program->run, c->number, round);
+    if (c == NULL || !c->leads)
+        return;
+    if (mu__coord_preempt_agreed(c, &round))
+        (void)swarm_note_round(run, c->number, round);
+    if (!sim_alive(task->node))
+        return;
+    note_leader(run, task, c);
+    swarm_look_at_run(run, c);
+    if (run->plan.leases)
+        look_at_roster(run, c);
 }
 
 static void look_at_program(struct swarm_program *program)
@@ -196,7 +207,7 @@ static void look_at_program(struct swarm_program *program)
     struct cluster_task *task = program->task;
     const struct coordination *c;
 
-    look_at_rounds(program);
+    look_at_host(program);
     if (program->life == 0)
         return;
     if (task->node->paused)
@@ -213,21 +224,38 @@ static void look_at_program(struct swarm_program *program)
     if (!program->is_host)
         return;
     c = mu__actor_state(task->member.kernel, (mu__pid){0, MU__COORDINATION});
-    if (c->leads)
-        note_leader(program->run, task, c);
-    if (c->leads)
-        swarm_look_at_run(program->run, c);
-    if (c->leads && program->run->plan.leases)
-        look_at_roster(program->run, c);
     if (c->leads && program->run->plan.changes)
         look_at_removed(program, c);
+}
+
+/* Of those that lead the one of the last epoch: others do not know it yet. */
+static const struct coordination *last_leader(const struct swarm *run)
+{
+    const struct coordination *last = NULL;
+
+    for (unsigned i = 0; i < run->programs_count; i++) {
+        const struct swarm_program *program = &run->programs[i];
+        const struct coordination *c;
+
+        if (!program->is_host || !program->task->runs ||
+            !sim_alive(program->task->node))
+            continue;
+        c = mu__actor_state(program->task->member.kernel, (mu__pid){0, MU__COORDINATION});
+        if (c->leads && (last == NULL || c->epoch > last->epoch))
+            last = c;
+    }
+    return last;
 }
 
 void swarm_look(struct sim *sim, void *arg)
 {
     struct swarm *run = arg;
+    const struct coordination *c;
 
     cluster_check_event(sim, run->cluster);
     for (unsigned i = 0; i < run->programs_count && !is_broken(run); i++)
         look_at_program(&run->programs[i]);
+    c = run->plan.locks ? last_leader(run) : NULL;
+    if (c != NULL)
+        swarm_look_at_locks(run, c);
 }

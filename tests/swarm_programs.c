@@ -122,6 +122,7 @@ void swarm_forget_process(struct swarm_program *program)
     if (program->listing != NULL && program->listing->done)
         mu_value_free(program->listing->of.agent.content);
     program->listing = NULL;
+    swarm_forget_lock(program);
     program->reaching = NULL;
     program->life = 0;
 }
@@ -160,6 +161,8 @@ static void act(struct swarm_program *program)
         swarm_reach(program);
     if (plan->barriers && sim_chance(&program->random, 50))
         swarm_meet(program);
+    if (plan->locks)
+        swarm_go_on_locking(program);
     if (what < 600)
         swarm_ask_key(program);
     else if (what < 660 && plan->leases)

@@ -1,6 +1,5 @@
 /* Keys that are changed together, by transactions, and looked at together, by comparisons
  * and lists; and one by one, too. Their histories are checked as one. */
-#include "actors/coordination/transaction.h"
 #include "runtime/codec.h"
 #include "tests/swarm.h"
 
@@ -123,33 +122,38 @@ static void write_part(const struct linear_part *part, char text[NUMBER_BYTES],
             .by = part->kind == LINEAR_PART_INCREMENT ? part->value : 0};
 }
 
+struct cluster_call *swarm_send_txn(struct swarm_program *program,
+                                    const struct mu__txn *txn, const char *key,
+                                    int64_t limit_ms)
+{
+    mu_value *content = mu__txn_write(txn);
+    uint8_t packed[4096];
+    uint32_t head = 0;
+    uint32_t tail = 0;
+
+    assert_int_equal(mu__value_measure(content, &head, &tail), 0);
+    assert_true(head <= sizeof packed && tail == 0);
+    mu__value_pack(content, packed, head, NULL, 0);
+    mu_value_free(content);
+    return cluster_key(program->task, &(mu_kv_ask){
+        .operation = MU__KV_TRANSACT,
+        .key = key,
+        .value = packed,
+        .size = head,
+        .limit_ms = limit_ms,
+    });
+}
+
 struct cluster_call *swarm_begin_txn(struct swarm_program *program,
                                      const struct linear_op *op, int64_t limit_ms)
 {
     static struct mu__txn txn;
     char texts[LINEAR_PARTS_MAX][NUMBER_BYTES];
-    struct cluster_call *call;
-    mu_value *content;
-    uint8_t packed[4096];
-    uint32_t head = 0;
-    uint32_t tail = 0;
 
     txn = (struct mu__txn){.checks_count = 0};
     for (unsigned i = 0; i < op->parts_count; i++)
         write_part(&op->parts[i], texts[i], &txn);
-    content = mu__txn_write(&txn);
-    assert_int_equal(mu__value_measure(content, &head, &tail), 0);
-    assert_true(head <= sizeof packed && tail == 0);
-    mu__value_pack(content, packed, head, NULL, 0);
-    mu_value_free(content);
-    call = cluster_key(program->task, &(mu_kv_ask){
-        .operation = MU__KV_TRANSACT,
-        .key = swarm_key_names[op->key],
-        .value = packed,
-        .size = head,
-        .limit_ms = limit_ms,
-    });
-    return call;
+    return swarm_send_txn(program, &txn, swarm_key_names[op->key], limit_ms);
 }
 
 static void ask_list(struct swarm_program *program)

@@ -1,11 +1,15 @@
 /* Whole clusters with a coordination service, under faults that all follow from a seed:
- * programs on some twenty tasks put, count, meet, watch, hold leases, agree where to
- * stop, report errors, leave and come back, while processes crash, stand still and lose
- * each other, hosts change, disks are full and etcd is away. Then everything heals.
+ * programs on some twenty tasks put, count, change keys together, take locks, meet,
+ * watch, hold leases, agree where to stop, report errors, leave and come back, while
+ * processes crash, stand still and lose each other, hosts change, disks are full and etcd
+ * is away. Then everything heals.
  *
  * What must be, looked for after every event and at the end:
  *  - the history of each key is linearizable, for each content of the store by itself;
- *    revisions of changes ascend over all keys;
+ *    keys that transactions change have one history; revisions of changes ascend over
+ *    all keys;
+ *  - a lock has one holder, as the last leader has it; those that write under it have
+ *    numbers that ascend; in the end nobody is in its queue;
  *  - what was answered 0 by a store that is gone is not followed by an answer of another
  *    one, unless the program was told of an error between them;
  *  - a generation of a barrier has one outcome, and is passed after all have arrived;
@@ -41,7 +45,8 @@ static const char *const reached_words[REACHED] = {
     "stopped", "errors", "watch events", "leases kept", "lives",
     "of own types",
     "workers added", "removed", "moved", "damaged files refused", "disks without room",
-    "transactions", "not made", "lists", "second processes told to end", "skipped",
+    "transactions", "not made", "lists", "locks held", "looks at queues", "holders dead",
+    "writes of former holders", "second processes told to end", "skipped",
 };
 
 struct verdict {

@@ -537,10 +537,73 @@ static void test_effect_whose_end_was_not_written(void **state)
     end_with(cluster, storage);
 }
 
+/* So many numbers of effects are in the journal at a time: the next ones need it. */
+static void use_up_numbers(struct cluster *cluster)
+{
+    enum { NUMBERS = (1 << 16) - 1, BATCH = 4369 };
+    struct cluster_task *client = cluster->clients[0];
+    int64_t key = 0;
+
+    for (int i = 0; i < NUMBERS / BATCH; i++) {
+        for (int j = 0; j < BATCH; j++)
+            (void)cluster_schedule_with(client, "square",
+                                        ASK(.flags = MU_CLOSURE_EFFECT_ONCE,
+                                            .key = &key));
+        assert_int_equal(join(client), 0);
+    }
+}
+
+/* The disk is full, and a closure whose effects count once needs a number that is not in
+ * the journal: it is refused if it has a name, and else waits for room. Both say which
+ * file, and what the system says of it. */
+static void test_refusal_of_a_full_journal_has_its_words(void **state)
+{
+    struct sim_storage *storage;
+    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closure;
+    const char *waits_for = "";
+    struct cluster_call *call;
+    int64_t key = 1;
+    size_t size;
+
+    (void)state;
+    open_at(client);
+    use_up_numbers(cluster);
+    sim_storage_limit(storage, storage->size);
+    closure = cluster_schedule_with(client, "square",
+                                    ASK(.name = "w", .flags = MU_CLOSURE_EFFECT_ONCE,
+                                        .key = &key));
+    run_for(cluster, 100);
+    assert_int_equal(closure->future->error->code, -MU_EEXHAUSTED);
+    assert_string_equal(closure->future->error->message,
+                        "the journal cannot be written, so the closure's effects could "
+                        "count twice: journal: cannot write it: no space left");
+    assert_string_equal(raised(client).message, closure->future->error->message);
+    assert_string_equal(raised(client).message,
+                        "the journal cannot be written: journal: cannot write it: no "
+                        "space left; after a restart closures may run again");
+    closure = cluster_schedule_with(client, "square",
+                                    ASK(.flags = MU_CLOSURE_EFFECT_ONCE, .key = &key));
+    run_for(cluster, 100);
+    call = cluster_explain(client, closure, NULL);
+    assert_int_equal(cluster_wait(call), 0);
+    assert_int_equal(mu_value_get_string(mu_value_find(call->of.client.status,
+                                                       "waits_for"),
+                                         &waits_for, &size), 0);
+    assert_string_equal(waits_for, "for the journal, which cannot be written: journal: "
+                                   "cannot write it: no space left");
+    mu_value_free(call->of.client.status);
+    sim_storage_limit(storage, 0);
+    assert_int_equal(join(client), 0);
+    end_with(cluster, storage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_refusal_of_a_full_journal_has_its_words),
         cmocka_unit_test(test_joined),
         cmocka_unit_test(test_two_clients),
         cmocka_unit_test(test_failed),

@@ -401,6 +401,103 @@ static void test_against_all_orders(void **state)
     assert_true(good > HISTORIES / 20 && good < HISTORIES / 2);
 }
 
+/* ---- Drawn from an order ---- */
+
+enum { DRAWN = 300, DRAWN_OPS = 120, STEP = 10, OVERLAP = 60 };
+
+static uint64_t count_there(const struct plain *plain)
+{
+    return (uint64_t)plain->there[0] + plain->there[1];
+}
+
+/* How many changes an operation makes that is done now: each has a revision. */
+static uint64_t count_changes(const struct linear_op *op, const struct plain *before,
+                              const struct plain *after)
+{
+    uint64_t count = 0;
+
+    if (op->code != 0 || op->kind == LINEAR_GET)
+        return 0;
+    if (op->kind == LINEAR_DELETE)
+        return count_there(before) - count_there(after);
+    if (op->kind != LINEAR_TRANSACT)
+        return 1;
+    for (unsigned i = 0; i < op->parts_count; i++)
+        count += op->parts[i].kind == LINEAR_PART_DELETE
+                     ? before->there[op->parts[i].key]
+                     : op->parts[i].kind > LINEAR_IF_VALUE;
+    return count;
+}
+
+/* The answer that it has at its place in the order, and when it was under way. */
+static void answer_in_order(struct linear_op *op, struct plain *plain,
+                            uint64_t *revision, uint64_t moment,
+                            struct sim_random *random)
+{
+    struct plain before = *plain;
+
+    op->number = 0;
+    op->code = do_plain(plain, op, &op->number);
+    *revision += count_changes(op, &before, plain);
+    op->revision = op->code == 0 && op->kind != LINEAR_GET ? *revision : 0;
+    op->begin = moment - sim_between(random, 0, OVERLAP);
+    op->end = moment + sim_between(random, 0, OVERLAP);
+    if (op->kind != LINEAR_GET && sim_chance(random, 8)) {
+        op->end = LINEAR_UNKNOWN;
+        op->code = 0;
+        op->number = 0;
+    }
+}
+
+static void draw_history(struct sim_random *random, struct linear_op *ops)
+{
+    struct plain plain = {.there = {false}};
+    uint64_t revision = 0;
+
+    for (unsigned i = 0; i < DRAWN_OPS; i++) {
+        ops[i] = draw_op(random);
+        if (ops[i].kind == LINEAR_PUT)
+            ops[i].value = 1000 + i;
+        answer_in_order(&ops[i], &plain, &revision, 1000 + STEP * i, random);
+    }
+}
+
+/* Told a revision that another change has, which was over before it began. */
+static bool spoil_revision(struct linear_op *ops)
+{
+    for (unsigned i = 0; i < DRAWN_OPS; i++)
+        for (unsigned k = 0; k < DRAWN_OPS; k++)
+            if (ops[i].kind == LINEAR_PUT && ops[k].kind == LINEAR_PUT &&
+                ops[i].key == ops[k].key && ops[i].end < ops[k].begin &&
+                ops[k].end != LINEAR_UNKNOWN) {
+                uint64_t of_first = ops[i].revision;
+
+                ops[i].revision = ops[k].revision;
+                ops[k].revision = of_first;
+                return true;
+            }
+    return false;
+}
+
+/* A history that has an order is good, whatever else is not known of it; one in which two
+ * changes have each other's revisions is not. */
+static void test_drawn_from_an_order(void **state)
+{
+    struct sim_random random = sim_stream(5, 6);
+    static struct linear_op ops[DRAWN_OPS];
+
+    (void)state;
+    for (unsigned i = 0; i < DRAWN; i++) {
+        char why[1024] = "";
+
+        draw_history(&random, ops);
+        if (!linear_check(ops, DRAWN_OPS, why, sizeof why))
+            fail_msg("history %u is good: %s", i, why);
+        assert_true(spoil_revision(ops));
+        assert_false(linear_check(ops, DRAWN_OPS, why, sizeof why));
+    }
+}
+
 /* ---- Long ones ---- */
 
 enum { LONG_OPS = 3000, CLIENTS = 8 };
@@ -456,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_against_all_orders),
+        cmocka_unit_test(test_drawn_from_an_order),
         cmocka_unit_test(test_long),
     };
 

@@ -76,7 +76,8 @@ static int run_error(mu_run *run, void *user)
 }
 
 static const struct lone_function own[] = {
-    {"about", run_about, 0}, {"chatter", run_chatter, 0}, {"error", run_error, 0}};
+    {"about", run_about, 0}, {"chatter", run_chatter, 0}, {"error", run_error, 0},
+    {"whole:name", run_about, 0}};
 
 static int set_up(void **state)
 {
@@ -100,7 +101,28 @@ static void test_plain(void **state)
     expect_result(f, 11, mu_value_string("the closure/11/4/3"));
     RUN(f, 12, "nothing");
     expect_error(f, 12, MU_ENOTFOUND, MU_ERROR_FUNCTION,
-                 "no function \"nothing\" on /job:worker/task:3, which knows 12 (is its "
+                 "no function \"nothing\" on /job:worker/task:3, which knows 13 (is its "
+                 "plugin loaded there?)");
+    assert_int_equal(f->calls, 3);
+}
+
+/* "echo:x" is an "echo" whose errors have the whole name. */
+static void test_name_with_a_colon(void **state)
+{
+    struct fixture *f = *state;
+
+    RUN(f, 9, "echo:this", mu_value_int(5));
+    work(f);
+    expect_result(f, 9, mu_value_int(5));
+    RUN(f, 10, "echo:this:that", mu_value_int(6));
+    work(f);
+    expect_result(f, 10, mu_value_int(6));
+    RUN(f, 11, "whole:name", mu_value_int(7));
+    work(f);
+    expect_result(f, 11, mu_value_string("the closure/11/1/3"));
+    RUN(f, 12, ":echo");
+    expect_error(f, 12, MU_ENOTFOUND, MU_ERROR_FUNCTION,
+                 "no function \":echo\" on /job:worker/task:3, which knows 13 (is its "
                  "plugin loaded there?)");
     assert_int_equal(f->calls, 3);
 }
@@ -365,13 +387,15 @@ static void test_leave(void **state)
     struct fixture *f = *state;
     struct mu__work *begun = begin_everything(f);
     unsigned calls = f->calls;
+    char running[64];
 
     mu__worker_leave(worker_of(f), mu__kernel_pool(f->kernel), f->works);
     f->works = NULL;
     mu__worker_cancel_all(worker_of(f));
-    assert_string_equal(mu__worker_running(worker_of(f)), "make");
+    assert_true(mu__worker_running(worker_of(f), running, sizeof running));
+    assert_string_equal(running, "make");
     end_work(f, begun);
-    assert_null(mu__worker_running(worker_of(f)));
+    assert_false(mu__worker_running(worker_of(f), running, sizeof running));
     RUN(f, 6, "quick");
     give_input(f, 77, mu_value_int(7));
     assert_int_equal(f->calls, calls + 1);
@@ -392,12 +416,13 @@ static void test_end_in_the_middle(void **state)
 static void test_end_of_the_actor(void **state)
 {
     struct fixture *f = *state;
+    char running[64];
 
     end_work(f, begin_everything(f));
     while (f->works != NULL)
         work(f);
     RUN(f, 7, "echo", ref(78), MU__CLOSURE_KEEP, {78});
-    assert_null(mu__worker_running(worker_of(f)));
+    assert_false(mu__worker_running(worker_of(f), running, sizeof running));
     assert_true(mu__worker_kept_bytes(worker_of(f)) > 0);
     mu__stop(f->kernel, (mu__pid){MU__NODE_SELF, MU__WORKER});
     assert_null(worker_of(f));
@@ -413,6 +438,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORKER_TEST(test_plain),
+        WORKER_TEST(test_name_with_a_colon),
         WORKER_TEST(test_errors),
         WORKER_TEST(test_lines),
         WORKER_TEST(test_too_many_lines),

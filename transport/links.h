@@ -76,8 +76,9 @@ enum {
     MU__LINKS_MAX = 16384,              /* one more peer is refused; as many again may be
                                            there to be told why, or goodbye, and one more
                                            of these is told nothing */
-    MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* unsent: the peer does not read, link down;
-                                            one larger message is let through alone */
+    MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* unsent, and for half of silence_ms nothing
+                                            was: the peer does not read, link down; one
+                                            larger message is let through alone */
     MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20)
 };
 

@@ -66,6 +66,7 @@ struct mu__link {
     uint32_t peer_life;         /* of the peer's side, once heard */
     uint64_t heard_ms;
     uint64_t said_ms;
+    uint64_t taken_ms;          /* when the wire took something of ours last */
     uint64_t since_ms;          /* of the present state */
     uint64_t retry_ms;
     uint32_t backoff_ms;

@@ -2,6 +2,7 @@
 #include "transport/links_inner.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct mu__outbox_route route_of(const struct mu__links *links,
@@ -104,6 +105,28 @@ void mu__link_say_bye(struct mu__links *links, struct mu__link *link, const char
 
 /* ---- frames ---- */
 
+/* So much waits that it is more than a busy peer's, and the wire takes none of it, or the
+ * peer reads so slowly that it grows all the same. */
+static bool is_stuck(const struct mu__links *links, const struct mu__link *link)
+{
+    const struct mu__outbox *outbox = &link->outbox;
+
+    if (outbox->waiting_bytes <= MU__LINK_QUEUE_BYTES_MAX || mu__outbox_has_one(outbox))
+        return false;
+    return outbox->waiting_bytes > 2 * (uint64_t)MU__LINK_MESSAGE_BYTES_MAX ||
+           mu__links_now(links) >= link->taken_ms + links->config.silence_ms / 2;
+}
+
+static void give_up(struct mu__links *links, struct mu__link *link)
+{
+    char why[MU__LINK_REASON_BYTES];
+
+    (void)snprintf(why, sizeof why, "it does not read what it is sent: %" PRIu64 " bytes "
+                   "wait, and none was taken for %" PRIu64 " ms",
+                   link->outbox.waiting_bytes, mu__links_now(links) - link->taken_ms);
+    mu__link_go_down(links, link, why);
+}
+
 static void send_waiting(struct mu__links *links, struct mu__link *link)
 {
     const struct mu__outbox_route route = route_of(links, link);
@@ -120,11 +143,12 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
     links->counters.bytes_out += bytes;
     if (frames > 0)
         link->said_ms = mu__links_now(links);
+    if (bytes > 0)
+        link->taken_ms = mu__links_now(links);
     if (rv == -MU_ENOMEM)
         mu__link_go_down(links, link, "out of memory");
-    else if (link->outbox.waiting_bytes > MU__LINK_QUEUE_BYTES_MAX &&
-             !mu__outbox_has_one(&link->outbox))
-        mu__link_go_down(links, link, "it does not read what it is sent");
+    else if (is_stuck(links, link))
+        give_up(links, link);
 }
 
 /* A part of a turn's frames, while the turn goes on. What fails does so again in the

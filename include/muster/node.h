@@ -314,7 +314,10 @@ enum mu_function_flag {
 };
 
 /* Make a function known under a name of at most 63 bytes. `user` is passed to each run.
- * Before the node serves; -MU_EEXISTS when the name is taken. */
+ * Before the node serves; -MU_EEXISTS when the name is taken. A closure whose function is
+ * "train:mnist" runs "train" on a worker that knows no function of the whole name: logs,
+ * errors, the status and the times by which closures are given out are those of the whole
+ * name. */
 MU_EXPORT int mu_node_register(mu_node *node, const char *name, mu_function_fn function,
                                void *user, unsigned flags);
 

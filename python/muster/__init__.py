@@ -14,7 +14,10 @@ from . import _library  # noqa: F401  (first: it loads the library)
 from . import errors
 from ._functions import program, register
 from ._muster import VERSION as __version__
-from ._muster import Node, PerWorkerValues, RemoteValue, Run, current_run
+from ._muster import (Node, PerWorkerValues, RemoteValue, Run, ShardedDataset,
+                      current_run)
+from ._worker import Shard
+from .checkpoint import Checkpoint, latest_checkpoint
 from .coordinator import ClusterCoordinator
 from .errors import InputError, MusterError, RemoteTraceback
 from .variable import Variable
@@ -67,9 +70,10 @@ _LAZY = {
 }
 
 __all__ = [
-    "ClusterCoordinator", "InputError", "LocalCluster", "MusterError", "Node",
-    "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Variable",
-    "__version__", "current_run", "errors", "program", "register",
+    "Checkpoint", "ClusterCoordinator", "InputError", "LocalCluster", "MusterError",
+    "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
+    "ShardedDataset", "Variable", "__version__", "current_run", "errors",
+    "latest_checkpoint", "program", "register",
     "ClusterResolver", "ClusterSpec", "CoordinationService", "GCEClusterResolver",
     "KubernetesClusterResolver", "NamedClusterResolver", "SageMakerClusterResolver",
     "SimpleClusterResolver", "SlurmClusterResolver", "TFConfigClusterResolver",

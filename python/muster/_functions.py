@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
-import traceback
 import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _muster, _pickling, errors
 
-# Functions that a coordinator keeps on its workers; the oldest ones go first.
+# Functions that a coordinator keeps on its workers, and bytes of their pickles (one may
+# have captured an array); the oldest ones go first.
 FUNCTIONS_MAX = 1024
+FUNCTION_BYTES_MAX = 64 << 20
 
 _NAME_BYTES = 200
 
@@ -26,12 +25,28 @@ def name_of(function: Any) -> str:
     return str(name if name is not None else type(function).__qualname__)[:_NAME_BYTES]
 
 
-def _evict(coordinator: "_muster.Coordinator", cache: Dict[Any, Any]) -> None:
-    if len(cache) < FUNCTIONS_MAX:
+def _evict(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
+           by_hash: Dict[bytes, "_muster.Function"], size: int) -> None:
+    """Make room for a function of so many bytes."""
+    room = FUNCTION_BYTES_MAX - size - sum(entry.size for entry in by_hash.values())
+    if len(by_hash) < FUNCTIONS_MAX and len(by_identity) < FUNCTIONS_MAX and room >= 0:
         return
     coordinator._forget_last()
-    for key in list(cache)[: FUNCTIONS_MAX // 4]:
-        cache.pop(key, None)
+    count = max(len(by_hash), len(by_identity)) - FUNCTIONS_MAX + 1
+    if count > 0:
+        count = FUNCTIONS_MAX // 4
+        for function in list(by_identity)[:count]:
+            by_identity.pop(function, None)
+    for key in list(by_hash):
+        if count <= 0 and room >= 0:
+            break
+        entry = by_hash.pop(key, None)
+        room += 0 if entry is None else entry.size
+        count -= 1
+    kept = set(map(id, by_hash.values()))
+    for function, entry in list(by_identity.items()):
+        if id(entry) not in kept:
+            by_identity.pop(function, None)
 
 
 def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
@@ -41,14 +56,17 @@ def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
     A plain function is looked at once. Other callables have a state that may change:
     they are pickled each time, and found by content.
     """
+    import hashlib  # large: workers need none
+
     data = _pickling.dumps_function(function)
     key = hashlib.sha256(data).digest()
     entry = by_hash.get(key)
     if entry is None:
-        _evict(coordinator, by_hash)
+        _evict(coordinator, by_identity, by_hash, len(data))
         entry = by_hash[key] = _muster.open_function(coordinator, data, name_of(function))
     if type(function) is types.FunctionType:
-        _evict(coordinator, by_identity)
+        if len(by_identity) >= FUNCTIONS_MAX:
+            _evict(coordinator, by_identity, by_hash, 0)
         by_identity[function] = entry
     return entry
 
@@ -73,6 +91,8 @@ def per_worker_iterator(value: "_muster.PerWorkerValues",
 
 def cluster_json(cluster: Any) -> str:
     """A cluster spec as JSON: text, a dict, or an object with as_dict()."""
+    import json
+
     if isinstance(cluster, str):
         return cluster
     as_dict = getattr(cluster, "as_dict", None)
@@ -122,6 +142,7 @@ def node_opened(node: "_muster.Node") -> None:
 def load_module(node: "_muster.Node", module: str) -> Optional[str]:
     """Import a module of --python for a node; None, or why it cannot be."""
     import importlib
+    import traceback
 
     if not module:
         return None
@@ -149,6 +170,8 @@ def load_module(node: "_muster.Node", module: str) -> Optional[str]:
 
 def run_program(function: Callable[..., Any], node: "_muster.Node") -> Tuple[int, str]:
     """Run a task's program; its code and words."""
+    import traceback
+
     try:
         result = function(node)
     except errors.MusterError as error:

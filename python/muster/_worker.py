@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import pickle
 import threading
-import traceback
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from . import _muster, _pickling, errors
 
 _DETAIL_BYTES = 1023
 _MESSAGE_BYTES = 511
+
+
+class Shard(NamedTuple):
+    """A part of a dataset that is dealt out: number, from 0, of shards; in an epoch,
+    from 1."""
+
+    number: int
+    shards: int
+    epoch: int
 
 
 def load_function(data: bytes, name: str) -> Any:
@@ -67,6 +75,8 @@ def _code(exception: BaseException) -> int:
 
 def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
     """What travels of an exception: code, kind, words, detail, task."""
+    import traceback
+
     lines = traceback.format_exception(type(exception), exception,
                                        exception.__traceback__)
     kind, task = 1, ""
@@ -123,6 +133,8 @@ def _failed_again(data: Optional[bytes], words: str, text: str, code: int) -> Fa
 
 def failed(exception: BaseException) -> Failed:
     """What becomes of an exception in a closure with an error of its own."""
+    import traceback
+
     lines = traceback.format_exception(type(exception), exception,
                                        exception.__traceback__)
     data: Optional[bytes]

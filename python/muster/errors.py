@@ -6,7 +6,7 @@ decide from them and from the class, never from words.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import pickle
 from typing import Any, Dict, Optional, Type
 
@@ -236,7 +236,7 @@ def pack_exception(text: str, exception: BaseException, room: int) -> str:
     try:
         data = pickle.dumps(exception, 4)
         pickle.loads(data)
-        mark = _MARK + base64.b64encode(data).decode("ascii")
+        mark = _MARK + binascii.b2a_base64(data, newline=False).decode("ascii")
     except Exception:  # what cannot be pickled travels as words
         mark = ""
     if len(mark) > room * 2 // 3:
@@ -250,7 +250,7 @@ def _unpack_exception(detail: str) -> "tuple[str, Optional[BaseException]]":
     if not mark:
         return detail, None
     try:
-        exception = pickle.loads(base64.b64decode(packed))
+        exception = pickle.loads(binascii.a2b_base64(packed))
     except Exception:  # its class is not importable here
         return text, None
     return text, exception if isinstance(exception, BaseException) else None

@@ -25,10 +25,23 @@ mu_coordinator *mupy_coordinator_of(PyObject *object)
     return self->coordinator;
 }
 
+void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
+                               PyObject *function)
+{
+    PyObject *former_callable = self->last_callable;
+    PyObject *former_function = (PyObject *)self->last_function;
+
+    Py_XINCREF(callable);
+    Py_XINCREF(function);
+    self->last_callable = callable;
+    self->last_function = (struct mupy_function *)function;
+    Py_XDECREF(former_callable);
+    Py_XDECREF(former_function);
+}
+
 static void forget_functions(struct mupy_coordinator *self)
 {
-    self->last_callable = NULL;
-    self->last_function = NULL;
+    mupy_coordinator_remember(self, NULL, NULL);
     if (self->functions != NULL)
         PyDict_Clear(self->functions);
     if (self->by_hash != NULL)
@@ -158,6 +171,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->node);
     Py_VISIT(self->functions);
     Py_VISIT(self->by_hash);
+    Py_VISIT(self->last_callable);
     return 0;
 }
 
@@ -165,8 +179,7 @@ static int clear(PyObject *object)
 {
     struct mupy_coordinator *self = self_of(object);
 
-    self->last_callable = NULL;
-    self->last_function = NULL;
+    mupy_coordinator_remember(self, NULL, NULL);
     Py_CLEAR(self->functions);
     Py_CLEAR(self->by_hash);
     return 0;
@@ -190,8 +203,7 @@ static void dealloc(PyObject *object)
 static PyObject *forget_last(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    self_of(object)->last_callable = NULL;
-    self_of(object)->last_function = NULL;
+    mupy_coordinator_remember(self_of(object), NULL, NULL);
     Py_RETURN_NONE;
 }
 

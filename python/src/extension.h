@@ -42,6 +42,8 @@ int mupy_per_worker_init(PyObject *module);
 int mupy_function_init(PyObject *module);
 int mupy_coordinator_init(PyObject *module);
 int mupy_schedule_init(PyObject *module);
+int mupy_dataset_init(PyObject *module);
+int mupy_checkpoint_init(PyObject *module);
 int mupy_variable_init(PyObject *module);
 int mupy_run_init(PyObject *module);
 int mupy_main_init(PyObject *module);
@@ -82,6 +84,10 @@ mu_value *mupy_to_value(PyObject *object, unsigned flags);
  * str, bytes, or a numpy array of a dtype that muster has. NULL without an exception: it
  * is none of them; with one: out of memory. */
 mu_value *mupy_to_exact(PyObject *object);
+
+/* The tensor that an array is a view of, when nobody else can see either; NULL without an
+ * exception: it is to be copied. */
+mu_value *mupy_take_tensor(PyObject *object);
 
 /* The Python object of a value. Arrays use the value's memory: `writable` says whether
  * that is the caller's own. NULL with an exception. */
@@ -285,6 +291,7 @@ struct mupy_function {
     mu_value *reference;
     mu_value *no_args;      /* the arguments of a closure that has none */
     PyObject *name;         /* str */
+    size_t size;            /* bytes of its pickle */
 };
 
 extern PyTypeObject *mupy_function_type;
@@ -318,7 +325,7 @@ struct mupy_coordinator {
     PyObject *node;
     PyObject *functions;            /* dict: function -> entry, the newest last */
     PyObject *by_hash;              /* dict: content hash -> entry */
-    PyObject *last_callable;        /* borrowed from `functions` */
+    PyObject *last_callable;        /* the function that was scheduled last; NULL */
     struct mupy_function *last_function;
 };
 
@@ -326,6 +333,10 @@ extern PyTypeObject *mupy_coordinator_type;
 
 /* The open coordinator of an object; NULL with an exception. */
 mu_coordinator *mupy_coordinator_of(PyObject *object);
+
+/* Remember what was scheduled last (NULL: nothing); references are taken of its own. */
+void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
+                               PyObject *function);
 
 /* Raise an error that one of its calls gave: NULL. */
 PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,

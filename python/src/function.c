@@ -49,6 +49,12 @@ static void function_dealloc(PyObject *object)
 }
 
 
+static PyObject *function_size(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyLong_FromSize_t(((struct mupy_function *)object)->size);
+}
+
 static void run_open(struct mupy_call *call)
 {
     mu_per_worker *made = NULL;
@@ -125,6 +131,7 @@ static PyObject *open_function(PyObject *module, PyObject *args)
     self->no_args = NULL;
     self->per_worker = NULL;
     self->name = name;
+    self->size = (size_t)size;
     Py_INCREF(name);
     list = mu_value_list();
     if (list == NULL ||
@@ -315,9 +322,11 @@ mu_value *mupy_encode_call(struct mupy_function *function, PyObject *args,
 
 mu_value *mupy_encode_result(PyObject *object)
 {
-    mu_value *value = mupy_to_exact(object);
+    mu_value *value = mupy_take_tensor(object);
     struct pickled pickled;
 
+    if (value == NULL)
+        value = mupy_to_exact(object);
     if (value != NULL || PyErr_Occurred())
         return value;
     if (pickle_any(object, NULL, &pickled) != 0)
@@ -474,8 +483,13 @@ int mupy_function_init(PyObject *module)
         {"referenced", referenced, METH_O, "What stands in a pickle for a value."},
         {NULL, NULL, 0, NULL},
     };
+    static PyGetSetDef getset[] = {
+        {"size", function_size, NULL, "Bytes of its pickle.", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, function_dealloc},
+        {Py_tp_getset, getset},
         {Py_tp_doc, "A Python function that workers have."},
         {0, NULL},
     };

@@ -15,6 +15,8 @@ static int (*const objects[])(PyObject *module) = {
     mupy_coordinator_init,
     mupy_schedule_init,
     mupy_variable_init,
+    mupy_checkpoint_init,
+    mupy_dataset_init,
     mupy_run_init,
     mupy_main_init,
     mupy_cluster_init,

@@ -273,16 +273,46 @@ static int finish_object(mu_run *run, PyObject *object)
 
 /* ---- what is registered ---- */
 
-static PyObject *call_function(mu_run *run, PyObject *function, size_t first)
+/* A shard of a dataset that is dealt out comes before the other arguments. */
+static PyObject *with_shard(const mu_value *dealt, PyObject *args)
+{
+    static PyObject *make;
+    PyObject *shard = NULL;
+    PyObject *first = NULL;
+    PyObject *whole = NULL;
+    int64_t numbers[3] = {0, 0, 0};
+
+    (void)mu_value_get_int(mu_value_find(dealt, "shard"), &numbers[0]);
+    (void)mu_value_get_int(mu_value_find(dealt, "shards"), &numbers[1]);
+    (void)mu_value_get_int(mu_value_find(dealt, "epoch"), &numbers[2]);
+    if (mupy_import(&make, "muster._worker", "Shard") != NULL)
+        shard = PyObject_CallFunction(make, "LLL", (long long)numbers[0],
+                                      (long long)numbers[1], (long long)numbers[2]);
+    if (shard != NULL)
+        first = PyTuple_Pack(1, shard);
+    if (first != NULL)
+        whole = PySequence_Concat(first, args);
+    Py_XDECREF(shard);
+    Py_XDECREF(first);
+    Py_DECREF(args);
+    return whole;
+}
+
+/* `dealt`: the map that a shard is in, NULL when there is none. */
+static PyObject *call_function(mu_run *run, PyObject *function, const mu_value *list,
+                               const mu_value *dealt)
 {
     PyObject *args;
     PyObject *kwargs;
-    PyObject *result;
+    PyObject *result = NULL;
 
-    if (mupy_decode_call(mu_run_args(run), first, run, &args, &kwargs) != 0)
+    if (mupy_decode_call(list, 1, run, &args, &kwargs) != 0)
         return NULL;
-    result = PyObject_Call(function, args, kwargs);
-    Py_DECREF(args);
+    if (dealt != NULL)
+        args = with_shard(dealt, args);
+    if (args != NULL)
+        result = PyObject_Call(function, args, kwargs);
+    Py_XDECREF(args);
     Py_XDECREF(kwargs);
     return result;
 }
@@ -330,21 +360,27 @@ static int finish_try(mu_run *run, PyObject *result)
     return 0;
 }
 
-/* "python.call": [function, form, ...]. "python.try", which has something as `user`, is
- * the same with exceptions as results. */
+/* "python.call": [function, form, ...], or a map of a shard with this as "args".
+ * "python.try", which has something as `user`, is the same with exceptions as results. */
 static int run_call(mu_run *run, void *user)
 {
+    const mu_value *list = mu_run_args(run);
+    const mu_value *dealt = NULL;
     struct outer outer;
     PyObject *function;
     PyObject *result = NULL;
     int rv;
 
+    if (list != NULL && mu_value_type(list) == MU_VALUE_MAP) {
+        dealt = list;
+        list = mu_value_find(dealt, "args");
+    }
     mupy_enter();
     mupy_drop_now();
     outer = begin_run(run);
-    function = object_of(run, mu_value_at(mu_run_args(run), 0));
+    function = object_of(run, mu_value_at(list, 0));
     if (function != NULL)
-        result = call_function(run, function, 1);
+        result = call_function(run, function, list, dealt);
     else
         (void)mupy_fail(-MU_EINVALID, "the first argument of python.call is a function "
                         "that python.load has made");

@@ -1,5 +1,5 @@
 /* Scheduling: from the arguments of schedule() to a message of the library. */
-#include "extension.h"
+#include "schedule.h"
 
 #include <string.h>
 
@@ -12,18 +12,6 @@ static struct mupy_coordinator *self_of(PyObject *self)
 }
 
 /* ---- options of one closure ---- */
-
-struct asked {
-    PyObject *function;
-    PyObject *args;
-    PyObject *kwargs;
-    mu_closure_options options;
-    bool has_options;
-    PyObject *callback;     /* of _notify; NULL: none */
-    PyObject *token;
-    int64_t timeout_ms;
-    bool wants_result;
-};
 
 enum key {
     KEY_FN, KEY_ARGS, KEY_KWARGS, KEY_NAME, KEY_PRIORITY, KEY_DEADLINE, KEY_RUN_TIMEOUT,
@@ -172,8 +160,8 @@ static int set_key(struct asked *asked, int key, PyObject *value)
     return set_option(asked, key, value);
 }
 
-static int parse(PyObject *const *args, Py_ssize_t count, PyObject *names,
-                 struct asked *asked)
+int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names,
+                        struct asked *asked)
 {
     Py_ssize_t keywords = names == NULL ? 0 : PyTuple_Size(names);
 
@@ -234,13 +222,8 @@ static PyObject *find_function(struct mupy_coordinator *self, PyObject *callable
         if (entry == NULL)
             return NULL;
     }
-    /* Borrowed: `functions` has both as long as they are remembered here. */
-    self->last_callable = NULL;
-    if ((PyObject *)Py_TYPE(callable) == function_type && self->functions != NULL &&
-        PyDict_GetItem(self->functions, callable) == entry) {
-        self->last_callable = callable;
-        self->last_function = (struct mupy_function *)entry;
-    }
+    if ((PyObject *)Py_TYPE(callable) == function_type)
+        mupy_coordinator_remember(self, callable, entry);
     return entry;
 }
 
@@ -392,55 +375,57 @@ static PyObject *schedule_value(struct mupy_coordinator *self, struct asked *ask
     return mupy_remote_value_new(value, (PyObject *)self, function, asked->options.flags);
 }
 
-static PyObject *schedule_named(struct mupy_coordinator *self, struct asked *asked)
+mu_value *mupy_schedule_args(PyObject *coordinator, const struct asked *asked,
+                             const char **ret_name, PyObject **ret_function)
 {
-    const char *name = PyUnicode_AsUTF8AndSize(asked->function, NULL);
-    mu_value *args = name == NULL ? NULL : named_args(asked);
+    struct mupy_coordinator *self = self_of(coordinator);
+    mu_value *args = NULL;
 
-    return args == NULL ? NULL
-                        : schedule_value(self, asked, asked->function, name, args);
-}
-
-static PyObject *schedule_callable(struct mupy_coordinator *self, struct asked *asked)
-{
-    PyObject *function = find_function(self, asked->function);
-    PyObject *result = NULL;
-    mu_value *args;
-
-    if (function == NULL)
-        return NULL;
-    args = call_args(self, asked, (struct mupy_function *)function);
-    if (args != NULL && self->coordinator == NULL) {
-        mu_value_free(args);
-        args = NULL;
-        (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
+    *ret_function = NULL;
+    if (PyUnicode_Check(asked->function)) {
+        *ret_name = PyUnicode_AsUTF8AndSize(asked->function, NULL);
+        if (*ret_name != NULL)
+            args = named_args(asked);
+        Py_INCREF(asked->function);
+        *ret_function = asked->function;
+        return args;
     }
-    if (args != NULL)
-        result = schedule_value(self, asked, function,
-                                (asked->options.flags & MU_CLOSURE_OWN_ERROR) != 0
-                                    ? "python.try"
-                                    : "python.call",
-                                args);
-    Py_DECREF(function);
-    return result;
+    if (!PyCallable_Check(asked->function)) {
+        PyErr_Format(PyExc_TypeError, "fn is %R, expected a function, or the name of one",
+                     asked->function);
+        return NULL;
+    }
+    *ret_name = (asked->options.flags & MU_CLOSURE_OWN_ERROR) != 0 ? "python.try"
+                                                                   : "python.call";
+    *ret_function = find_function(self, asked->function);
+    if (*ret_function != NULL)
+        args = call_args(self, asked, (struct mupy_function *)*ret_function);
+    if (args == NULL || self->coordinator != NULL)
+        return args;
+    mu_value_free(args);
+    (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
+    return NULL;
 }
 
 PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
                         PyObject *names)
 {
     struct mupy_coordinator *self = self_of(object);
+    const char *name = NULL;
+    PyObject *function;
+    PyObject *result = NULL;
     struct asked asked;
+    mu_value *value;
 
-    if (parse(args, count, names, &asked) != 0)
+    if (mupy_schedule_parse(args, count, names, &asked) != 0)
         return NULL;
     if (self->coordinator == NULL)
         return mupy_fail(-MU_ECLOSED, "the coordinator was closed");
-    if (PyUnicode_Check(asked.function))
-        return schedule_named(self, &asked);
-    if (!PyCallable_Check(asked.function))
-        return PyErr_Format(PyExc_TypeError, "fn is %R, expected a function, or the name "
-                            "of one", asked.function);
-    return schedule_callable(self, &asked);
+    value = mupy_schedule_args(object, &asked, &name, &function);
+    if (value != NULL)
+        result = schedule_value(self, &asked, function, name, value);
+    Py_XDECREF(function);
+    return result;
 }
 
 int mupy_schedule_init(PyObject *module)

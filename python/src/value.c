@@ -381,6 +381,35 @@ mu_value *mupy_to_exact(PyObject *object)
     return is_array(object) ? exact_array(object) : NULL;
 }
 
+static bool is_same_tensor(const mu_tensor *tensor, const struct mupy_array *array)
+{
+    return tensor->data == array->data && tensor->bytes == array->bytes &&
+           tensor->dtype == array->dtype && tensor->rank == array->rank &&
+           memcmp(tensor->dims, array->dims, array->rank * sizeof array->dims[0]) == 0;
+}
+
+/* The caller has the only reference to the array, and that the only one to its memory:
+ * nobody is left who could change it. */
+mu_value *mupy_take_tensor(PyObject *object)
+{
+    struct mupy_array array;
+    mu_value *value = NULL;
+    PyObject *base;
+    mu_tensor tensor;
+
+    if (!is_array(object) || Py_REFCNT(object) != 1)
+        return NULL;
+    base = PyObject_GetAttrString(object, "base");
+    if (base != NULL && Py_TYPE(base) == owner_type && Py_REFCNT(base) == 2 &&
+        read_interface(object, &array) == 0 &&
+        mu_value_get_tensor(((struct owner *)base)->value, &tensor) == 0 &&
+        is_same_tensor(&tensor, &array))
+        value = mu_value_ref(((struct owner *)base)->value);
+    Py_XDECREF(base);
+    PyErr_Clear();
+    return value;
+}
+
 /* ---- anything that has a form as a value ---- */
 
 static mu_value *to_value(PyObject *object, unsigned flags, int depth);

@@ -17,6 +17,8 @@ LEFT_OUT = {
     "test_memmapping_leaks": "memory maps of one machine",
     "test_dispatch_multiprocessing": "a Manager's key goes to multiprocessing's own "
                                      "processes only",
+    "test_initializer_parallel": "the same",
+    "test_error_capture": "wants processes to be replaced after an exception",
     "test_initializer_context": "the backend is given again: its workers are shared",
 }
 

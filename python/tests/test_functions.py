@@ -286,3 +286,24 @@ def test_a_function_that_workers_cannot_load_is_an_input_error(coordinator, tmp_
 def test_a_name_that_no_worker_knows_is_not_found(coordinator):
     with pytest.raises(muster.errors.NotFoundError, match='no function "nobody"'):
         coordinator.schedule("nobody", (1, 2)).fetch(30)
+
+
+def test_an_array_that_a_function_keeps_is_copied_into_its_result(coordinator):
+    def keep(array):
+        sys.kept_array = array
+        return array
+
+    def keep_view(array):
+        sys.kept_array = array[1:]
+        return array
+
+    def change():
+        sys.kept_array[:] = -1
+        return sys.kept_array
+
+    for function in (keep, keep_view):
+        kept = coordinator.schedule(function, (np.zeros(70000),), worker=0, keep=True)
+        kept.wait(30)
+        changed = coordinator.schedule(change, worker=0).fetch(30)
+        assert (changed == -1).all()
+        assert (kept.fetch(30) == 0).all()

@@ -65,12 +65,29 @@ def test_arrays_pickles_exceptions_and_functions_leave_memory_flat(own_cluster):
         assert new - old < 12 << 20
 
 
+def test_functions_that_captured_arrays_do_not_stay_for_ever(own_cluster):
+    cluster = own_cluster(workers=1)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        worker = coordinator.schedule(jobs.pid).fetch(30)
+        before = resident(os.getpid()), resident(worker)
+        for i in range(60):
+            array = np.full(1 << 19, i, "f8")   # 4 MiB
+            assert coordinator.schedule(lambda a=array: a[0]).fetch(30) == i
+        coordinator.schedule(jobs.same, (1,)).fetch(30)
+        del array
+        gc.collect()
+        after = resident(os.getpid()), resident(worker)
+    for old, new in zip(before, after):
+        assert new - old < 180 << 20
+
+
 def test_no_reference_to_what_was_passed_is_left(coordinator):
     class Passed:
         pass
 
     array, value = np.zeros(5), Passed()
     text = "a text of its own " + str(os.getpid())
+    coordinator.schedule(jobs.same, (1,)).fetch(30)
     gc.collect()
     before = [sys.getrefcount(item) for item in (array, value, text, jobs.same)]
     for _ in range(100):

@@ -174,6 +174,41 @@ static void test_foreign_file(void **state)
     assert_memory_equal(after, text, sizeof text);
 }
 
+/* The journal of closures and the store of the service are both journals: neither is
+ * taken for the other one, which would be written anew without what is in it. */
+static void test_file_of_another_use(void **state)
+{
+    static uint8_t before[FILE_MAX];
+    static uint8_t after[FILE_MAX];
+    char value[128];
+    size_t size;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        (void)unlink(path);
+        (void)snprintf(value, sizeof value, "%s%s", i == 0 ? "" : "journal:", path);
+        cli_start(&asked, NULL, "node", "--cluster", "{\"chief\": [\"127.0.0.1:0\"]}",
+                  "--task", "chief:0", i == 0 ? "--journal" : "--store", value, NULL);
+        (void)cli_expect(&asked, NULL, "run \"run-1\" of the job begins");
+        cli_kill(&asked, SIGTERM);
+        cli_wait(&asked);
+        size = read_whole(path, before);
+        assert_true(size > 0);
+        (void)snprintf(value, sizeof value, "%s%s", i == 1 ? "" : "journal:", path);
+        cli_start(&asked, NULL, "node", "--cluster", "{\"chief\": [\"127.0.0.1:0\"]}",
+                  "--task", "chief:0", i == 1 ? "--journal" : "--store", value, NULL);
+        cli_expect_code(&asked, 2);
+        (void)cli_expect(&asked, NULL, i == 0 ? "expected the store of a coordination "
+                                                "service (--store), and this is the "
+                                                "journal of a chief's closures"
+                                              : "expected the journal of a chief's "
+                                                "closures (--journal), and this is the "
+                                                "store of a coordination service");
+        assert_int_equal(read_whole(path, after), size);
+        assert_memory_equal(after, before, size);
+    }
+}
+
 static void test_what_is_no_file(void **state)
 {
     (void)state;
@@ -227,6 +262,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_flipped_bit, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_foreign_file, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_file_of_another_use, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(test_what_is_no_file, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(test_full_disk, make_folder, remove_folder),

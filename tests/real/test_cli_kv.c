@@ -495,6 +495,10 @@ static void test_wrong_addresses(void **state)
     cli_expect_code(&asked, 4);
     (void)cli_expect(&asked, NULL, "tcp://127.0.0.1:1");
     (void)cli_expect(&asked, NULL, "was never connected: connection refused");
+    cli_start(&asked, NULL, "kv", "get", "a", "--address", "tcp://127.0.0.1:1",
+              "--limit-ms", "3500", "--log-level", "error", NULL);
+    cli_expect_code(&asked, 4);
+    assert_null(strstr(asked.text, " WARN "));
     (void)snprintf(worker, sizeof worker, "%s", address);
     find_address(NULL, "worker/task:0");
     cli_start(&asked, NULL, "kv", "get", "a", "--address", address, "--limit-ms", "200",

@@ -19,7 +19,7 @@ static int start_cluster(void **state)
     (void)state;
     cli_folder(folder, sizeof folder);
     cli_start(&run, NULL, "run", "--workers", "1", "--color", "never", "--reconnect-ms",
-              "1000", NULL);
+              "1000", "--silence-ms", "3000", "--log-level", "info", NULL);
     at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
     (void)cli_expect(&run, at, "\n");
     (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
@@ -206,6 +206,35 @@ static void test_lost(void **state)
     expect_words(&holder, 1, "was lost");
 }
 
+/* One that stands still loses it, and its command runs on until it hears so. */
+static void test_holder_that_stands_still(void **state)
+{
+    char path[96];
+    char script[240];
+    char text[64];
+    pid_t command;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/still", folder);
+    (void)snprintf(script, sizeof script, "trap 'echo told; exit 0' TERM; echo $$ >'%s'; "
+                   "echo in; while :; do sleep 0.05; done", path);
+    LOCK(&holder, "still", SHELL(script));
+    (void)cli_expect(&holder, NULL, "in\n");
+    cli_read_file(path, text, sizeof text);
+    command = (pid_t)strtol(text, NULL, 10);
+    cli_kill(&holder, SIGSTOP);
+    LOCK(&asked, "still", "--limit-ms", "300", "--", "true");
+    expect_words(&asked, 4, " holds it, and 0 wait before this one");
+    LOCK(&waiters[0], "still", "--", "true");
+    cli_expect_code(&waiters[0], 0);
+    (void)cli_expect(&run, NULL, "is lost: silent for ");
+    assert_true(runs(command));
+    cli_kill(&holder, SIGCONT);
+    (void)cli_expect(&holder, NULL, "told\n");
+    expect_words(&holder, 1, "was lost: this client was taken for dead");
+    assert_false(runs(command));
+}
+
 /* ---- keys that are held ---- */
 
 #define HOLD(cli, ...)                                                                \
@@ -285,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_killed_holder),
         cmocka_unit_test(test_signal_is_for_the_command),
         cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_holder_that_stands_still),
         cmocka_unit_test(test_hold),
         cmocka_unit_test(test_hold_is_lost),
         cmocka_unit_test(test_empty_names),

@@ -435,6 +435,53 @@ static void test_status(void **state)
     expect_gone(pids);
 }
 
+static void test_status_file_that_cannot_be_written_starts_nothing(void **state)
+{
+    char folder[64];
+    char beside[80];
+
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    cli_start(&run, NULL, "run", "--status-file", folder, NULL);
+    cli_expect_code(&run, 2);
+    (void)cli_expect(&run, NULL, " cannot be written: Is a directory");
+    assert_null(strstr(run.text, " pid "));
+    (void)snprintf(beside, sizeof beside, "%s.new", folder);
+    assert_int_equal(access(beside, F_OK), -1);
+    cli_start(&run, NULL, "run", "--status-file", "/no/such/file", NULL);
+    cli_expect_code(&run, 2);
+    (void)cli_expect(&run, NULL, "--status-file: \"/no/such/file\" cannot be written: No "
+                                 "such file or directory");
+    assert_null(strstr(run.text, " pid "));
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* The last line says it, whatever others wrote meanwhile. */
+static void test_reason_of_a_chief_that_cannot_begin(void **state)
+{
+    const char *end;
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--journal", "/no/such/file", NULL);
+    cli_expect_code(&run, 2);
+    end = cli_expect(&run, NULL, "muster: ended with exit code 2 after ");
+    assert_non_null(strstr(end, "s: /no/such/file: cannot open it: no such file or "));
+}
+
+static void test_workers_that_are_done_before_the_chief(void **state)
+{
+    char plugin[256];
+
+    (void)state;
+    (void)snprintf(plugin, sizeof plugin, "%s/rounds.so",
+                   cli_variable("MUSTER_EXAMPLES"));
+    cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "rounds=1", NULL);
+    (void)cli_expect(&run, NULL, "all workers have ended; 2 other tasks run on until "
+                                 "they end, or are stopped (Ctrl-C)");
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +499,9 @@ int main(void)
         cmocka_unit_test(test_chief_that_fails_at_once),
         cmocka_unit_test(test_inside_of_others),
         cmocka_unit_test(test_status),
+        cmocka_unit_test(test_status_file_that_cannot_be_written_starts_nothing),
+        cmocka_unit_test(test_reason_of_a_chief_that_cannot_begin),
+        cmocka_unit_test(test_workers_that_are_done_before_the_chief),
     };
 
     return cmocka_run_group_tests_name("cli run", tests, adopt, NULL);

@@ -25,7 +25,7 @@ static const char plugin_text[] =
     "        rv = mu_variable_open(mu_run_node(run), &sum_spec, 9000, &error, &sum);\n"
     "    if (rv != 0)\n"
     "        return mu_run_fail_with(run, &error);\n"
-    "    usleep(2000);\n"
+    "    usleep(mu_node_setting(mu_run_node(run), \"slow\") != NULL ? 10000 : 2000);\n"
     "    rv = mu_run_add(run, sum, &one, sizeof one);\n"
     "    mu_run_return(run, mu_value_string(mu_run_worker_type(run)));\n"
     "    return rv;\n"
@@ -111,7 +111,7 @@ static const char plugin_text[] =
     "    printf(\"sum %d right %d\\n\", (int)total, right);\n"
     "    if (rv != 0)\n"
     "        printf(\"%s\\n\", error.message);\n"
-    "    else\n"
+    "    else if (mu_node_setting(node, \"slow\") == NULL)\n"
     "        items(c);\n"
     "    mu_variable_close(variable);\n"
     "    mu_coordinator_close(c);\n"
@@ -158,6 +158,38 @@ static void test_killed_task_of_a_type_counts_once(void **state)
     (void)cli_expect(&run, NULL, "item one");
 }
 
+/* By its type and index: the other task of the type does the rest; nothing is lost. */
+static void test_task_of_a_type_is_drained(void **state)
+{
+    static struct cli asked;
+    char address[64];
+    const char *at;
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "slow=1", "--workers", "1",
+              "--ps", "1", "--counts", "gpu=2", "--worker-types", "worker,gpu", "--color",
+              "never", "--log-level", "info", NULL);
+    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
+    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+    (void)cli_expect(&run, NULL, "/job:gpu/task:1 takes closures");
+    (void)cli_expect(&run, NULL, "begun");
+    cli_start(&asked, NULL, "drain", "gpu:7", "--address", address, NULL);
+    cli_expect_code(&asked, 1);
+    (void)cli_expect(&asked, NULL, "there is no /job:gpu/task:7 that takes closures");
+    cli_start(&asked, NULL, "drain", "gpu:1", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    (void)cli_expect(&asked, NULL, "/job:gpu/task:1 has left\n");
+    cli_start(&asked, NULL, "status", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    (void)cli_expect(&asked, NULL, "workers lost 0");
+    assert_null(strstr(asked.text, "gpu/task:1"));
+    assert_non_null(strstr(asked.text, "gpu/task:0"));
+    cli_expect_code(&run, 0);
+    (void)cli_expect(&run, NULL, "/job:gpu/task:1 has left, with nothing in flight");
+    (void)cli_expect(&run, NULL, "gpu/1 ended with exit code 0");
+    (void)cli_expect(&run, NULL, "sum 600 right 600");
+}
+
 /* The tasks think that they run closures, and the chief does not. */
 static void test_types_that_differ_are_named(void **state)
 {
@@ -202,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed_task_of_a_type_counts_once),
+        cmocka_unit_test(test_task_of_a_type_is_drained),
         cmocka_unit_test(test_types_that_differ_are_named),
         cmocka_unit_test(test_wrong_lists),
     };

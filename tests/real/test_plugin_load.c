@@ -112,6 +112,7 @@ static void test_exit_is_no_success(void **state)
          " ended the process while it was being loaded");
     load(plugin_text, "constructor _exit", "60000", 2, "");
     (void)cli_expect(&run, NULL, "chief/0 ended while it was loading plugin \"/tmp/");
+    (void)cli_expect(&run, NULL, " s: chief/0 ended while it was loading plugin \"/tmp/");
 }
 
 static void test_a_crash_is_named(void **state)
