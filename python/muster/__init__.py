@@ -22,12 +22,18 @@ from .errors import InputError, MusterError, RemoteTraceback
 from .variable import Variable
 
 if TYPE_CHECKING:
+    from ._progress import progress
+    from ._scatter import gather
+    from ._scatter import map as map
+    from ._scatter import scatter
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
     from .checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
     from .coordination import CoordinationService
     from .distribute import (CoordinatorMode, WorkerContext, get_current_worker_context,
                              run_distribute_coordinator)
+    from .executor import Executor
+    from .futures import Future, as_completed, future_of, wait
     from .strategy import ParameterServerStrategy
     from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
@@ -38,7 +44,16 @@ if TYPE_CHECKING:
 
 # Imported when they are used: what is large, or needs something large.
 _LAZY = {
+    "Executor": "executor",
+    "Future": "futures",
     "LocalCluster": "cluster",
+    "as_completed": "futures",
+    "future_of": "futures",
+    "gather": "_scatter",
+    "map": "_scatter",
+    "progress": "_progress",
+    "scatter": "_scatter",
+    "wait": "futures",
     "ClusterSpec": "cluster_spec",
     "CoordinationService": "coordination",
     "Checkpoint": "checkpoint",
@@ -74,6 +89,8 @@ __all__ = [
     "Server", "ServerConfig", "SimpleClusterResolver", "SlurmClusterResolver",
     "TFConfigClusterResolver", "TPUClusterResolver", "UnionClusterResolver",
     "WorkerContext", "get_current_worker_context", "run_distribute_coordinator",
+    "Executor", "Future", "as_completed", "future_of", "gather", "progress", "scatter",
+    "wait",
 ]
 
 

@@ -453,7 +453,7 @@ static PyMethodDef methods[] = {
     {"schedule", MUPY_METHOD(mupy_schedule), METH_FASTCALL | METH_KEYWORDS,
      "schedule(fn, args=None, kwargs=None, *, name=None, priority=None, "
      "deadline=None, run_timeout=None, attempts=None, worker=None, not_worker=None, "
-     "worker_type=None, effect_once=False, keep=False, no_backup=False, "
+     "worker_type=None, effect_once=False, keep=False, no_backup=False, own_error=False, "
      "timeout=None, result=True)\n--\n\n"
      "Queue fn(*args, **kwargs) to run at least once on any worker; returns its\n"
      "RemoteValue at once. fn is a function, or the name of one that workers have "
@@ -469,6 +469,8 @@ static PyMethodDef methods[] = {
      "effect_once: what its run writes with Run.add() and the like counts once.\n"
      "keep: the result stays on the worker until it is fetched or used.\n"
      "no_backup: never run twice at the same time.\n"
+     "own_error: an error of it is that of its value alone: no other call raises it, "
+     "nothing\n  is cancelled for it; and this call raises no error of earlier ones.\n"
      "timeout: seconds to wait for room in the queue; None: no limit.\n"
      "result: False: nobody wants the result; None is returned.\n\n"
      "Raises the first error of an earlier closure, once, after everything that was "

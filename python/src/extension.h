@@ -196,6 +196,10 @@ void mupy_drop_now(void);
  * both references are taken. */
 struct mupy_notice;
 struct mupy_notice *mupy_notice_new(PyObject *callback, PyObject *argument);
+/* The same for a callback that gets many at once, as a list of (token, argument). */
+struct mupy_notice *mupy_notice_new_batched(PyObject *callback, PyObject *token,
+                                            PyObject *argument);
+PyObject *mupy_notice_argument(const struct mupy_notice *notice);   /* borrowed */
 void mupy_notice_post(struct mupy_notice *notice);
 void mupy_notice_free(struct mupy_notice *notice);  /* one that was not posted */
 
@@ -246,13 +250,18 @@ struct mupy_remote_value {
     PyObject *coordinator;
     PyObject *function;     /* str, or the entry of a Python function; NULL */
     bool kept;              /* its result stays on a worker */
+    bool own_error;         /* its result may be an exception, packed */
     PyObject *result;       /* what was fetched, if it can be changed; NULL */
 };
 
 extern PyTypeObject *mupy_remote_value_type;
 
 PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
-                                PyObject *function, bool kept);
+                                PyObject *function, unsigned flags);
+
+/* Of one that was made with NULL: the value, whose reference is taken. May be told twice,
+ * by two threads. */
+void mupy_remote_value_set(PyObject *object, mu_remote_value *value);
 
 /* Wait until all are ready, and signals are looked at. -1 with an exception; 1: the time
  * is over, and *ret_late (borrowed) is one that is not ready. */
@@ -282,7 +291,8 @@ struct mupy_function {
     mu_value *reference;
     mu_value *no_args;      /* the arguments of a closure that has none */
     PyObject *name;         /* str */
-    char closure_function[64];  /* "python.call:NAME" */
+    char call_name[64];     /* "python.call:NAME" */
+    char try_name[64];      /* "python.try:NAME" */
     size_t size;            /* bytes of its pickle */
 };
 

@@ -154,8 +154,8 @@ static PyObject *open_function(PyObject *module, PyObject *args)
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
-    mupy_function_name("python.call", words, self->closure_function,
-                       sizeof self->closure_function);
+    mupy_function_name("python.call", words, self->call_name, sizeof self->call_name);
+    mupy_function_name("python.try", words, self->try_name, sizeof self->try_name);
     self->per_worker = open_per_worker(mupy_coordinator_of(coordinator), list, words,
                                        coordinator);
     if (self->per_worker == NULL || make_values(self) != 0)

@@ -447,16 +447,25 @@ static void on_value(mu_remote_value *value, void *user)
     e->answers++;
 }
 
+/* Half of them say who is to be told when they are scheduled, the others afterwards. */
 static void schedule_embedded(struct embedded *e)
 {
     mu_value *nine = mu_value_int(9);
     mu_remote_value *value = NULL;
+    mu_closure_options options;
     mu_error error = {0};
 
+    mu_closure_options_init(&options);
+    options.notify = on_value;
+    options.user = e;
     while (e->scheduled < EMBEDDED_CLOSURES) {
-        assert_int_equal(mu_coordinator_schedule(e->coordinator, "square", nine, 0,
-                                                 &error, &value), 0);
-        assert_int_equal(mu_remote_value_notify(value, on_value, e), 0);
+        bool tells = e->scheduled % 2 == 0;
+
+        assert_int_equal(mu_coordinator_schedule_with(e->coordinator, "square", nine,
+                                                      tells ? &options : NULL, 0, &error,
+                                                      &value), 0);
+        if (!tells)
+            assert_int_equal(mu_remote_value_notify(value, on_value, e), 0);
         e->scheduled++;
     }
     mu_value_free(nine);

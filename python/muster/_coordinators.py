@@ -1,0 +1,58 @@
+"""The coordinator of a node, of which there is one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Dict
+
+from . import _scope, errors
+from .coordinator import ClusterCoordinator, _known
+
+_lock = threading.RLock()
+_opened_here: Dict[int, ClusterCoordinator] = {}
+
+
+def _is_open(coordinator: ClusterCoordinator) -> bool:
+    try:
+        coordinator.counts()
+    except errors.ClosedError:
+        return False
+    return True
+
+
+def forget_closed() -> None:
+    """Let go of those whose node was closed."""
+    with _lock:
+        for number, coordinator in list(_opened_here.items()):
+            node = coordinator.node
+            if node is None or node.closed or not _is_open(coordinator):
+                del _opened_here[number]
+
+
+def coordinator_of(owner: Any) -> ClusterCoordinator:
+    """The coordinator of a ClusterCoordinator, LocalCluster, Node or strategy. One that
+    is opened here stays open until the node is closed: others may use it by then."""
+    if isinstance(owner, ClusterCoordinator):
+        return owner
+    node = _scope.node_of(owner)
+    with _lock:
+        forget_closed()
+        known = _known.get(id(node))
+        if known is None or not _is_open(known):
+            known = _opened_here[id(node)] = ClusterCoordinator(owner)
+        return known
+
+
+def capacity_of(coordinator: ClusterCoordinator, owner: Any) -> int:
+    """How many functions the cluster runs at a time, as far as that is known."""
+    threads = max(1, int(getattr(owner, "_threads", 1)))
+    spec = getattr(owner, "cluster_spec", None)
+    if isinstance(spec, dict) and spec.get("worker"):
+        return len(spec["worker"]) * threads
+    try:
+        tasks = coordinator.node.status(5.0).get("tasks", ())
+        workers = sum(task.get("type") == "worker" for task in tasks)
+    except errors.MusterError:
+        workers = 0
+    return workers or os.cpu_count() or 1
