@@ -22,7 +22,8 @@ bool mu__node_on_loop(const mu_node *node)
 {
     uv_thread_t self = uv_thread_self();
 
-    return uv_thread_equal(&self, &node->thread) != 0;
+    /* A thread of a child that was forked may have the number of the parent's loop. */
+    return uv_thread_equal(&self, &node->thread) != 0 && !mu__node_is_forked(node);
 }
 
 static void list_add(mu_node *node, struct mu__pending *pending)

@@ -17,7 +17,6 @@ from ._muster import VERSION as __version__
 from ._muster import (Node, PerWorkerValues, RemoteValue, Run, ShardedDataset,
                       current_run)
 from ._worker import Shard
-from .checkpoint import Checkpoint, latest_checkpoint
 from .coordinator import ClusterCoordinator
 from .errors import InputError, MusterError, RemoteTraceback
 from .variable import Variable
@@ -29,9 +28,12 @@ if TYPE_CHECKING:
     from ._scatter import scatter
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
+    from .checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
     from .coordination import CoordinationService
     from .executor import Executor
     from .futures import Future, as_completed, future_of, wait
+    from .distribute import (CoordinatorMode, WorkerContext, get_current_worker_context,
+                             run_distribute_coordinator)
     from .strategy import ParameterServerStrategy
     from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
@@ -54,6 +56,13 @@ _LAZY = {
     "wait": "futures",
     "ClusterSpec": "cluster_spec",
     "CoordinationService": "coordination",
+    "Checkpoint": "checkpoint",
+    "CheckpointManager": "checkpoint",
+    "latest_checkpoint": "checkpoint",
+    "CoordinatorMode": "distribute",
+    "WorkerContext": "distribute",
+    "get_current_worker_context": "distribute",
+    "run_distribute_coordinator": "distribute",
     "ParameterServerStrategy": "strategy",
     "Server": "server",
     "ServerConfig": "server",
@@ -74,12 +83,14 @@ __all__ = [
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
     "ShardedDataset", "Variable", "__version__", "current_run", "errors",
     "latest_checkpoint", "program", "register",
-    "ClusterResolver", "ClusterSpec", "CoordinationService", "GCEClusterResolver",
-    "KubernetesClusterResolver", "NamedClusterResolver", "SageMakerClusterResolver",
-    "SimpleClusterResolver", "SlurmClusterResolver", "TFConfigClusterResolver",
-    "TPUClusterResolver", "UnionClusterResolver", "ParameterServerStrategy", "Server",
-    "ServerConfig", "Executor", "Future", "as_completed", "future_of", "gather",
-    "progress", "scatter", "wait",
+    "CheckpointManager", "ClusterResolver", "ClusterSpec", "CoordinationService",
+    "CoordinatorMode", "GCEClusterResolver", "KubernetesClusterResolver",
+    "NamedClusterResolver", "ParameterServerStrategy", "SageMakerClusterResolver",
+    "Server", "ServerConfig", "SimpleClusterResolver", "SlurmClusterResolver",
+    "TFConfigClusterResolver", "TPUClusterResolver", "UnionClusterResolver",
+    "WorkerContext", "get_current_worker_context", "run_distribute_coordinator",
+    "Executor", "Future", "as_completed", "future_of", "gather", "progress", "scatter",
+    "wait",
 ]
 
 

@@ -571,7 +571,7 @@ class Preemption:
     def reached(self, step: int) -> bool:
         """The program has reached `step` (they ascend): True exactly when that is the
         step to stop at, for all tasks the same. Waits while the tasks agree; without a
-        notice it costs nothing."""
+        notice it takes some microseconds."""
         return _muster.preempt_reached(self._node, step)
 
     def wait(self, round: int = 0, agreed: bool = False,

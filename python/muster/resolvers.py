@@ -232,6 +232,11 @@ class NamedClusterResolver(ClusterResolver):
 
     def master(self, task_type: Optional[str] = None, task_id: Optional[int] = None,
                rpc_layer: Optional[str] = None) -> str:
+        """What a session connects to, "grpc://host:port": that of the given task, else
+        what the source itself says, else that of this one; "" when nothing applies.
+
+        ValueError: the cluster has no such task.
+        """
         handle = self._new_handle()
         try:
             return handle.master(task_type, _minus_one(task_id), rpc_layer,
@@ -247,6 +252,13 @@ class NamedClusterResolver(ClusterResolver):
                          task_id: Optional[int] = None, config_proto: Any = None,
                          node: Optional[_muster.Node] = None,
                          timeout: Optional[float] = None) -> Dict[str, int]:
+        """How many accelerators a task has, by kind: {"GPU": 2}.
+
+        With a node they are counted in the device lists that the tasks themselves have
+        told, once all are connected; without one it is what the source says, {} when it
+        says nothing. timeout: in seconds, by default the resolver's. ``config_proto`` is
+        not looked at.
+        """
         return _string_counts(self._new_handle().accelerators(
             node, task_type, _minus_one(task_id), self._timeout_of(timeout)))
 
@@ -255,6 +267,7 @@ class NamedClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str:
+        """"", or "google" where the servers are somebody else's."""
         if self._environment is not None:
             return self._environment
         return str(self._known("environment"))
@@ -285,6 +298,7 @@ class NamedClusterResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> Optional[str]:
+        """What masters begin with, "grpc"; None: nothing."""
         if self._rpc_layer is not None:
             return self._rpc_layer
         return self._known("rpc_layer") or None
@@ -338,6 +352,7 @@ class SimpleClusterResolver(NamedClusterResolver):
 
     @property
     def rpc_layer(self) -> Optional[str]:
+        """What masters begin with, "grpc"; None: nothing."""
         return self._rpc_layer or None
 
     @rpc_layer.setter
@@ -375,6 +390,8 @@ class UnionClusterResolver(NamedClusterResolver):
                                             for member in self._members))
 
     def cluster_spec(self) -> ClusterSpec:
+        """The union of the clusters of all. KeyError: the same index, or address, is
+        there twice."""
         try:
             return super().cluster_spec()
         except errors.AlreadyExistsError as error:
@@ -481,6 +498,7 @@ class GCEClusterResolver(NamedClusterResolver):
 
     @property
     def rpc_layer(self) -> Optional[str]:
+        """What masters begin with, "grpc"; "": nothing."""
         return self._rpc_layer if self._rpc_layer is not None else self._settings[
             "rpc_layer"]
 

@@ -58,8 +58,8 @@ class Server(_muster.BaseServer):
 
     def __init__(self, server_or_cluster_def: Optional[ClusterSpecLike] = None,
                  job_name: Optional[str] = None, task_index: Optional[int] = None,
-                 protocol: Optional[str] = None, config: Any = None, start: bool = True, *,
-                 environment: Optional[str] = None, timeout: Optional[float] = None,
+                 protocol: Optional[str] = None, config: Any = None, start: bool = True,
+                 *, environment: Optional[str] = None, timeout: Optional[float] = None,
                  **options: Any) -> None:
         cluster = None
         if server_or_cluster_def is not None:
@@ -153,7 +153,7 @@ def offer_cluster(cluster: ClusterSpecLike, task_type: str, task_index: int,
     InvalidArgumentError: the spec is none, or the server is at another address;
     DeadlineExceededError: who was not reached, and why.
     """
-    _muster.offer_cluster(ClusterSpec(cluster), task_type, task_index, cluster_name,
+    spec = ClusterSpec(cluster)
+    spec.validate(task_type, task_index)
+    _muster.offer_cluster(spec, task_type, task_index, cluster_name,
                           bind_address, _config(config), timeout)
-
-

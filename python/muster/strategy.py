@@ -19,8 +19,8 @@ _ALLOWED = ("chief", "worker", "ps", "evaluator")
 def _check_spec(spec: ClusterSpec, task_type: Optional[str]) -> None:
     """TensorFlow's rules for a cluster with parameter servers."""
     if not spec:
-        raise ValueError("the cluster is empty: a ParameterServerStrategy needs a cluster "
-                         "with workers and parameter servers")
+        raise ValueError("the cluster is empty: a ParameterServerStrategy needs a "
+                         "cluster with workers and parameter servers")
     unknown = [job for job in spec.jobs if job not in _ALLOWED]
     if unknown:
         raise ValueError(f"the cluster has the jobs {', '.join(unknown)}; allowed are "

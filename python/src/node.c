@@ -128,7 +128,8 @@ struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
     if (!PyErr_Occurred() && cluster != Py_None)
         setup->cluster = cluster_of(cluster);
     setup->options.cluster = setup->cluster;
-    if (!PyErr_Occurred() && kwargs != NULL && mupy_node_options(&setup->options, kwargs) == 0)
+    if (!PyErr_Occurred() && kwargs != NULL &&
+        mupy_node_options(&setup->options, kwargs) == 0)
         (void)set_resolver(setup, kwargs);
     if (!PyErr_Occurred() && mupy_notice_start() == 0)
         return setup;
@@ -731,7 +732,8 @@ int mupy_node_init(PyObject *module)
                     "cluster: a dict {\"worker\": [\"host:port\"]}, JSON, or a "
                     "ClusterSpec.\noptions: those of the C structure mu_node_options, "
                     "with times in seconds and without\nthe ending _ms: task_type, "
-                    "task_index, threads, heartbeat and so on.\n\n"
+                    "task_index, threads, heartbeat and so on;\nand resolver: a "
+                    "ClusterResolver, in place of a cluster.\n\n"
                     "InvalidArgumentError: options or cluster. AlreadyExistsError: the "
                     "address is in use."},
         {0, NULL},

@@ -427,8 +427,8 @@ int mupy_server_init(PyObject *module)
         {"stop_remote", stop_remote, METH_VARARGS,
          "stop_remote(node, task, reason, timeout)\n--\n\nStop another task's server."},
         {"offer_cluster", offer, METH_VARARGS,
-         "offer_cluster(cluster, type, index, name, bind_address, config, timeout)\n--\n\n"
-         "Tell a server that waits which cluster it is in."},
+         "offer_cluster(cluster, type, index, name, bind_address, config, timeout)\n"
+         "--\n\nTell a server that waits which cluster it is in."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {

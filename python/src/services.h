@@ -17,6 +17,7 @@ int mupy_watch_init(PyObject *module);
 int mupy_agent_init(PyObject *module);
 int mupy_barrier_init(PyObject *module);
 int mupy_server_init(PyObject *module);
+int mupy_distribute_init(PyObject *module);
 
 /* ---- service.c: what most calls are made of ---- */
 

@@ -1,6 +1,4 @@
-"""Datasets that are dealt out in shards, and checkpoints."""
-
-import collections
+"""Datasets that are dealt out in shards."""
 
 import numpy as np
 import pytest
@@ -72,32 +70,3 @@ def test_a_dataset_goes_on_from_its_file(coordinator, tmp_path):
         muster.ShardedDataset(coordinator, path=str(tmp_path / "bad"))
     with pytest.raises(ValueError, match="shards"):
         muster.ShardedDataset(coordinator, 0)
-
-
-def test_variables_are_saved_and_restored(shared_cluster, tmp_path, request):
-    name = request.node.name
-    one = muster.Variable(np.arange(6.0).reshape(2, 3), name=name + "-1",
-                          node=shared_cluster)
-    two = muster.Variable(np.zeros(3, "i4"), name=name + "-2", node=shared_cluster)
-    checkpoint = muster.Checkpoint(tmp_path / "saved", [one, two], max_to_keep=2)
-    assert checkpoint.latest_checkpoint is None
-    with pytest.raises(muster.errors.NotFoundError):
-        checkpoint.restore()
-    for step in (1, 2, 3):
-        two.assign_add(1)
-        path = checkpoint.save(step, {"rate": 0.5, "order": np.arange(3)})
-    assert path == checkpoint.latest_checkpoint == muster.latest_checkpoint(
-        tmp_path / "saved")
-    assert len(list((tmp_path / "saved").glob("model*"))) >= 2
-    one.assign(0)
-    two.assign(0)
-    step, values = checkpoint.restore()
-    assert step == 3 and values["rate"] == 0.5 and (values["order"] == [0, 1, 2]).all()
-    assert (one.read() == np.arange(6.0).reshape(2, 3)).all()
-    assert (two.read() == 3).all()
-    content = checkpoint.read()
-    assert {item["name"] for item in content["variables"]} == {one.name, two.name}
-    assert collections.Counter(item["dtype"] for item in content["variables"]) == {
-        "float64": 1, "int32": 1}
-    with pytest.raises(TypeError, match="Variable"):
-        muster.Checkpoint(tmp_path, [3]).save(1)
