@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable, Generator, Optional, TypeVar
+from typing import Any, Generator, Optional
 
 from . import _muster
-
-T = TypeVar("T")
 
 _lock = threading.Lock()
 _thread: Optional[threading.Thread] = None
@@ -73,8 +71,3 @@ def await_value(value: "_muster.RemoteValue") -> Generator[Any, None, Any]:
         value.add_done_callback(tell)
         yield from future
     return value.fetch()
-
-
-def callback_of(function: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The function as it is: for tests of the queue."""
-    return function

@@ -1,0 +1,65 @@
+"""Fixtures: clusters of real processes."""
+
+import os
+import sys
+import time
+
+import pytest
+
+import muster
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+
+def wait_until(condition, timeout=20.0):
+    """Wait for a condition; what it last was."""
+    limit = time.monotonic() + timeout
+    while time.monotonic() < limit:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    return condition()
+
+
+@pytest.fixture(scope="session")
+def shared_cluster():
+    """Two workers and two parameter servers, for tests that kill nothing."""
+    with muster.LocalCluster(workers=2, ps=2, threads=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def shared_coordinator(shared_cluster):
+    coordinator = muster.ClusterCoordinator(shared_cluster, timeout=60)
+    yield coordinator
+    coordinator.close()
+
+
+@pytest.fixture
+def coordinator(shared_coordinator):
+    """The coordinator of the shared cluster, without errors of other tests."""
+    yield shared_coordinator
+    while True:
+        try:
+            shared_coordinator.join(60)
+            break
+        except Exception:
+            pass
+    shared_coordinator.errors()
+
+
+@pytest.fixture
+def own_cluster():
+    """Makes clusters of one's own: own_cluster(workers=2, ...)."""
+    made = []
+
+    def make(**options):
+        options.setdefault("heartbeat", 0.2)
+        cluster = muster.LocalCluster(**options)
+        made.append(cluster)
+        return cluster
+
+    yield make
+    for cluster in made:
+        cluster.close()

@@ -1,0 +1,96 @@
+"""Functions that tests schedule: workers import this module."""
+
+import os
+import signal
+import time
+
+import muster
+
+
+def same(value):
+    return value
+
+
+def add(a, b=0):
+    return a + b
+
+
+def fail(message="no"):
+    raise ValueError(message)
+
+
+class Odd(Exception):
+    """Takes two arguments, and cannot be unpickled from its words alone."""
+
+    def __init__(self, number, words):
+        super().__init__(number, words)
+        self.number = number
+
+
+def fail_odd():
+    raise Odd(7, "words")
+
+
+def fail_unpicklable():
+    class Local(Exception):
+        pass
+
+    raise Local("of a function")
+
+
+def sleep(seconds):
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit and not muster.current_run().cancelled():
+        time.sleep(0.005)
+    return muster.current_run().cancelled()
+
+
+def die_first(how):
+    run = muster.current_run()
+    if run.attempt > 1:
+        return run.attempt
+    if how == "exit":
+        os._exit(3)
+    if how == "segfault":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def whoami():
+    run = muster.current_run()
+    return {"worker": run.worker, "attempt": run.attempt, "closure": run.closure,
+            "name": run.name, "type": run.worker_type, "cancelled": run.cancelled(),
+            "task": run.node.task, "pid": os.getpid()}
+
+
+def add_once(variable, die=False):
+    run = muster.current_run()
+    run.add(variable, 1)
+    if die and run.attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def next_of(iterator):
+    return next(iterator)
+
+
+def numbers():
+    return range(1000)
+
+
+def pid():
+    return os.getpid()
+
+
+def pid_list():
+    return [os.getpid()]
+
+
+def say(text):
+    print(text)
+
+
+def log(text):
+    muster.current_run().log(text)

@@ -1,0 +1,241 @@
+"""Scheduling, joining, errors, options of closures."""
+
+import time
+
+import pytest
+
+import jobs
+import muster
+from conftest import wait_until
+
+
+def test_join_waits_for_everything_scheduled(coordinator):
+    values = [coordinator.schedule(jobs.same, (i,)) for i in range(1000)]
+    coordinator.join(60)
+    assert all(value.done() for value in values) and coordinator.done()
+
+
+def test_the_first_error_is_raised_once_and_the_rest_is_cancelled(coordinator):
+    with pytest.raises(ValueError, match="first"):
+        coordinator.schedule(jobs.fail, ("first",))
+        for _ in range(100):
+            coordinator.schedule(jobs.sleep, (0.05,))
+        coordinator.join(60)
+    coordinator.join(60)
+    assert coordinator.schedule(jobs.same, (1,)).fetch(30) == 1
+
+
+def test_all_errors_can_be_listed(coordinator):
+    coordinator.schedule(jobs.fail, ("listed",))
+    with pytest.raises(ValueError):
+        coordinator.join(60)
+    assert "listed" in [str(error) for error in coordinator.errors()]
+    assert coordinator.errors() == []
+
+
+def test_counts_add_up(coordinator):
+    before = coordinator.counts()
+    coordinator.fetch([coordinator.schedule(jobs.same, (i,)) for i in range(10)], 30)
+    coordinator.join(30)
+    after = coordinator.counts()
+    assert after["scheduled"] - before["scheduled"] == 10
+    assert after["finished"] - before["finished"] == 10 and after["outstanding"] == 0
+
+
+def test_a_closure_is_cancelled(coordinator):
+    value = coordinator.schedule(jobs.sleep, (30,))
+    value.cancel()
+    with pytest.raises(muster.errors.CancelledError):
+        value.fetch(30)
+    value.cancel()
+    coordinator.join(30)
+
+
+def test_a_function_sees_that_it_is_cancelled(coordinator):
+    value = coordinator.schedule(jobs.sleep, (30,), worker=0)
+    wait_until(lambda: coordinator.explain(value, 5)["state"] == "running")
+    begun = time.monotonic()
+    value.cancel()
+    assert coordinator.schedule(jobs.same, (1,), worker=0).fetch(30) == 1
+    assert time.monotonic() - begun < 5
+
+
+def test_a_deadline_ends_a_closure(coordinator):
+    value = coordinator.schedule(jobs.sleep, (30,), deadline=0.1)
+    with pytest.raises(muster.errors.DeadlineExceededError):
+        value.fetch(30)
+
+
+def test_a_run_that_takes_too_long_runs_elsewhere(coordinator):
+    def stuck_once():
+        run = muster.current_run()
+        if run.attempt == 1:
+            limit = time.monotonic() + 20
+            while time.monotonic() < limit and not run.cancelled():
+                time.sleep(0.01)
+        return run.attempt
+
+    assert coordinator.schedule(stuck_once, run_timeout=0.3).fetch(30) > 1
+
+
+def test_workers_can_be_named_and_excluded(coordinator):
+    for index in (0, 1):
+        only = [coordinator.schedule(jobs.whoami, worker=index) for _ in range(5)]
+        never = [coordinator.schedule(jobs.whoami, not_worker=index) for _ in range(5)]
+        assert {run["worker"] for run in coordinator.fetch(only, 30)} == {index}
+        assert {run["worker"] for run in coordinator.fetch(never, 30)} == {1 - index}
+
+
+def test_a_higher_priority_runs_first(own_cluster):
+    cluster = own_cluster(workers=1, window=1)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        coordinator.schedule(jobs.sleep, (0.5,))
+        low = [coordinator.schedule(time.time, priority=7) for _ in range(3)]
+        high = [coordinator.schedule(time.time, priority=0) for _ in range(3)]
+        assert max(coordinator.fetch(high, 30)) < min(coordinator.fetch(low, 30))
+
+
+def test_explain_tells_why_a_closure_has_not_run(coordinator):
+    value = coordinator.schedule(jobs.sleep, (5,), name="slow")
+    reasons = wait_until(lambda: coordinator.explain("slow", 5))
+    assert reasons["name"] == "slow" and reasons["state"] in ("queued", "running")
+    assert coordinator.explain(value, 5)["closure"] == reasons["closure"]
+    value.cancel()
+    with pytest.raises(muster.errors.CancelledError):
+        value.fetch(30)
+    with pytest.raises(muster.errors.NotFoundError):
+        wait_until(lambda: coordinator.explain("slow", 5) and False, 5)
+
+
+def test_a_failed_input_is_an_input_error_with_its_cause(coordinator):
+    bad = coordinator.schedule(jobs.fail, ("the input",))
+    user = coordinator.schedule(jobs.add, (bad, 1))
+    with pytest.raises(muster.InputError, match="input closure") as caught:
+        user.fetch(30)
+    assert caught.value.kind == "input"
+
+
+def test_fetch_at_its_timeout_says_where_the_closure_is(coordinator):
+    value = coordinator.schedule(jobs.sleep, (30,), worker=0)
+    with pytest.raises(muster.errors.DeadlineExceededError):
+        value.fetch(0.05)
+    with pytest.raises(TimeoutError):
+        coordinator.fetch([value], 0)
+    assert value.wait(0.01) is False and value.state == "not_ready"
+    with pytest.raises(muster.errors.DeadlineExceededError, match="worker/task:0"):
+        wait_until(lambda: coordinator.join(0.1))
+    value.cancel()
+    assert value.wait(30) is True
+
+
+def test_a_full_queue_blocks_and_says_so(own_cluster):
+    cluster = own_cluster(workers=1, queue_max=4)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        values = [coordinator.schedule(jobs.sleep, (0.3,)) for _ in range(4)]
+        with pytest.raises(muster.errors.WouldBlockError):
+            coordinator.schedule(jobs.same, (1,), timeout=0)
+        with pytest.raises(muster.errors.DeadlineExceededError):
+            coordinator.schedule(jobs.same, (1,), timeout=0.05)
+        assert coordinator.schedule(jobs.same, (1,), timeout=20).fetch(30) == 1
+        coordinator.fetch(values, 30)
+
+
+def test_nobody_wants_the_result(coordinator):
+    assert coordinator.schedule(jobs.same, (1,), result=False) is None
+    coordinator.join(30)
+
+
+def test_callbacks_are_called_once_the_value_is_ready(coordinator):
+    seen = []
+    slow = coordinator.schedule(jobs.sleep, (0.1,))
+    slow.add_done_callback(lambda value: seen.append(value.fetch()))
+    assert wait_until(lambda: seen) == [False]
+    slow.add_done_callback(lambda value: seen.append("again"))
+    assert wait_until(lambda: len(seen) == 2)
+
+
+def test_tasks_of_ones_own_type(own_cluster):
+    cluster = own_cluster(workers=1, counts={"gpu": 1})
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        run = coordinator.schedule(jobs.whoami, worker_type="gpu").fetch(30)
+        assert run["type"] == "gpu" and run["task"] == "/job:gpu/task:0"
+
+
+def test_a_second_coordinator_of_a_node_is_refused(shared_cluster, coordinator):
+    with pytest.raises(muster.errors.AlreadyExistsError):
+        muster.ClusterCoordinator(shared_cluster)
+
+
+def test_what_was_closed_says_so(own_cluster):
+    cluster = own_cluster(workers=1)
+    coordinator = muster.ClusterCoordinator(cluster)
+    value = coordinator.schedule(jobs.same, (1,))
+    assert value.fetch(30) == 1
+    pending = coordinator.schedule(jobs.sleep, (30,))
+    coordinator.close()
+    coordinator.close()
+    for call in (lambda: coordinator.schedule(jobs.same, (1,)), coordinator.join,
+                 coordinator.done, coordinator.counts, coordinator.errors):
+        with pytest.raises(muster.errors.ClosedError):
+            call()
+    assert value.fetch(1) == 1
+    with pytest.raises(muster.errors.CancelledError):
+        pending.fetch(5)
+    cluster.close()
+    with pytest.raises(muster.errors.ClosedError):
+        cluster.node
+
+
+WRONG = [
+    (lambda c: c.schedule(), TypeError, "has no fn"),
+    (lambda c: c.schedule(3), TypeError, "expected a function"),
+    (lambda c: c.schedule(jobs.same, 3), TypeError, "expected a tuple or a list"),
+    (lambda c: c.schedule(jobs.same, (), 3), TypeError, "expected a dict"),
+    (lambda c: c.schedule(jobs.same, (), {}, 3), TypeError, "positional"),
+    (lambda c: c.schedule(jobs.same, nonsense=1), TypeError, "nonsense"),
+    (lambda c: c.schedule(jobs.same, priority=9), ValueError, "priority"),
+    (lambda c: c.schedule(jobs.same, priority="x"), TypeError, "int"),
+    (lambda c: c.schedule(jobs.same, name=3), TypeError, "name"),
+    (lambda c: c.schedule(jobs.same, name="x" * 200), ValueError, "name"),
+    (lambda c: c.schedule(jobs.same, worker=-5), ValueError, "worker"),
+    (lambda c: c.schedule(jobs.same, worker=2 ** 40), ValueError, "worker"),
+    (lambda c: c.schedule(jobs.same, timeout="x"), TypeError, "float|number"),
+    (lambda c: c.schedule(jobs.same, timeout=float("nan")), ValueError, "nan"),
+    (lambda c: c.schedule("name", (1,), {"a": 1}), TypeError, "not both"),
+    (lambda c: c.schedule("name", (object(),)), TypeError, "cannot be passed"),
+    (lambda c: c.schedule("name", (2 ** 70,)), OverflowError, "64 bits"),
+    (lambda c: c.schedule("name", ({1: 2},)), TypeError, "key"),
+    (lambda c: c.schedule("x" * 100), ValueError, "function's name"),
+    (lambda c: c.fetch(), TypeError, "val"),
+    (lambda c: c.join("x"), TypeError, "float|number"),
+    (lambda c: c.explain(3), TypeError, "RemoteValue"),
+    (lambda c: c.create_per_worker_dataset(None).close() or c.schedule(
+        jobs.same, (c.create_per_worker_dataset(None),)).fetch(30).nothing,
+     Exception, ""),
+    (lambda c: muster.ClusterCoordinator(3), TypeError, "expected a Node"),
+    (lambda c: muster.LocalCluster(workers=-1), ValueError, "worker"),
+    (lambda c: muster.LocalCluster(nonsense=1), TypeError, "nonsense"),
+    (lambda c: muster.LocalCluster(threads=0), ValueError, "threads"),
+    (lambda c: muster.Node({"worker": []}, task_type="worker"), muster.MusterError, ""),
+    (lambda c: muster.Node(3), TypeError, "cluster"),
+    (lambda c: muster.Node("{", task_type="chief"), ValueError, "cluster"),
+    (lambda c: muster.Node({"worker": ["a:1"]}, nonsense=1), TypeError, "nonsense"),
+    (lambda c: muster.Node({"worker": ["a:1"]}, threads="x"), TypeError, ""),
+    (lambda c: muster.Node({"worker": ["a:1"]}, threads=-1), ValueError, "threads"),
+]
+
+
+@pytest.mark.parametrize("row", range(len(WRONG)))
+def test_wrong_use_has_the_right_class_and_words(coordinator, row):
+    call, cls, words = WRONG[row]
+    with pytest.raises(cls, match=words):
+        call(coordinator)
+
+
+def test_lists_that_contain_themselves_are_refused(coordinator):
+    loop = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="nested"):
+        coordinator.schedule("name", loop)
+    with pytest.raises(RecursionError):
+        coordinator.fetch(loop)

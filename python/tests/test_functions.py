@@ -1,0 +1,283 @@
+"""Functions, their arguments and results."""
+
+import collections
+import functools
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import jobs
+import muster
+
+Point = collections.namedtuple("Point", "x y")
+
+PLAIN = [None, True, False, 0, -1, 2 ** 63 - 1, -2 ** 63, 1.5, float("inf"), "", "text",
+         "ä€😀", b"", b"a\0b", b"x" * 100000]
+
+OTHER = [2 ** 63, -2 ** 64, 10 ** 100, "a\0b", "\ud800", [], [1, [2, {"k": (3,)}]], {},
+         {1: 2, "a": None}, {1, 2}, (1, 2), 1 + 2j, Point(1, 2), range(3), bytearray(b"x"),
+         slice(1, 2), Ellipsis, frozenset([1])]
+
+
+@pytest.mark.parametrize("value", PLAIN + OTHER, ids=lambda value: repr(value)[:20])
+def test_a_value_goes_to_a_worker_and_back_with_its_type(coordinator, value):
+    result = coordinator.schedule(jobs.same, (value,)).fetch(30)
+    assert result == value
+    assert type(result) is type(value)
+
+
+DTYPES = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool",
+          "float16", "uint16", "uint64", "complex128", ">f8", "<U4", "S3", "M8[s]"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 3), (2, 0, 4), (600,)], ids=str)
+def test_an_array_goes_to_a_worker_and_back(coordinator, dtype, shape):
+    array = (np.arange(int(np.prod(shape))).reshape(shape) % 2).astype(dtype)
+    result = coordinator.schedule(jobs.same, (array,)).fetch(30)
+    assert result.dtype == array.dtype
+    assert result.shape == array.shape
+    assert (result == array).all()
+
+
+def test_arrays_that_are_not_contiguous_arrive_whole(coordinator):
+    base = np.arange(24.0).reshape(4, 6)
+    for view in (base.T, base[::2], base[:, ::-1], np.asfortranarray(base),
+                 np.broadcast_to(base[0], (3, 6))):
+        assert (coordinator.schedule(jobs.same, (view,)).fetch(30) == view).all()
+
+
+def test_arrays_inside_of_other_objects_travel_beside_the_pickle(coordinator):
+    value = {"a": [np.arange(100000.0)], "b": (np.zeros(3), np.ones((50, 50), "f2"))}
+    result = coordinator.schedule(jobs.same, (value,), {}).fetch(30)
+    assert (result["a"][0] == value["a"][0]).all()
+    assert (result["b"][1] == 1).all()
+
+
+def test_results_are_writable_and_are_the_fetchers_own(coordinator):
+    value = coordinator.schedule(jobs.same, (np.zeros(5),))
+    first, second = value.fetch(30), value.fetch(30)
+    third = coordinator.schedule(jobs.add, (value, 1)).fetch(30)
+    first[0] = 1
+    assert second[0] == 0 and third[0] == 1
+
+
+def test_arguments_are_writable_on_the_worker(coordinator):
+    def change(array):
+        array += 1
+        return array.sum()
+
+    assert coordinator.schedule(change, (np.zeros(5),)).fetch(30) == 5
+    assert coordinator.schedule(change, (np.zeros(50000),)).fetch(30) == 50000
+
+
+def test_functions_of_all_kinds_are_scheduled(coordinator):
+    class Adder:
+        def __init__(self, base):
+            self.base = base
+
+        def add(self, value):
+            return self.base + value
+
+        def __call__(self, value):
+            return self.base * value
+
+    base = 5
+    kinds = [
+        (lambda value: base + value, 7), (jobs.same, 2), (Adder(1).add, 3),
+        (Adder(4), 8), (functools.partial(jobs.add, b=10), 12), (abs, 2),
+        (np.sqrt, np.sqrt(2)), (int, 2), ("{}".format, "2"),
+    ]
+    for function, expected in kinds:
+        assert coordinator.schedule(function, (2,)).fetch(30) == expected
+
+
+def test_an_object_whose_state_changed_is_sent_again(coordinator):
+    class Counter:
+        def __init__(self):
+            self.value = 0
+
+        def __call__(self):
+            return self.value
+
+    counter = Counter()
+    for i in range(5):
+        counter.value = i
+        assert coordinator.schedule(counter).fetch(30) == i
+
+
+def test_keyword_arguments_and_lists_of_arguments(coordinator):
+    assert coordinator.schedule(jobs.add, [1], {"b": 2}).fetch(30) == 3
+    assert coordinator.schedule(jobs.add, kwargs={"a": 1, "b": 5}).fetch(30) == 6
+    assert coordinator.schedule(fn=jobs.add, args=(1, 2)).fetch(30) == 3
+    assert coordinator.schedule(jobs.add, (1,), None).fetch(30) == 1
+
+
+def test_a_thousand_functions_and_more_are_kept_apart(coordinator):
+    values = [coordinator.schedule(eval(f"lambda: {i}")) for i in range(1300)]
+    assert coordinator.fetch(values, 120) == list(range(1300))
+
+
+def test_the_run_tells_who_and_where_it_is(coordinator):
+    result = coordinator.schedule(jobs.whoami, name="a-name", worker=1).fetch(30)
+    assert result["worker"] == 1 and result["attempt"] == 1
+    assert result["name"] == "a-name" and result["type"] == "worker"
+    assert result["task"] == "/job:worker/task:1" and result["cancelled"] is False
+    assert result["closure"] > 0
+
+
+def test_there_is_no_run_outside_of_functions():
+    with pytest.raises(muster.errors.FailedPreconditionError, match="there is no run"):
+        muster.current_run()
+
+
+def test_a_run_cannot_be_used_after_its_end_or_by_other_threads(coordinator):
+    def keep():
+        run = muster.current_run()
+        seen = []
+
+        def look():
+            try:
+                run.worker
+            except Exception as error:
+                seen.append(type(error).__name__)
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        sys.kept_run = run
+        return seen
+
+    def use():
+        sys.kept_run.worker
+
+    assert coordinator.schedule(keep, worker=0).fetch(30) == ["FailedPreconditionError"]
+    with pytest.raises(muster.errors.FailedPreconditionError):
+        coordinator.schedule(use, worker=0).fetch(30)
+
+
+# ---- remote values among arguments ----
+
+
+def test_remote_values_are_passed_at_any_depth(coordinator):
+    one = coordinator.schedule(jobs.same, (1,))
+    array = coordinator.schedule(jobs.same, (np.arange(3000.0),))
+    text = coordinator.schedule(jobs.same, ({"k": "v"},))
+
+    def take(a, b, *, c):
+        return a, b["x"][0][1].sum(), c
+
+    result = coordinator.schedule(take, (one, {"x": [(0, array)]}), {"c": [text, text]})
+    assert result.fetch(30) == (1, np.arange(3000.0).sum(), [{"k": "v"}] * 2)
+
+
+def test_a_chain_of_remote_values(coordinator):
+    value = coordinator.schedule(jobs.same, (0,))
+    for _ in range(50):
+        value = coordinator.schedule(jobs.add, (value, 1))
+    assert value.fetch(30) == 50
+
+
+def test_kept_results_stay_on_the_worker_until_they_are_used(coordinator):
+    kept = coordinator.schedule(jobs.same, (np.arange(1000.0),), keep=True)
+    total = coordinator.schedule(lambda array: array.sum(), (kept,))
+    assert total.fetch(30) == 499500
+    assert kept.fetch(30).sum() == 499500
+
+
+def test_a_remote_value_cannot_be_pickled_elsewhere(coordinator):
+    import pickle
+
+    value = coordinator.schedule(jobs.same, (1,))
+    with pytest.raises(TypeError, match="among the arguments of a closure only"):
+        pickle.dumps(value)
+
+
+def test_fetch_takes_structures(coordinator):
+    def value(of):
+        return coordinator.schedule(jobs.same, (of,))
+
+    structure = {"a": [value(1), (value(2), 3)], "p": Point(value(4), 5), "n": None}
+    assert coordinator.fetch(structure, 30) == {"a": [1, (2, 3)], "p": Point(4, 5),
+                                                "n": None}
+    assert coordinator.fetch(7) == 7
+
+
+# ---- exceptions ----
+
+
+def test_an_exception_comes_back_as_its_class_with_the_workers_traceback(coordinator):
+    value = coordinator.schedule(jobs.fail, ("words",))
+    with pytest.raises(ValueError, match="^words$") as caught:
+        value.fetch(30)
+    cause = caught.value.__cause__
+    assert isinstance(cause, muster.RemoteTraceback)
+    assert "jobs.py" in cause.text and "raise ValueError(message)" in cause.text
+    error = caught.value.muster_error
+    assert error.function == "fail" and error.kind == "function" and error.attempt == 1
+    assert error.task.startswith("/job:worker/task:") and error.closure > 0
+    assert isinstance(value.exception(30), ValueError)
+
+
+def test_an_exception_with_arguments_of_its_own_comes_back(coordinator):
+    with pytest.raises(jobs.Odd) as caught:
+        coordinator.schedule(jobs.fail_odd).fetch(30)
+    assert caught.value.number == 7
+
+
+def test_an_exception_that_cannot_be_pickled_is_an_unknown_error(coordinator):
+    with pytest.raises(muster.errors.UnknownError, match="Local: of a function") as caught:
+        coordinator.schedule(jobs.fail_unpicklable).fetch(30)
+    assert "Traceback" in str(caught.value.__cause__)
+
+
+def test_a_very_long_exception_still_says_what_it_is(coordinator):
+    with pytest.raises(Exception, match="ValueError: xxx"):
+        coordinator.schedule(jobs.fail, ("x" * 100000,)).fetch(30)
+
+
+@pytest.mark.parametrize("name", [
+    "CancelledError", "InvalidArgumentError", "NotFoundError", "AbortedError",
+    "OutOfRangeError", "UnavailableError", "DataLossError", "ResourceExhaustedError"])
+def test_an_error_of_muster_keeps_its_class_and_code(coordinator, name):
+    cls = getattr(muster.errors, name)
+
+    def fail():
+        raise cls("on purpose")
+
+    error = coordinator.schedule(fail).exception(30)
+    assert type(error) is cls and str(error) == "on purpose"
+    assert error.code == cls.code and error.name.startswith("E")
+
+
+def test_exit_and_interrupt_in_a_function_are_errors_of_it(coordinator):
+    for raised in (SystemExit(3), KeyboardInterrupt()):
+        def leave(raised=raised):
+            raise raised
+
+        assert isinstance(coordinator.schedule(leave).exception(30), type(raised))
+
+
+def test_a_result_that_cannot_be_pickled_is_an_error_of_the_closure(coordinator):
+    with pytest.raises((TypeError, muster.MusterError), match="pickle"):
+        coordinator.schedule(lambda: threading.Lock()).fetch(30)
+
+
+def test_a_function_that_workers_cannot_load_is_an_input_error(coordinator, tmp_path,
+                                                               monkeypatch):
+    (tmp_path / "only_here.py").write_text("def f():\n    return 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import only_here
+
+    with pytest.raises(muster.InputError, match="only_here"):
+        coordinator.schedule(only_here.f).fetch(30)
+
+
+# ---- functions by name ----
+
+
+def test_a_name_that_no_worker_knows_is_not_found(coordinator):
+    with pytest.raises(muster.errors.NotFoundError, match='no function "nobody"'):
+        coordinator.schedule("nobody", (1, 2)).fetch(30)
