@@ -1,0 +1,67 @@
+"""The programs of examples/python, each in a process of its own."""
+
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "examples" / "python"
+
+
+def run_example(name, timeout=120):
+    """What an example prints; it ends with 0."""
+    process = subprocess.run([sys.executable, str(FOLDER / name)], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             timeout=timeout)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "Traceback" not in process.stderr, process.stderr
+    return process.stdout
+
+
+def needs(module):
+    return pytest.mark.skipif(importlib.util.find_spec(module) is None,
+                              reason=f"{module} is not installed")
+
+
+def test_digits_are_learnt_although_a_worker_is_killed():
+    output = run_example("digits.py")
+    assert "killed worker/1" in output
+    finished, counted = re.search(r"steps: (\d+) finished, (\d+) counted", output).groups()
+    assert (int(finished), int(counted)) == (3000, 3000)
+    assert float(re.search(r"accuracy: ([\d.]+)%", output).group(1)) >= 95
+
+
+def test_the_counter_is_exact_although_a_worker_is_killed():
+    assert "the counter is at 2000" in run_example("once.py")
+
+
+@needs("torch")
+def test_a_model_of_torch_is_trained_asynchronously():
+    first, final = re.search(r"loss: ([\d.]+) in the first step, ([\d.]+) at the end",
+                             run_example("torch_async.py")).groups()
+    assert float(final) < 0.1 * float(first)
+
+
+def test_without_torch_its_example_says_so_and_ends_well(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import importlib.util, runpy\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *more: (\n"
+        "    None if name == 'torch' else find(name, *more))\n"
+        f"runpy.run_path({str(FOLDER / 'torch_async.py')!r}, run_name='__main__')\n")
+    process = subprocess.run([sys.executable, str(script)], text=True,
+                             stdout=subprocess.PIPE, timeout=60)
+    assert process.returncode == 0
+    assert process.stdout.startswith("skipped: PyTorch is not installed")
+
+
+def test_each_example_has_a_test():
+    source = pathlib.Path(__file__).read_text()
+    names = [name for name in os.listdir(FOLDER) if name.endswith(".py")]
+    assert names and all(f'"{name}"' in source or f"'{name}'" in source for name in names)
