@@ -47,8 +47,8 @@ def main():
     shapes, random = [(64, 64), (64,), (64, 10), (10,)], np.random.default_rng(2)
     with muster.LocalCluster(workers=3, ps=2) as cluster:
         coordinator = muster.ClusterCoordinator(cluster)
-        first = [random.standard_normal(shape).astype("float32") * 0.1 for shape in shapes]
-        variables = [muster.Variable(array, name=f"v{i}") for i, array in enumerate(first)]
+        variables = [muster.Variable(0.1 * random.standard_normal(shape), dtype="float32")
+                     for shape in shapes]
         data = coordinator.create_per_worker_value(load)
         steps = [coordinator.schedule(step, (data, variables, number), effect_once=True)
                  for number in range(STEPS)]
@@ -58,10 +58,10 @@ def main():
         images, labels = load()[2:]
         output = predict(images, *(variable.read() for variable in variables))[1]
         accuracy = (output.argmax(axis=1) == labels).mean()
-        print(f"steps: {coordinator.counts()['finished']} finished, "
-              f"{variables[0].version() - 1} counted")     # its first value was a write, too
+        counted = variables[0].version() - 1       # its first value was a write, too
+        print(f"steps: {coordinator.counts()['finished']} finished, {counted} counted")
         print(f"accuracy: {accuracy:.1%} of {len(labels)} digits that it has not seen")
-    return 0 if accuracy >= 0.95 and all(value.done() for value in steps) else 1
+    return 0 if accuracy >= 0.95 and counted == STEPS else 1
 
 
 if __name__ == "__main__":

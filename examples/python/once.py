@@ -19,14 +19,15 @@ def count(total):
 def main():
     with muster.LocalCluster(workers=3, ps=2) as cluster:
         coordinator = muster.ClusterCoordinator(cluster)
-        total = muster.Variable(0, name="total", dtype="int64", shape=(1,))
+        total = muster.Variable(0, name="total", dtype="int64")
         values = [coordinator.schedule(count, (total,), effect_once=True)
                   for _ in range(CLOSURES)]
         values[CLOSURES // 4].wait()
         cluster.kill("worker", 0)
         coordinator.join()
-        print(f"{CLOSURES} closures, a worker killed: the counter is at {total.read()[0]}")
-        return 0 if total.read()[0] == CLOSURES else 1
+        counted = int(total.read())
+    print(f"{CLOSURES} closures, a worker killed: the counter is at {counted}")
+    return 0 if counted == CLOSURES else 1
 
 
 if __name__ == "__main__":
