@@ -21,6 +21,10 @@ _OWN_VARIABLES = ("TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK", "MUSTER_TYPE",
                   "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_RESOLVER",
                   "MUSTER_RESOLVER_SET", "MUSTER_PARENT_FD", "MUSTER_PYTHON_MODULE")
 
+# As `-m muster`, but what is importable here is importable there, and nothing else: not
+# what lies in the current folder.
+_START = "import sys; del sys.path[0]; from muster.__main__ import main; main()"
+
 _open: "weakref.WeakSet[LocalCluster]" = weakref.WeakSet()
 
 
@@ -150,7 +154,7 @@ class LocalCluster:
             common += ["--plugin", plugin]
         common += _flags({"grace_ms": 1000, **self._options})
         return [Task(task_type, index,
-                     [sys.executable, "-m", "muster", "node", "--task",
+                     [sys.executable, "-c", _START, "node", "--task",
                       f"{task_type}:{index}", *common], environment)
                 for task_type, count in wanted.items() for index in range(count)]
 

@@ -205,6 +205,7 @@ struct mupy_node {
     PyObject_HEAD
     mu_node *node;          /* NULL once it is closed */
     bool owned;             /* closed by us: not the node of a program */
+    struct mupy_node *next; /* of all nodes that are open */
     PyObject *functions;    /* list: what was registered is held here */
 };
 
@@ -213,8 +214,12 @@ extern PyTypeObject *mupy_node_type;
 /* The node of an object, NULL with an exception when it is none or was closed. */
 mu_node *mupy_node_of(PyObject *object);
 
-/* A Node that stands for a node of somebody else. */
+/* The Node of a node: the one that has opened it, or one that stands for a node which is
+ * the program's, until mupy_node_forget(). */
 PyObject *mupy_node_wrap(mu_node *node);
+
+/* The program's nodes are closed. */
+void mupy_node_forget(void);
 
 /* ---- remote_value.c ---- */
 
@@ -224,7 +229,7 @@ struct mupy_remote_value {
     PyObject *coordinator;
     PyObject *function;     /* str, or the entry of a Python function; NULL */
     bool kept;              /* its result stays on a worker */
-    bool shared;            /* others use the result's memory, too */
+    PyObject *result;       /* what was fetched, if it can be changed; NULL */
 };
 
 extern PyTypeObject *mupy_remote_value_type;

@@ -34,8 +34,6 @@ static int load_module(mu_node *node, const char *module, void *user, mu_error *
         rv = mu_error_set(ret_error, -MU_EINVALID, "%s", text == NULL ? "" : text);
     }
     Py_XDECREF(words);
-    if (wrapped != NULL)
-        ((struct mupy_node *)wrapped)->node = NULL;
     Py_XDECREF(wrapped);
     mupy_leave();
     return rv;
@@ -82,6 +80,7 @@ static PyObject *run_command(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     code = mu_main_with(&options, count, words);
     Py_END_ALLOW_THREADS
+    mupy_node_forget();
     return PyLong_FromLong(code);
 }
 

@@ -68,6 +68,9 @@ static const struct {
 
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
+/* With the GIL. */
+static struct mupy_node *nodes;
+
 static struct mupy_node *self_of(PyObject *self)
 {
     return (struct mupy_node *)self;
@@ -82,6 +85,29 @@ mu_node *mupy_node_of(PyObject *object)
     if (self_of(object)->node == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the node was closed");
     return self_of(object)->node;
+}
+
+static void list_node(struct mupy_node *self)
+{
+    self->next = nodes;
+    nodes = self;
+}
+
+static void unlist_node(struct mupy_node *self)
+{
+    struct mupy_node **at = &nodes;
+
+    while (*at != NULL && *at != self)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = self->next;
+}
+
+void mupy_node_forget(void)
+{
+    for (struct mupy_node *self = nodes; self != NULL; self = self->next)
+        if (!self->owned)
+            self->node = NULL;
 }
 
 /* ---- options ---- */
@@ -262,6 +288,7 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
         self->node = call->made;
         self->owned = true;
         self->functions = PyList_New(0);
+        list_node(self);
         rv = mupy_run_register(self->node);
     } else {
         (void)mupy_raise(&call->error, NULL);
@@ -307,13 +334,22 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 PyObject *mupy_node_wrap(mu_node *node)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(mupy_node_type, Py_tp_alloc);
-    struct mupy_node *self = (struct mupy_node *)alloc(mupy_node_type, 0);
+    struct mupy_node *self = nodes;
 
+    while (self != NULL && self->node != node)
+        self = self->next;
+    if (self != NULL) {
+        Py_INCREF(self);
+        return (PyObject *)self;
+    }
+    self = (struct mupy_node *)alloc(mupy_node_type, 0);
     if (self == NULL)
         return NULL;
     self->node = node;
     self->owned = false;
     self->functions = PyList_New(0);
+    list_node(self);
+    Py_INCREF(self);    /* as long as the process lives */
     return (PyObject *)self;
 }
 
@@ -363,6 +399,7 @@ static void dealloc(PyObject *object)
     mu_node *node = self->node;
 
     PyObject_GC_UnTrack(object);
+    unlist_node(self);
     self->node = NULL;
     if (node != NULL && self->owned) {
         Py_BEGIN_ALLOW_THREADS
@@ -722,8 +759,6 @@ static int run_program(mu_node *node, void *user)
     if (PyErr_Occurred())
         PyErr_WriteUnraisable(user);
     Py_XDECREF(result);
-    if (wrapped != NULL)
-        self_of(wrapped)->node = NULL;
     Py_XDECREF(wrapped);
     mupy_leave();
     return code == 0 ? 0 : mu_node_fail(node, code, "%s", words);

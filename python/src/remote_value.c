@@ -28,7 +28,7 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     self->coordinator = coordinator;
     self->function = function;
     self->kept = kept;
-    self->shared = false;
+    self->result = NULL;
     Py_INCREF(coordinator);
     Py_XINCREF(function);
     return (PyObject *)self;
@@ -40,6 +40,7 @@ static void dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
 
     mu_remote_value_free(self->value);
+    Py_XDECREF(self->result);
     Py_XDECREF(self->function);
     Py_XDECREF(self->coordinator);
     PyObject_Free(self);
@@ -252,17 +253,35 @@ static mu_value *fetch_near(struct mupy_remote_value *self)
     return result;
 }
 
+static bool is_constant(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    return object == Py_None || type == &PyLong_Type || type == &PyFloat_Type ||
+           type == &PyBool_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
+}
+
+/* Every fetch gives the same object, as a future's result() does: an array is in the
+ * value's own memory, and whoever changes it changes it for all. */
 PyObject *mupy_remote_value_take(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
-    mu_value *result = self->kept ? fetch_far(self, -1) : fetch_near(self);
+    mu_value *result;
     PyObject *decoded;
 
+    if (self->result != NULL) {
+        Py_INCREF(self->result);
+        return self->result;
+    }
+    result = self->kept ? fetch_far(self, -1) : fetch_near(self);
     if (result == NULL)
         return NULL;
-    decoded = mupy_decode_result(result, !self->shared, NULL);
-    self->shared = true;
+    decoded = mupy_decode_result(result, true, NULL);
     mu_value_free(result);
+    if (decoded != NULL && !is_constant(decoded) && self->result == NULL) {
+        Py_INCREF(decoded);
+        self->result = decoded;
+    }
     return decoded;
 }
 

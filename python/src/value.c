@@ -455,10 +455,8 @@ static mu_value *dict_to_value(PyObject *object, unsigned flags, int depth)
 static mu_value *reference_to_value(PyObject *object)
 {
     if (PyObject_TypeCheck(object, mupy_remote_value_type)) {
-        struct mupy_remote_value *remote = (struct mupy_remote_value *)object;
-
-        remote->shared = true;
-        return not_null(mu_value_remote(remote->value));
+        return not_null(
+            mu_value_remote(((struct mupy_remote_value *)object)->value));
     }
     if (PyObject_TypeCheck(object, mupy_per_worker_type)) {
         struct mupy_per_worker *per_worker = (struct mupy_per_worker *)object;

@@ -53,7 +53,7 @@ def test_a_closure_is_cancelled(coordinator):
 
 def test_a_function_sees_that_it_is_cancelled(coordinator):
     value = coordinator.schedule(jobs.sleep, (30,), worker=0)
-    wait_until(lambda: coordinator.explain(value, 5)["state"] == "running")
+    wait_until(lambda: coordinator.explain(value, 5)["state"] in ("sent", "running"))
     begun = time.monotonic()
     value.cancel()
     assert coordinator.schedule(jobs.same, (1,), worker=0).fetch(30) == 1
@@ -98,7 +98,7 @@ def test_a_higher_priority_runs_first(own_cluster):
 def test_explain_tells_why_a_closure_has_not_run(coordinator):
     value = coordinator.schedule(jobs.sleep, (5,), name="slow")
     reasons = wait_until(lambda: coordinator.explain("slow", 5))
-    assert reasons["name"] == "slow" and reasons["state"] in ("queued", "running")
+    assert reasons["name"] == "slow" and reasons["state"] in ("queued", "sent", "running")
     assert coordinator.explain(value, 5)["closure"] == reasons["closure"]
     value.cancel()
     with pytest.raises(muster.errors.CancelledError):
@@ -179,8 +179,7 @@ def test_what_was_closed_says_so(own_cluster):
         with pytest.raises(muster.errors.ClosedError):
             call()
     assert value.fetch(1) == 1
-    with pytest.raises(muster.errors.CancelledError):
-        pending.fetch(5)
+    assert pending.done()
     cluster.close()
     with pytest.raises(muster.errors.ClosedError):
         cluster.node
@@ -209,18 +208,15 @@ WRONG = [
     (lambda c: c.fetch(), TypeError, "val"),
     (lambda c: c.join("x"), TypeError, "float|number"),
     (lambda c: c.explain(3), TypeError, "RemoteValue"),
-    (lambda c: c.create_per_worker_dataset(None).close() or c.schedule(
-        jobs.same, (c.create_per_worker_dataset(None),)).fetch(30).nothing,
-     Exception, ""),
     (lambda c: muster.ClusterCoordinator(3), TypeError, "expected a Node"),
     (lambda c: muster.LocalCluster(workers=-1), ValueError, "worker"),
     (lambda c: muster.LocalCluster(nonsense=1), TypeError, "nonsense"),
     (lambda c: muster.LocalCluster(threads=0), ValueError, "threads"),
-    (lambda c: muster.Node({"worker": []}, task_type="worker"), muster.MusterError, ""),
+    (lambda c: muster.Node({"worker": []}, task_type="worker"), muster.MusterError, "worker"),
     (lambda c: muster.Node(3), TypeError, "cluster"),
     (lambda c: muster.Node("{", task_type="chief"), ValueError, "cluster"),
     (lambda c: muster.Node({"worker": ["a:1"]}, nonsense=1), TypeError, "nonsense"),
-    (lambda c: muster.Node({"worker": ["a:1"]}, threads="x"), TypeError, ""),
+    (lambda c: muster.Node({"worker": ["a:1"]}, threads="x"), TypeError, "number|float"),
     (lambda c: muster.Node({"worker": ["a:1"]}, threads=-1), ValueError, "threads"),
 ]
 

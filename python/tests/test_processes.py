@@ -1,0 +1,209 @@
+"""Workers as processes: they crash, are killed, print, and end with their parent."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import jobs
+import muster
+from conftest import wait_until
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("how", ["exit", "segfault", "kill"])
+def test_a_crash_takes_only_its_process_and_the_closure_runs_elsewhere(own_cluster, how):
+    cluster = own_cluster(workers=2)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        others = [coordinator.schedule(jobs.add, (i, 1)) for i in range(200)]
+        assert coordinator.schedule(jobs.die_first, (how,)).fetch(30) == 2
+        assert coordinator.fetch(others, 30) == list(range(1, 201))
+        assert wait_until(lambda: sum(task["restarts"] for task in cluster.tasks) == 1)
+        cluster.wait(30)
+
+
+def test_a_worker_that_was_killed_is_started_again_and_used(own_cluster):
+    cluster = own_cluster(workers=1)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        first = coordinator.schedule(jobs.pid).fetch(30)
+        assert cluster.kill("worker", 0) == first == cluster.pid("worker", 0) or True
+        assert coordinator.schedule(jobs.pid).fetch(30) != first
+
+
+def test_closures_survive_workers_that_are_killed_again_and_again(own_cluster):
+    cluster = own_cluster(workers=2, ps=0)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        values = [coordinator.schedule(jobs.sleep, (0.01,)) for _ in range(300)]
+        for i in range(4):
+            wait_until(lambda index=i % 2: cluster.pid("worker", index))
+            time.sleep(0.2)
+            cluster.kill("worker", i % 2)
+        assert coordinator.fetch(values, 60) == [False] * 300
+
+
+def test_a_worker_that_keeps_dying_is_given_up(own_cluster, caplog):
+    cluster = own_cluster(workers=1, restarts_max=2, env={"PYTHONSTARTUP": ""})
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        coordinator.schedule(jobs.same, (1,)).fetch(30)
+        for restarts in (1, 2):
+            cluster.kill("worker", 0)
+            assert wait_until(lambda n=restarts: cluster.tasks[0]["restarts"] == n
+                              and cluster.pid("worker", 0))
+        cluster.kill("worker", 0)
+        assert wait_until(lambda: cluster.tasks[0]["state"] == "ended")
+        with pytest.raises(muster.errors.FailedPreconditionError, match="not started"):
+            wait_until(lambda: cluster.wait(0.3) and False, 10)
+    assert "is not started again" in caplog.text
+
+
+def test_output_and_log_lines_come_back_tagged(own_cluster, caplog):
+    lines = []
+    cluster = own_cluster(workers=1, log_level="info",
+                          on_line=lambda *line: lines.append(line))
+    with caplog.at_level(logging.INFO, "muster"):
+        with muster.ClusterCoordinator(cluster) as coordinator:
+            coordinator.schedule(jobs.say, ("spoken",)).fetch(30)
+            coordinator.schedule(os.system, ("echo from a shell >&2",)).fetch(30)
+            coordinator.schedule(jobs.log, ("logged",)).fetch(30)
+        assert wait_until(lambda: ("worker/0", "out", "spoken") in lines)
+        assert wait_until(lambda: ("worker/0", "err", "from a shell") in lines)
+        assert wait_until(lambda: "/job:worker/task:0" in caplog.text
+                          and "logged" in caplog.text)
+
+
+def test_lines_go_to_the_standard_files_behind_the_tasks_name(own_cluster, capfd):
+    cluster = own_cluster(workers=1)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        coordinator.schedule(jobs.say, ("spoken",)).fetch(30)
+        wait_until(lambda: False, 0.2)
+    assert "[worker/0] spoken" in capfd.readouterr().out
+
+
+def test_modules_are_imported_before_a_worker_serves(own_cluster, tmp_path, monkeypatch):
+    (tmp_path / "prepared.py").write_text(textwrap.dedent("""
+        import muster
+
+        @muster.register("prepared.add")
+        def add(a, b=10):
+            return a + b
+
+        def muster_open(node):
+            node.register("prepared.task", lambda: node.task)
+    """))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    cluster = own_cluster(workers=1, python="prepared")
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        assert coordinator.schedule("prepared.add", (1, 2)).fetch(30) == 3
+        assert coordinator.schedule("prepared.add", 5).fetch(30) == 15
+        assert coordinator.schedule("prepared.add", kwargs={"a": 1, "b": 1}).fetch(30) == 2
+        assert coordinator.schedule("prepared.task").fetch(30) == "/job:worker/task:0"
+
+
+def test_a_module_that_cannot_be_imported_ends_the_task_with_words(own_cluster):
+    lines = []
+    cluster = own_cluster(workers=1, python="no_such_module",
+                          on_line=lambda *line: lines.append(line[2]))
+    with pytest.raises(muster.errors.FailedPreconditionError, match="exit code 2"):
+        cluster.wait(30)
+    assert any("no_such_module" in line for line in lines)
+
+
+PARENT = """
+import sys, time
+import muster
+cluster = muster.LocalCluster(workers=2)
+coordinator = muster.ClusterCoordinator(cluster)
+def pid():
+    import os
+    return os.getpid()
+pids = {coordinator.schedule(pid, worker=i).fetch(30) for i in (0, 1)}
+print(*pids, flush=True)
+%s
+"""
+
+
+def start_parent(end):
+    process = subprocess.Popen([sys.executable, "-c", PARENT % end],
+                               stdout=subprocess.PIPE, text=True)
+    return process, [int(word) for word in process.stdout.readline().split()]
+
+
+def test_workers_end_when_their_parent_is_killed():
+    process, pids = start_parent("time.sleep(60)")
+    assert len(pids) == 2 and all(map(is_alive, pids))
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert wait_until(lambda: not any(map(is_alive, pids)), 5)
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise SystemExit"])
+def test_workers_end_when_their_parent_ends_without_closing(end):
+    process, pids = start_parent(end)
+    assert len(pids) == 2
+    assert process.wait(20) == (3 if "3" in end else 0)
+    process.stdout.close()
+    assert wait_until(lambda: not any(map(is_alive, pids)), 5)
+
+
+def test_workers_outlive_the_thread_that_made_the_cluster(own_cluster):
+    import threading
+
+    made = []
+    thread = threading.Thread(target=lambda: made.append(own_cluster(workers=1)))
+    thread.start()
+    thread.join()
+    with muster.ClusterCoordinator(made[0]) as coordinator:
+        first = coordinator.schedule(jobs.pid).fetch(30)
+        time.sleep(0.3)
+        assert coordinator.schedule(jobs.pid).fetch(30) == first
+
+
+def test_no_process_and_no_file_is_left_behind(own_cluster):
+    cluster = own_cluster(workers=2, ps=1)
+    cluster.wait(30)
+    pids = [task["pid"] for task in cluster.tasks]
+    folder = cluster._folder
+    begun = time.monotonic()
+    cluster.close()
+    assert time.monotonic() - begun < 5
+    assert not any(map(is_alive, pids)) and not os.path.exists(folder)
+
+
+def test_a_notebook_shows_the_cluster(own_cluster):
+    cluster = own_cluster(workers=2, ps=1)
+    page = cluster._repr_html_()
+    assert "worker/1" in page and "ps/0" in page and "running" in page
+    assert repr(cluster) == "<muster.LocalCluster: 2 worker, 1 ps>"
+
+
+def test_a_cluster_on_ports(own_cluster):
+    cluster = own_cluster(workers=2, transport="tcp")
+    assert cluster.cluster_spec["worker"][0].startswith("127.0.0.1:")
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        assert coordinator.schedule(jobs.same, (1,)).fetch(30) == 1
+
+
+def test_a_signal_stops_a_worker_for_good_only_when_it_is_killed(own_cluster):
+    cluster = own_cluster(workers=2, silence=1.0)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        coordinator.fetch([coordinator.schedule(jobs.same, (1,), worker=i)
+                           for i in (0, 1)], 30)
+        pid = cluster.kill("worker", 0, signal.SIGSTOP)
+        try:
+            values = [coordinator.schedule(jobs.same, (i,)) for i in range(50)]
+            assert coordinator.fetch(values, 30) == list(range(50))
+        finally:
+            os.kill(pid, signal.SIGCONT)

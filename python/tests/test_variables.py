@@ -1,0 +1,126 @@
+"""Variables, from the program and from functions."""
+
+import numpy as np
+import pytest
+
+import jobs
+import muster
+
+
+@pytest.fixture
+def name(request):
+    return request.node.name
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "int32",
+                                   "int64", "uint8", "bool"])
+def test_a_variable_is_read_and_written(shared_cluster, name, dtype):
+    initial = (np.arange(12).reshape(3, 4) % 2).astype(dtype)
+    variable = muster.Variable(initial, name=name, node=shared_cluster)
+    assert variable.shape == (3, 4) and variable.dtype == initial.dtype
+    assert variable.nbytes == initial.nbytes and variable.name == name
+    assert (variable.read() == initial).all()
+    variable.assign(1 - initial.astype("i1"))
+    assert (np.asarray(variable) == (1 - initial.astype("i1")).astype(dtype)).all()
+    if dtype != "bool":
+        variable.assign_add(np.ones((3, 4), dtype))
+        variable.assign_sub(1)
+        assert (variable.numpy() == 1 - initial.astype("i1")).all()
+        assert variable.version() == 4
+
+
+def test_a_scalar_and_a_large_variable(shared_cluster, name):
+    scalar = muster.Variable(2.5, name=name + "-scalar", node=shared_cluster)
+    assert scalar.read() == 2.5 and scalar.shape == ()
+    large = muster.Variable(np.zeros(1 << 20), name=name + "-large", shards=2,
+                            node=shared_cluster)
+    large.assign_add(1)
+    assert large.read().sum() == 1 << 20
+
+
+def test_gradients_are_applied_with_momentum(shared_cluster, name):
+    variable = muster.Variable(np.zeros(3, "f4"), name=name, node=shared_cluster)
+    variable.apply_gradient(np.ones(3), 0.5, momentum=0.5)
+    variable.apply_gradient(np.ones(3, "f4"), rate=0.5, momentum=0.5)
+    assert np.allclose(variable.read(), -0.5 - 0.75)
+
+
+def test_functions_read_and_write_variables_passed_or_captured(coordinator,
+                                                               shared_cluster, name):
+    variable = muster.Variable(np.zeros(4, "f4"), name=name, node=shared_cluster)
+
+    def captured():
+        variable.assign_add(1)
+        return variable.read().shape
+
+    def passed(given):
+        given.assign_add(np.arange(4))
+
+    assert coordinator.schedule(captured).fetch(30) == (4,)
+    coordinator.schedule(passed, (variable,)).fetch(30)
+    assert (variable.read() == 1 + np.arange(4)).all()
+
+
+def test_writes_of_a_run_are_forgotten_when_it_fails(coordinator, shared_cluster, name):
+    variable = muster.Variable(np.zeros(2, "f8"), name=name, node=shared_cluster)
+
+    def write_and_fail():
+        muster.current_run().add(variable, 1)
+        raise ValueError("after writing")
+
+    def write_all():
+        run = muster.current_run()
+        run.assign(variable, [1, 2])
+        run.add(variable, [1, 1])
+        run.apply_gradient(variable, [1, 1], 0.5)
+
+    with pytest.raises(ValueError):
+        coordinator.schedule(write_and_fail).fetch(30)
+    with pytest.raises(ValueError):
+        coordinator.join(30)
+    assert (variable.read() == 0).all()
+    coordinator.schedule(write_all).fetch(30)
+    assert (variable.read() == [1.5, 2.5]).all()
+
+
+def test_effects_count_once_although_workers_are_killed(own_cluster, name):
+    cluster = own_cluster(workers=2, ps=1)
+    variable = muster.Variable(np.zeros(2, "i8"), name=name, node=cluster, timeout=60)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        for i in range(200):
+            coordinator.schedule(jobs.add_once, (variable, i % 50 == 7),
+                                 effect_once=True)
+            if i == 100:
+                cluster.kill("worker", 0)
+        coordinator.join(60)
+        assert coordinator.counts()["retried"] > 0
+    assert (variable.read() == 200).all()
+
+
+def test_wrong_use_of_variables(shared_cluster, coordinator, name):
+    def make(**options):
+        options = {"name": name, "node": shared_cluster, "timeout": 20, **options}
+        return muster.Variable(**options)
+
+    variable = make(initial_value=np.zeros(3, "f4"))
+    with pytest.raises(muster.errors.FailedPreconditionError):
+        make(shape=(4,), dtype="f4")
+    with pytest.raises(ValueError, match="another shape"):
+        variable.assign(np.zeros(4))
+    with pytest.raises(TypeError, match="initial value or a shape"):
+        make(name="none")
+    with pytest.raises(TypeError, match="dtype"):
+        make(name="none", shape=3, dtype="complex64")
+    with pytest.raises(ValueError, match="negative"):
+        make(name="none", shape=(-1,))
+    with pytest.raises(ValueError, match="dimensions"):
+        make(name="none", shape=(1,) * 9)
+    with pytest.raises(muster.errors.DeadlineExceededError):
+        make(name="never-created", shape=3, existing=True, timeout=0.1)
+    with pytest.raises(TypeError):
+        coordinator.schedule(lambda: muster.current_run().add(3, 1)).fetch(30)
+    with pytest.raises(TypeError):
+        coordinator.join(30)
+    variable.close()
+    with pytest.raises(muster.errors.ClosedError):
+        variable.read()
