@@ -66,7 +66,7 @@ static bool make_slots(struct client *c)
     return true;
 }
 
-uint64_t mu__client_add_slot(struct client *c, uintptr_t of, uint32_t bytes)
+uint64_t mu__client_add_slot(struct client *c, const struct slot *slot)
 {
     mu_remote_value *future;
     uint32_t i;
@@ -75,7 +75,7 @@ uint64_t mu__client_add_slot(struct client *c, uintptr_t of, uint32_t bytes)
         return 0;
     i = (uint32_t)(c->free_first / 2 - 1);
     c->free_first = c->slots[i].of;
-    c->slots[i] = (struct slot){of, bytes, SLOT_BLOCKED};
+    c->slots[i] = *slot;
     future = mu__slot_future(&c->slots[i]);
     if (future != NULL)
         future->place = i + 1;
@@ -122,7 +122,7 @@ static void abort_slot(struct mu__ctx *ctx, struct client *c, const struct slot 
 static void refuse(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
                    const mu_error *error)
 {
-    if (mu__client_phase(c) == MU__SESSION_FINE)
+    if (mu__client_phase(c) == MU__SESSION_FINE && !slot->own_error)
         mu__client_note_error(c, error);
     mu__client_cancelled(ctx, c, slot, error);
 }
@@ -189,6 +189,14 @@ void mu__client_not_kept(struct mu__ctx *ctx, struct client *c, uint64_t token)
     refuse_no_memory(ctx, c, &slot);
 }
 
+bool mu__client_take_own_error(struct mu__schedule *body)
+{
+    bool own_error = (body->flags & MU__CLOSURE_OWN_ERROR) != 0;
+
+    body->flags &= ~(uint32_t)MU__CLOSURE_OWN_ERROR;
+    return own_error;
+}
+
 /* From the program, which put its future where the token goes. */
 static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -199,11 +207,12 @@ static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (msg->from.node != MU__NODE_SELF)
         return;
     slot = (struct slot){(uintptr_t)body->token,
-                         body->args.head_size + body->args.tail_size, SLOT_BLOCKED};
+                         body->args.head_size + body->args.tail_size, SLOT_BLOCKED,
+                         mu__client_take_own_error(body)};
     if (!mu__client_admits(ctx, c, &slot))
         return;
     body->drop_result = slot.of == 0;
-    body->token = mu__client_add_slot(c, slot.of, slot.bytes);
+    body->token = mu__client_add_slot(c, &slot);
     if (body->token == 0) {
         refuse_no_memory(ctx, c, &slot);
         return;

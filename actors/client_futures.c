@@ -250,6 +250,8 @@ void mu__client_resolve(struct mu__ctx *ctx, struct client *c, mu_remote_value *
     }
     if (future->waiters != NULL)
         ask_content(ctx, c, future);
+    if (future->notify != NULL)
+        future->notify(future, future->notify_user);
     mu__held_unref(&future->held);
 }
 
@@ -277,7 +279,8 @@ void mu__client_failed(struct mu__ctx *ctx, struct client *c, const struct slot 
                        const mu_error *error)
 {
     mu__client_add(&c->session->failed, 1);
-    mu__client_note_error(c, error);
+    if (!slot->own_error)
+        mu__client_note_error(c, error);
     resolve_slot(ctx, c, slot, MU_REMOTE_READY, error);
 }
 

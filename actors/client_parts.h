@@ -16,7 +16,8 @@ enum { TROUBLE_BYTES_MAX = 256 };
 struct slot {
     uintptr_t of;
     uint32_t bytes;             /* of its arguments */
-    uint32_t state;             /* enum slot_state */
+    uint16_t state;             /* enum slot_state */
+    bool own_error;             /* nobody but the future has its error */
 };
 
 enum { SLOT_FREE = 1, SLOT_PENDING = 2 };
@@ -198,8 +199,11 @@ static inline mu_remote_value *mu__slot_future(const struct slot *slot)
     return closure != NULL ? closure->future : (mu_remote_value *)slot->of;
 }
 
-/* The token of a slot for `of`; 0 when out of memory. */
-uint64_t mu__client_add_slot(struct client *c, uintptr_t of, uint32_t bytes);
+/* The token of a new slot that is as `slot`; 0 when out of memory. */
+uint64_t mu__client_add_slot(struct client *c, const struct slot *slot);
+
+/* Whether only its future gets the closure's error; nobody after the client need know. */
+bool mu__client_take_own_error(struct mu__schedule *body);
 
 /* It is free from now on, wherever its closure waited. */
 struct slot mu__client_take_slot(struct mu__ctx *ctx, struct client *c, uint64_t token);

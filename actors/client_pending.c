@@ -397,13 +397,14 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct mu__pending_closure *closure =
         ((struct mu__schedule_pending *)mu__body(msg))->pending;
     struct slot slot = {(uintptr_t)closure | SLOT_PENDING, (uint32_t)closure->bytes,
-                        SLOT_BLOCKED};
+                        SLOT_BLOCKED,
+                        mu__client_take_own_error(mu__body(closure->msg))};
     mu_error error = {0};
     uint64_t token;
 
     if (!mu__client_admits(ctx, c, &slot))
         return;
-    token = mu__client_add_slot(c, slot.of, slot.bytes);
+    token = mu__client_add_slot(c, &slot);
     if (token == 0) {
         (void)mu_error_set(&error, -MU_ENOMEM, "out of memory");
         mu__client_failed(ctx, c, &slot, &error);

@@ -32,6 +32,8 @@ mu_remote_value *mu__future_new(struct mu__home *home)
     future->result = NULL;
     future->error = NULL;
     future->waiters = NULL;
+    future->notify = NULL;
+    future->notify_user = NULL;
     return future;
 }
 

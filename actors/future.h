@@ -49,6 +49,9 @@ struct mu_remote_value {
     mu_value *result;           /* NULL: nil */
     const mu_error *error;      /* NULL: none; may be mu__error_lost */
     struct mu__waiter *waiters; /* the client actor's */
+    void (*notify)(mu_remote_value *future, void *user);    /* once it is resolved, on the
+                                                               loop; NULL: nobody */
+    void *notify_user;
 };
 
 /* Stands for an error that there was no memory for. */

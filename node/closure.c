@@ -75,9 +75,7 @@ static mu_closure_options with_defaults(const mu_closure_options *options)
     mu_closure_options o = {0};
 
     if (options->size != 0) {
-        memcpy(&o, options, options->size < sizeof o
-                                ? offsetof(mu_closure_options, worker_type)
-                                : sizeof o);
+        memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
         return o;
     }
     o = *options;
@@ -93,7 +91,8 @@ static mu_closure_options with_defaults(const mu_closure_options *options)
 static int check_options(const mu_closure_options *o, mu_error *ret_error)
 {
     const unsigned known =
-        MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_KEEP | MU_CLOSURE_NO_BACKUP;
+        MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_KEEP | MU_CLOSURE_NO_BACKUP |
+        MU_CLOSURE_OWN_ERROR;
     const struct {
         const char *option;
         int64_t number;
@@ -356,6 +355,10 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
         if (future == NULL)
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a remote value");
     }
+    if (future != NULL && making->options != NULL) {
+        future->notify = making->options->notify;
+        future->notify_user = making->options->user;
+    }
     if (rv == 0)
         rv = fill_in(making, args, future, ret_error);
     if (rv == 0)
@@ -395,7 +398,10 @@ static int prepare(mu_coordinator *c, struct making *making, const mu_value *arg
     if (rv == 0 && making->inputs.count > 0 && has_contents(making))
         rv = put_contents(making, args, ret_error);
     if (rv == 0)
-        rv = mu__coordinator_admit(c, making->bytes, limit_ms, ret_error);
+        rv = mu__coordinator_admit(c, making->bytes,
+                                   making->options != NULL &&
+                                       (making->options->flags & MU_CLOSURE_OWN_ERROR) != 0,
+                                   limit_ms, ret_error);
     return rv;
 }
 

@@ -350,7 +350,8 @@ static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
     return rv;
 }
 
-static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
+/* One that has its errors for itself raises those of no other: it is told to try again. */
+static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes, bool own_error,
                          int64_t limit_ms, mu_error *ret_error)
 {
     uint64_t start_ms = uv_hrtime() / 1000000;
@@ -360,7 +361,12 @@ static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
         int64_t left_ms = left_of(limit_ms, start_ms);
         int rv = 0;
 
-        if (has_error(c, node))
+        if (own_error && mu__admission_try(&c->session, bytes))
+            is_admitted = true;
+        else if (own_error && has_error(c, node))
+            rv = mu_error_set(ret_error, -MU_EAGAIN, "there is no room, and an error of "
+                              "another closure is to be raised first");
+        else if (has_error(c, node))
             rv = raise_pending(c, node, left_ms, ret_error);
         else if (mu__admission_try(&c->session, bytes))
             is_admitted = true;
@@ -372,12 +378,12 @@ static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
     return 0;
 }
 
-int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, int64_t limit_ms,
-                          mu_error *ret_error)
+int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, bool own_error,
+                          int64_t limit_ms, mu_error *ret_error)
 {
     if (!has_error(c, c->node) && mu__admission_try(&c->session, bytes))
         return 0;
-    return raise_or_wait(c, c->node, bytes, limit_ms, ret_error);
+    return raise_or_wait(c, c->node, bytes, own_error, limit_ms, ret_error);
 }
 
 /* ---- waiting ---- */

@@ -34,10 +34,10 @@ void mu__coordinator_drop(mu_coordinator *coordinator);
 mu_node *mu__coordinator_reach(mu_coordinator *coordinator, mu_error *ret_error);
 
 /* Wait until there is room for a closure with `bytes` of arguments and no error is
- * pending; 0: it is admitted, and is to be sent or withdrawn (actors/client/admission.h);
- * or why nothing can be scheduled. */
-int mu__coordinator_admit(mu_coordinator *coordinator, uint64_t bytes, int64_t limit_ms,
-                          mu_error *ret_error);
+ * pending (which does not matter to one with `own_error`); 0: it is admitted, and is to
+ * be sent or withdrawn (actors/client/admission.h); or why nothing can be scheduled. */
+int mu__coordinator_admit(mu_coordinator *coordinator, uint64_t bytes, bool own_error,
+                          int64_t limit_ms, mu_error *ret_error);
 
 /* Post a call to the node's client actor and wait until it is completed. */
 int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_ms,

@@ -265,6 +265,41 @@ static void test_worker_error(void **state)
     end(cluster);
 }
 
+/* An error that is its value's alone: nobody raises it, nothing is cancelled for it; of
+ * the function, of an input, of a closure given up. Another one's error is raised as
+ * ever. */
+static void test_own_error(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .attempts_max = 1);
+    struct cluster_closure *failed;
+    struct cluster_closure *lost;
+    struct cluster_closure *good;
+    struct cluster_closure *bad;
+
+    (void)state;
+    open_at(cluster->chief);
+    failed = cluster_schedule_with(cluster->chief, "fail",
+                                   ASK(.flags = MU_CLOSURE_OWN_ERROR));
+    good = cluster_schedule(cluster->chief, "square");
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&good, 1);
+    assert_int_equal(error_of(failed)->code, -MU_EINVALID);
+    assert_int_equal(error_of(failed)->kind, MU_ERROR_FUNCTION);
+    assert_null(atomic_load(&cluster->chief->session->shared.errors));
+    set_work_ms(cluster, 1000);
+    lost = cluster_schedule_with(cluster->chief, "square",
+                                 ASK(.flags = MU_CLOSURE_OWN_ERROR));
+    run_for(cluster, 100);
+    assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
+    assert_int_equal(join(cluster->chief), 0);
+    assert_int_equal(error_of(lost)->kind, MU_ERROR_WORKER);
+    expect_counts(cluster->chief, 1, 2, 0);
+    bad = cluster_schedule(cluster->chief, "fail");
+    assert_int_equal(join(cluster->chief), -MU_EINVALID);
+    assert_int_equal(error_of(bad)->code, -MU_EINVALID);
+    end(cluster);
+}
+
 static void test_limit_error(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
@@ -325,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_input_error),
         cmocka_unit_test(test_input_errors),
         cmocka_unit_test(test_worker_error),
+        cmocka_unit_test(test_own_error),
         cmocka_unit_test(test_limit_error),
         cmocka_unit_test(test_fault),
     };

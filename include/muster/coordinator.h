@@ -72,7 +72,12 @@ enum mu_closure_flag {
                                    used; computed again when that worker is lost. Of a
                                    closure with a name it goes to the journal instead, if
                                    there is one */
-    MU_CLOSURE_NO_BACKUP = 4    /* never run twice at the same time as a straggler */
+    MU_CLOSURE_NO_BACKUP = 4,   /* never run twice at the same time as a straggler */
+    MU_CLOSURE_OWN_ERROR = 16   /* its error is that of its value alone: no call raises
+                                   it, mu_coordinator_errors does not have it, and nothing
+                                   is cancelled for it. To schedule one raises no error of
+                                   other closures: while the rest is being cancelled for
+                                   one, it is cancelled, too */
 };
 
 enum mu_priority {
@@ -106,6 +111,12 @@ typedef struct mu_closure_options {
                                with -MU_EINVALID. `worker` and `not_worker` are indices
                                of this type; without it, of type "worker". NULL, the
                                default: on any task that runs closures */
+    void (*notify)(mu_remote_value *value, void *user);
+                            /* as mu_remote_value_notify(), without a message of its own;
+                               only when the value is wanted. Always on the node's loop
+                               thread, and maybe before the call that schedules it
+                               returns; never when that fails. NULL: nobody is told */
+    void *user;             /* for notify */
 } mu_closure_options;
 
 /* Fill in the defaults. Needed to name worker 0, or the highest priority. */

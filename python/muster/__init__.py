@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 # Imported when they are used: what is large, or needs something large.
 _LAZY = {
+    "Executor": "executor",
+    "Future": "futures",
     "LocalCluster": "cluster",
+    "as_completed": "futures",
+    "future_of": "futures",
+    "wait": "futures",
 }
 
 __all__ = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pickle
 import threading
 import traceback
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
-from . import _muster, errors
+from . import _muster, _pickling, errors
 
 _DETAIL_BYTES = 1023
 _MESSAGE_BYTES = 511
@@ -76,6 +76,62 @@ def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
     detail = errors.pack_exception("".join(lines).rstrip(), stripped, _DETAIL_BYTES)
     return (_code(exception), kind, _cut(_words(exception), _MESSAGE_BYTES),
             detail.encode("utf-8"), task.encode("utf-8"))
+
+
+class Failed:
+    """An exception as the result of a closure with an error of its own: its pickle (None
+    when it cannot be pickled), its class and words, and its traceback as text."""
+
+    __slots__ = ("data", "words", "text", "code")
+
+    def __init__(self, data: Optional[bytes], words: str, text: str, code: int) -> None:
+        self.data = data
+        self.words = words
+        self.text = text
+        self.code = code
+
+    def __reduce__(self) -> Any:
+        return (_failed_again, (self.data, self.words, self.text, self.code))
+
+    def exception(self) -> BaseException:
+        """The exception, with the worker's traceback as its cause."""
+        exception: Optional[BaseException] = None
+        if self.data is not None:
+            try:
+                loaded = pickle.loads(self.data)
+            except Exception:  # its class is not importable here
+                loaded = None
+            if isinstance(loaded, BaseException):
+                exception = loaded
+        if exception is None:
+            exception = errors.class_of(self.code)(self.words, kind="function",
+                                                   detail=self.text)
+        exception.__cause__ = errors.RemoteTraceback(self.text)
+        return exception
+
+
+def _failed_again(data: Optional[bytes], words: str, text: str, code: int) -> Failed:
+    """The unpickled one; among the arguments of a closure it is an error of its input."""
+    failed = Failed(data, words, text, code)
+    try:
+        _muster.current_run()
+    except errors.FailedPreconditionError:
+        return failed
+    raise errors.InputError(f"an input failed: {words}",
+                            kind="input") from failed.exception()
+
+
+def failed(exception: BaseException) -> Failed:
+    """What becomes of an exception in a closure with an error of its own."""
+    lines = traceback.format_exception(type(exception), exception,
+                                       exception.__traceback__)
+    data: Optional[bytes]
+    try:
+        data = _pickling.dumps_function(exception.with_traceback(None))
+        pickle.loads(data)
+    except Exception:  # words alone travel
+        data = None
+    return Failed(data, _words(exception), "".join(lines).rstrip(), -_code(exception))
 
 
 _variables: Dict[Tuple[str, str], Any] = {}

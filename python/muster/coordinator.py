@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Callable, Iterable, List, Optional
 
 from . import _functions, _muster, _scope
+
+# The open one of each node, by the node's id.
+_known: "weakref.WeakValueDictionary[int, ClusterCoordinator]" = \
+    weakref.WeakValueDictionary()
 
 RemoteValue = _muster.RemoteValue
 PerWorkerValues = _muster.PerWorkerValues
@@ -23,6 +28,7 @@ class ClusterCoordinator(_muster.Coordinator):
 
     def __init__(self, strategy: Any, timeout: Optional[float] = None) -> None:
         super().__init__(_scope.node_of(strategy), timeout)
+        _known[id(self.node)] = self
         self._strategy = strategy
 
     @property

@@ -197,6 +197,8 @@ struct asked {
     PyObject *kwargs;
     mu_closure_options options;
     bool has_options;
+    PyObject *callback;     /* of _notify; NULL: none */
+    PyObject *token;
     int64_t timeout_ms;
     bool wants_result;
 };
@@ -204,13 +206,13 @@ struct asked {
 enum key {
     KEY_FN, KEY_ARGS, KEY_KWARGS, KEY_NAME, KEY_PRIORITY, KEY_DEADLINE, KEY_RUN_TIMEOUT,
     KEY_ATTEMPTS, KEY_WORKER, KEY_NOT_WORKER, KEY_WORKER_TYPE, KEY_EFFECT_ONCE, KEY_KEEP,
-    KEY_NO_BACKUP, KEY_TIMEOUT, KEY_RESULT, KEYS
+    KEY_NO_BACKUP, KEY_OWN_ERROR, KEY_TIMEOUT, KEY_RESULT, KEY_NOTIFY, KEYS
 };
 
 static const char *const key_names[KEYS] = {
     "fn", "args", "kwargs", "name", "priority", "deadline", "run_timeout", "attempts",
-    "worker", "not_worker", "worker_type", "effect_once", "keep", "no_backup", "timeout",
-    "result",
+    "worker", "not_worker", "worker_type", "effect_once", "keep", "no_backup",
+    "own_error", "timeout", "result", "_notify",
 };
 static PyObject *key_objects[KEYS];
 
@@ -301,9 +303,24 @@ static int set_option(struct asked *asked, int key, PyObject *value)
         return to_flag(value, MU_CLOSURE_EFFECT_ONCE, &o->flags);
     case KEY_KEEP:
         return to_flag(value, MU_CLOSURE_KEEP, &o->flags);
+    case KEY_OWN_ERROR:
+        return to_flag(value, MU_CLOSURE_OWN_ERROR, &o->flags);
     default:
         return to_flag(value, MU_CLOSURE_NO_BACKUP, &o->flags);
     }
+}
+
+/* A pair: callback gets a list of (token, value) once values are ready. */
+static int set_notify(struct asked *asked, PyObject *pair)
+{
+    if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "_notify is a pair of a callback and a token");
+        return -1;
+    }
+    asked->callback = PyTuple_GetItem(pair, 0);
+    asked->token = PyTuple_GetItem(pair, 1);
+    asked->has_options = true;
+    return mupy_notice_start();
 }
 
 static int set_key(struct asked *asked, int key, PyObject *value)
@@ -326,6 +343,8 @@ static int set_key(struct asked *asked, int key, PyObject *value)
     }
     if (value == Py_None)
         return 0;
+    if (key == KEY_NOTIFY)
+        return set_notify(asked, value);
     if (key == KEY_TIMEOUT)
         return mupy_timeout(value, &asked->timeout_ms);
     return set_option(asked, key, value);
@@ -493,7 +512,48 @@ static int post_and_wait(const struct posted *posted, int64_t timeout_ms,
     return rv;
 }
 
-static PyObject *schedule_value(struct mupy_coordinator *self, const struct asked *asked,
+/* On the loop's thread, maybe before the value is known to the one who schedules. */
+static void on_ready(mu_remote_value *value, void *user)
+{
+    mupy_remote_value_set(mupy_notice_argument(user), value);
+    mupy_notice_post(user);
+}
+
+/* The object is made first: the callback may get it while this returns. */
+static PyObject *schedule_notified(struct mupy_coordinator *self, struct asked *asked,
+                                   PyObject *function, const char *name, mu_value *args)
+{
+    PyObject *object = mupy_remote_value_new(NULL, (PyObject *)self, function,
+                                             asked->options.flags);
+    struct mupy_notice *notice =
+        object == NULL ? NULL
+                       : mupy_notice_new_batched(asked->callback, asked->token, object);
+    mu_remote_value *value = NULL;
+    const struct posted posted = {self->coordinator, name, args, &asked->options, &value};
+    mu_error error = {0};
+    int rv = -MU_ENOMEM;
+
+    if (notice != NULL) {
+        asked->options.notify = on_ready;
+        asked->options.user = notice;
+        rv = post(&posted, 0, &error);
+        if (rv == -MU_EAGAIN && asked->timeout_ms != 0)
+            rv = post_and_wait(&posted, asked->timeout_ms, &error);
+    }
+    mu_value_free(args);
+    if (rv == 0) {
+        mupy_remote_value_set(object, value);
+        return object;
+    }
+    if (notice != NULL)
+        mupy_notice_free(notice);
+    Py_XDECREF(object);
+    if (notice != NULL && rv != 1)
+        (void)raise_error(self, &error, NULL);
+    return NULL;
+}
+
+static PyObject *schedule_value(struct mupy_coordinator *self, struct asked *asked,
                                 PyObject *function, const char *name, mu_value *args)
 {
     mu_remote_value *value = NULL;
@@ -501,8 +561,11 @@ static PyObject *schedule_value(struct mupy_coordinator *self, const struct aske
                                   asked->has_options ? &asked->options : NULL,
                                   asked->wants_result ? &value : NULL};
     mu_error error = {0};
-    int rv = post(&posted, 0, &error);
+    int rv;
 
+    if (asked->callback != NULL)
+        return schedule_notified(self, asked, function, name, args);
+    rv = post(&posted, 0, &error);
     if (rv == -MU_EAGAIN && asked->timeout_ms != 0)
         rv = post_and_wait(&posted, asked->timeout_ms, &error);
     mu_value_free(args);
@@ -512,8 +575,7 @@ static PyObject *schedule_value(struct mupy_coordinator *self, const struct aske
         return raise_error(self, &error, NULL);
     if (!asked->wants_result)
         Py_RETURN_NONE;
-    return mupy_remote_value_new(value, (PyObject *)self, function,
-                                 (asked->options.flags & MU_CLOSURE_KEEP) != 0);
+    return mupy_remote_value_new(value, (PyObject *)self, function, asked->options.flags);
 }
 
 static PyObject *schedule_named(struct mupy_coordinator *self, struct asked *asked)
@@ -540,7 +602,11 @@ static PyObject *schedule_callable(struct mupy_coordinator *self, struct asked *
         (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
     }
     if (args != NULL)
-        result = schedule_value(self, asked, function, "python.call", args);
+        result = schedule_value(self, asked, function,
+                                (asked->options.flags & MU_CLOSURE_OWN_ERROR) != 0
+                                    ? "python.try"
+                                    : "python.call",
+                                args);
     Py_DECREF(function);
     return result;
 }
@@ -960,7 +1026,7 @@ int mupy_coordinator_init(PyObject *module)
          "schedule(fn, args=None, kwargs=None, *, name=None, priority=None, "
          "deadline=None, run_timeout=None, attempts=None, worker=None, not_worker=None, "
          "worker_type=None, effect_once=False, keep=False, no_backup=False, "
-         "timeout=None, result=True)\n--\n\n"
+         "own_error=False, timeout=None, result=True)\n--\n\n"
          "Queue fn(*args, **kwargs) to run at least once on any worker; returns its\n"
          "RemoteValue at once. fn is a function, or the name of one that workers have "
          "registered,\nwhich gets args (or kwargs) as a plain value.\n\n"
@@ -975,6 +1041,8 @@ int mupy_coordinator_init(PyObject *module)
          "effect_once: what its run writes with Run.add() and the like counts once.\n"
          "keep: the result stays on the worker until it is fetched or used.\n"
          "no_backup: never run twice at the same time.\n"
+         "own_error: an error of it is that of its value alone: no other call raises it, "
+         "nothing\n  is cancelled for it; and this call raises no error of earlier ones.\n"
          "timeout: seconds to wait for room in the queue; None: no limit.\n"
          "result: False: nobody wants the result; None is returned.\n\n"
          "Raises the first error of an earlier closure, once, after everything that was "

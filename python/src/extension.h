@@ -189,6 +189,10 @@ void mupy_drop_now(void);
  * both references are taken. */
 struct mupy_notice;
 struct mupy_notice *mupy_notice_new(PyObject *callback, PyObject *argument);
+/* The same for a callback that gets many at once, as a list of (token, argument). */
+struct mupy_notice *mupy_notice_new_batched(PyObject *callback, PyObject *token,
+                                            PyObject *argument);
+PyObject *mupy_notice_argument(const struct mupy_notice *notice);   /* borrowed */
 void mupy_notice_post(struct mupy_notice *notice);
 void mupy_notice_free(struct mupy_notice *notice);  /* one that was not posted */
 
@@ -230,12 +234,17 @@ struct mupy_remote_value {
     PyObject *function;     /* str, or the entry of a Python function; NULL */
     bool kept;              /* its result stays on a worker */
     PyObject *result;       /* what was fetched, if it can be changed; NULL */
+    bool own_error;         /* its result may be an exception, packed */
 };
 
 extern PyTypeObject *mupy_remote_value_type;
 
 PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
-                                PyObject *function, bool kept);
+                                PyObject *function, unsigned flags);
+
+/* Of one that was made with NULL: the value, whose reference is taken. May be told twice,
+ * by two threads. */
+void mupy_remote_value_set(PyObject *object, mu_remote_value *value);
 
 /* Wait until all are ready, and signals are looked at. -1 with an exception; 1: the time
  * is over, and *ret_late (borrowed) is one that is not ready. */

@@ -13,6 +13,8 @@ struct mupy_notice {
     struct mupy_notice *next;
     PyObject *callback;     /* NULL: a log line */
     PyObject *argument;
+    PyObject *token;        /* not NULL: called with a list of (token, argument), many at
+                               once */
     int level;
     char text[];            /* task, who and line, each with its zero byte */
 };
@@ -82,8 +84,26 @@ struct mupy_notice *mupy_notice_new(PyObject *callback, PyObject *argument)
     return notice;
 }
 
+struct mupy_notice *mupy_notice_new_batched(PyObject *callback, PyObject *token,
+                                            PyObject *argument)
+{
+    struct mupy_notice *notice = mupy_notice_new(callback, argument);
+
+    if (notice != NULL) {
+        Py_INCREF(token);
+        notice->token = token;
+    }
+    return notice;
+}
+
+PyObject *mupy_notice_argument(const struct mupy_notice *notice)
+{
+    return notice->argument;
+}
+
 void mupy_notice_free(struct mupy_notice *notice)
 {
+    Py_XDECREF(notice->token);
     Py_XDECREF(notice->callback);
     Py_XDECREF(notice->argument);
     free(notice);
@@ -174,6 +194,35 @@ static void tell(struct mupy_notice *notice, unsigned lost)
     mupy_notice_free(notice);
 }
 
+/* Those from `notice` on that have the same callback: the one behind them. */
+static struct mupy_notice *tell_batch(struct mupy_notice *notice)
+{
+    PyObject *callback = notice->callback;
+    PyObject *list = PyList_New(0);
+    PyObject *result = NULL;
+
+    Py_INCREF(callback);
+    while (notice != NULL && notice->token != NULL && notice->callback == callback) {
+        struct mupy_notice *next = notice->next;
+        PyObject *pair = list == NULL ? NULL
+                                      : PyTuple_Pack(2, notice->token, notice->argument);
+
+        if (pair == NULL || PyList_Append(list, pair) != 0)
+            PyErr_WriteUnraisable(callback);
+        Py_XDECREF(pair);
+        mupy_notice_free(notice);
+        notice = next;
+    }
+    if (list != NULL)
+        result = PyObject_CallFunctionObjArgs(callback, list, NULL);
+    if (result == NULL)
+        PyErr_WriteUnraisable(callback);
+    Py_XDECREF(result);
+    Py_XDECREF(list);
+    Py_DECREF(callback);
+    return notice;
+}
+
 static struct mupy_notice *take_all(unsigned *ret_lost, bool *ret_stopping)
 {
     struct mupy_notice *notices;
@@ -208,6 +257,10 @@ static PyObject *drain(PyObject *module, PyObject *unused)
     while (notices != NULL) {
         struct mupy_notice *next = notices->next;
 
+        if (notices->token != NULL) {
+            notices = tell_batch(notices);
+            continue;
+        }
         tell(notices, lost);
         lost = 0;
         notices = next;

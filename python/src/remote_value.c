@@ -15,7 +15,7 @@ static struct mupy_remote_value *self_of(PyObject *self)
 }
 
 PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
-                                PyObject *function, bool kept)
+                                PyObject *function, unsigned flags)
 {
     struct mupy_remote_value *self =
         PyObject_New(struct mupy_remote_value, mupy_remote_value_type);
@@ -27,11 +27,17 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     self->value = value;
     self->coordinator = coordinator;
     self->function = function;
-    self->kept = kept;
+    self->kept = (flags & MU_CLOSURE_KEEP) != 0;
+    self->own_error = (flags & MU_CLOSURE_OWN_ERROR) != 0;
     self->result = NULL;
     Py_INCREF(coordinator);
     Py_XINCREF(function);
     return (PyObject *)self;
+}
+
+void mupy_remote_value_set(PyObject *object, mu_remote_value *value)
+{
+    __atomic_store_n(&self_of(object)->value, value, __ATOMIC_RELEASE);
 }
 
 static void dealloc(PyObject *object)
@@ -261,6 +267,38 @@ static bool is_constant(PyObject *object)
            type == &PyBool_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
 }
 
+/* muster._worker.Failed */
+static PyObject *failed_type(void)
+{
+    static PyObject *type;
+
+    return mupy_import(&type, "muster._worker", "Failed");
+}
+
+/* The exception in a result that is one, as a new reference; NULL: it is none, or, with
+ * an exception, that cannot be known. */
+static PyObject *exception_in(PyObject *result)
+{
+    PyObject *type = failed_type();
+
+    if (type == NULL || (PyObject *)Py_TYPE(result) != type)
+        return NULL;
+    return PyObject_CallMethod(result, "exception", NULL);
+}
+
+static PyObject *raise_own_error(PyObject *result)
+{
+    PyObject *exception = exception_in(result);
+
+    if (exception == NULL && !PyErr_Occurred())
+        return result;
+    Py_DECREF(result);
+    if (exception != NULL)
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_XDECREF(exception);
+    return NULL;
+}
+
 /* Every fetch gives the same object, as a future's result() does: an array is in the
  * value's own memory, and whoever changes it changes it for all. */
 PyObject *mupy_remote_value_take(PyObject *object)
@@ -278,6 +316,8 @@ PyObject *mupy_remote_value_take(PyObject *object)
         return NULL;
     decoded = mupy_decode_result(result, true, NULL);
     mu_value_free(result);
+    if (decoded != NULL && self->own_error)
+        return raise_own_error(decoded);
     if (decoded != NULL && !is_constant(decoded) && self->result == NULL) {
         Py_INCREF(decoded);
         self->result = decoded;
@@ -335,11 +375,25 @@ static PyObject *wait(PyObject *self, PyObject *args, PyObject *kwargs)
 static PyObject *error_of(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
+    PyObject *exception;
+    PyObject *result;
+    mu_value *value;
     mu_error error;
 
-    if (mu_remote_value_fetch(self->value, 0, &error, NULL) == 0)
+    if (mu_remote_value_fetch(self->value, 0, &error, NULL) != 0)
+        return mupy_exception(&error, function_name(self));
+    if (!self->own_error)
         Py_RETURN_NONE;
-    return mupy_exception(&error, function_name(self));
+    value = self->kept ? fetch_far(self, -1) : fetch_near(self);
+    result = value == NULL ? NULL : mupy_decode_result(value, false, NULL);
+    mu_value_free(value);
+    if (result == NULL)
+        return NULL;
+    exception = exception_in(result);
+    Py_DECREF(result);
+    if (exception != NULL || PyErr_Occurred())
+        return exception;
+    Py_RETURN_NONE;
 }
 
 static PyObject *exception(PyObject *self, PyObject *args, PyObject *kwargs)

@@ -287,7 +287,51 @@ static PyObject *call_function(mu_run *run, PyObject *function, size_t first)
     return result;
 }
 
-/* "python.call": [function, form, ...] */
+/* The exception that is set as a result: muster._worker.Failed. Of one that cannot be a
+ * result the closure fails, as ever. */
+static int finish_failed(mu_run *run)
+{
+    static PyObject *make;
+    PyObject *type;
+    PyObject *exception;
+    PyObject *traceback;
+    PyObject *failed = NULL;
+    mu_value *value = NULL;
+
+    PyErr_Fetch(&type, &exception, &traceback);
+    PyErr_NormalizeException(&type, &exception, &traceback);
+    if (traceback != NULL && exception != NULL)
+        (void)PyException_SetTraceback(exception, traceback);
+    if (exception != NULL && mupy_import(&make, "muster._worker", "failed") != NULL)
+        failed = PyObject_CallFunctionObjArgs(make, exception, NULL);
+    if (failed != NULL)
+        value = mupy_encode_result(failed);
+    Py_XDECREF(failed);
+    if (value == NULL) {
+        PyErr_Clear();
+        PyErr_Restore(type, exception, traceback);
+        return fail_with_exception(run);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(exception);
+    Py_XDECREF(traceback);
+    mu_run_return(run, value);
+    return 0;
+}
+
+static int finish_try(mu_run *run, PyObject *result)
+{
+    mu_value *value = result == NULL ? NULL : mupy_encode_result(result);
+
+    Py_XDECREF(result);
+    if (value == NULL)
+        return finish_failed(run);
+    mu_run_return(run, value);
+    return 0;
+}
+
+/* "python.call": [function, form, ...]. "python.try", which has something as `user`, is
+ * the same with exceptions as results. */
 static int run_call(mu_run *run, void *user)
 {
     struct outer outer;
@@ -295,7 +339,6 @@ static int run_call(mu_run *run, void *user)
     PyObject *result = NULL;
     int rv;
 
-    (void)user;
     mupy_enter();
     mupy_drop_now();
     outer = begin_run(run);
@@ -305,7 +348,7 @@ static int run_call(mu_run *run, void *user)
     else
         (void)mupy_fail(-MU_EINVALID, "the first argument of python.call is a function "
                         "that python.load has made");
-    rv = finish(run, result, false);
+    rv = user != NULL ? finish_try(run, result) : finish(run, result, false);
     end_run(outer);
     mupy_leave();
     return rv;
@@ -434,14 +477,16 @@ int mupy_run_register(mu_node *node)
     static const struct {
         const char *name;
         mu_function_fn function;
+        void *user;
     } rows[] = {
-        {"python.call", run_call},
-        {"python.load", run_load},
-        {"python.build", run_build},
+        {"python.call", run_call, NULL},
+        {"python.try", run_call, (void *)1},
+        {"python.load", run_load, NULL},
+        {"python.build", run_build, NULL},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int rv = mu_node_register(node, rows[i].name, rows[i].function, NULL, 0);
+        int rv = mu_node_register(node, rows[i].name, rows[i].function, rows[i].user, 0);
 
         if (rv != 0) {
             (void)mupy_fail(rv, "%s cannot be registered: %s", rows[i].name,

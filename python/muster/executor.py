@@ -1,0 +1,510 @@
+"""muster.Executor: a concurrent.futures.Executor on a cluster."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures as cf
+import functools
+import itertools
+import logging
+import os
+import threading
+import time
+import types
+import weakref
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from . import _coordinators, errors
+from .cluster import LocalCluster
+from .coordinator import ClusterCoordinator
+from .futures import Future, Owner, take_batch
+
+__all__ = ["BrokenClusterExecutor", "Executor"]
+
+_LOGGER = logging.getLogger("concurrent.futures")
+
+# What the cluster is given at a time: so much that it does not run dry while this
+# process is told of results, and little, so that the rest can still be cancelled.
+_WINDOW_MAX = 16384
+_WINDOW_SECONDS = 0.02
+
+_RETRY_SECONDS = 0.02
+_FUNCTIONS_MAX = 64
+
+_new: Any = Future.__new__
+
+_OPTIONS = frozenset({"priority", "deadline", "run_timeout", "attempts", "worker",
+                      "not_worker", "worker_type", "effect_once", "no_backup"})
+
+
+class BrokenClusterExecutor(cf.BrokenExecutor):
+    """The executor's cluster was closed, or its initializer failed on a worker."""
+
+
+# ---- at the end of the interpreter, as the pools of concurrent.futures do ----
+
+_engines: "weakref.WeakSet[_Engine]" = weakref.WeakSet()
+_interpreter_ends = False
+
+
+def _at_exit() -> None:
+    global _interpreter_ends
+    _interpreter_ends = True
+    for engine in list(_engines):
+        engine.shutdown(True, False)
+
+
+if hasattr(threading, "_register_atexit"):
+    threading._register_atexit(_at_exit)
+else:
+    import atexit
+
+    atexit.register(_at_exit)
+
+
+def _raw_line(task: str, stream: str, line: str) -> None:
+    import sys
+
+    out = sys.stdout if stream == "out" else sys.stderr
+    if out is not None:
+        out.write(line + "\n")
+        out.flush()
+
+
+def _with_value(value: Any, fn: Callable[..., Any], args: Tuple[Any, ...],
+                kwargs: Dict[str, Any]) -> Any:
+    return fn(*args, **kwargs)
+
+
+def _initialize(initializer: Callable[..., Any], initargs: Tuple[Any, ...]) -> None:
+    initializer(*initargs)
+
+
+class _Engine(Owner):
+    """What an executor is but for its interface: its futures know it, so that it lives
+    until they are done."""
+
+    def __init__(self, coordinator: ClusterCoordinator, capacity: int, fixed: bool,
+                 options: Dict[str, Any], cancel_running: bool) -> None:
+        self.coordinator = coordinator
+        self.cancel_running = cancel_running
+        self.capacity = capacity
+        self.fixed = fixed          # never more than `capacity` at a time
+        self.options = options
+        self._schedule = coordinator.schedule
+        self._arrived = functools.partial(take_batch, self)
+        self.closes: List[Callable[[], Any]] = []
+        self.initialized: Any = None
+        self.broken: Optional[BaseException] = None
+        self.is_shut = False
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._queue: Deque["Future[Any]"] = collections.deque()
+        self._in_flight = 0
+        self._window = capacity if fixed else capacity + 2
+        self._landed = 0            # since `_measured`
+        self._measured = time.monotonic()
+        self._timer: Optional[threading.Timer] = None
+        self._is_closed = False
+        _engines.add(self)
+
+    # ---- sending ----
+
+    def submit(self, call: Tuple[Any, Any, Any]) -> "Future[Any]":
+        future: "Future[Any]" = _new(Future)
+        future._exception = None
+        future._is_shared = False
+        future._call = call
+        future._owner = self
+        future._value = None
+        with self._lock:
+            if self.is_shut or _interpreter_ends or self.broken is not None:
+                raise self._refusal()
+            if self._queue or self._in_flight >= self._window:
+                future._state = "PENDING"
+                self._queue.append(future)
+                return future
+            self._in_flight += 1
+        future._state = "RUNNING"   # nobody else knows it yet
+        self._send(future, call)
+        return future
+
+    def _refusal(self) -> BaseException:
+        if self.broken is not None:
+            return self._broken_error()
+        when = "shutdown" if self.is_shut else "interpreter shutdown"
+        return RuntimeError(f"cannot schedule new futures after {when}")
+
+    def _send(self, future: "Future[Any]", call: Tuple[Any, Any, Any]) -> None:
+        """Of one that is running and counted in flight."""
+        fn, args, kwargs = call
+        if self.initialized is not None:
+            fn, args, kwargs = _with_value, (self.initialized, fn, args, kwargs or {}), None
+        try:
+            value = self._schedule(fn, args, kwargs, own_error=True, timeout=0,
+                                   _notify=(self._arrived, future), **self.options)
+        except errors.WouldBlockError:
+            self._later(future)
+        except errors.ClosedError as error:
+            self._break(error)
+            future._settle("FINISHED", None, self._broken_error())
+            self._gone()
+        except BaseException as error:  # its arguments cannot be pickled, for instance
+            future._settle("FINISHED", None, error.with_traceback(None))
+            self._gone()
+        else:
+            if self.cancel_running:
+                future._sent(value)
+
+    def _later(self, future: "Future[Any]") -> None:
+        """Back to the front, to be sent again after a while."""
+        future._wait_again()
+        with self._lock:
+            self._queue.appendleft(future)
+            self._in_flight -= 1
+            if self._timer is None and not _interpreter_ends:
+                self._timer = threading.Timer(_RETRY_SECONDS, self._retry)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _retry(self) -> None:
+        with self._lock:
+            self._timer = None
+        self._pump()
+
+    def _pump(self) -> None:
+        while True:
+            with self._lock:
+                if not self._queue or self._in_flight >= self._window or \
+                        self._timer is not None:
+                    self._idle.notify_all()
+                    break
+                future = self._queue.popleft()
+                self._in_flight += 1
+            call = future._call
+            if future._begin():
+                self._send(future, call)
+            else:
+                self._gone()
+            del future, call
+
+    # ---- what comes back ----
+
+    def _gone(self) -> None:
+        with self._lock:
+            self._in_flight -= 1
+            if self._in_flight == 0 and not self._queue:
+                self._idle.notify_all()
+
+    def landed(self, count: int) -> None:
+        with self._lock:
+            self._in_flight -= count
+            self._landed += count
+            if self._landed >= 32 and not self.fixed:
+                self._measure()
+            if not self._queue and self._in_flight > 0:
+                return
+        self._pump()
+        if self.is_shut:
+            self._close_when_idle()
+
+    def _measure(self) -> None:
+        now = time.monotonic()
+        rate = self._landed / max(now - self._measured, 1e-6)
+        self._landed, self._measured = 0, now
+        window = self.capacity + 2 + int(rate * _WINDOW_SECONDS)
+        self._window = min(max(window, self._window // 2), _WINDOW_MAX)
+
+    def lost(self, future: "Future[Any]", error: BaseException) -> bool:
+        """Another program's error has cancelled everything on the coordinator: this
+        closure is sent again."""
+        if future._state != "RUNNING" or self.broken is not None or future._call is None:
+            return False
+        self._later(future)
+        return True
+
+    # ---- ends ----
+
+    def _broken_error(self) -> BaseException:
+        error = BrokenClusterExecutor(str(self.broken))
+        error.__cause__ = self.broken
+        return error
+
+    def _break(self, error: BaseException) -> None:
+        with self._lock:
+            if self.broken is None:
+                self.broken = error
+            queue, self._queue = self._queue, collections.deque()
+        for future in queue:
+            future._settle("FINISHED", None, self._broken_error())
+        with self._lock:
+            self._idle.notify_all()
+
+    def judge(self, error: BaseException) -> BaseException:
+        if self.initialized is None or not isinstance(error, errors.InputError):
+            return error
+        if self.broken is None:
+            _LOGGER.critical("Exception in initializer:", exc_info=error)
+            self._break(error)
+        return self._broken_error()
+
+    def shutdown(self, wait: bool, cancel_futures: bool) -> None:
+        with self._lock:
+            self.is_shut = True
+            cancelled: List["Future[Any]"] = []
+            if cancel_futures:
+                cancelled.extend(self._queue)
+                self._queue.clear()
+        for future in cancelled:
+            future._settle("CANCELLED_AND_NOTIFIED", None, None, False)
+        del cancelled
+        if wait and threading.current_thread().name != "muster-notices":
+            with self._lock:
+                while self._in_flight > 0 or self._queue:
+                    self._idle.wait()
+            self._close()
+        else:
+            self._close_when_idle()
+
+    def _close_when_idle(self) -> None:
+        with self._lock:
+            if self._in_flight > 0 or self._queue or self._is_closed:
+                return
+        threading.Thread(target=self._close, name="muster-executor-close").start()
+
+    def _close(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        for close in self.closes:
+            close()
+        _engines.discard(self)
+
+
+class Executor(cf.Executor):
+    """Runs functions on the workers of a cluster, with the interface of the pools of
+    concurrent.futures.
+
+    cluster: a LocalCluster, Node, ClusterCoordinator or strategy; or a number of workers,
+    or None (as many as max_workers): then a LocalCluster of its own is started, and
+    closed with the executor.
+    max_workers: of a cluster that is there: how many functions run at a time at most;
+    None: all that it has room for.
+    initializer, initargs: called once on each worker, before anything else, and again on
+    one that comes back. When it fails the executor is broken.
+    cancel_running: whether Future.cancel() reaches functions that run.
+    options: those of ClusterCoordinator.schedule() for every closure: priority, deadline,
+    run_timeout, attempts, worker, not_worker, worker_type, effect_once, no_backup. All
+    other ones are those of the LocalCluster: threads=2.
+
+    A function runs at least once: when its worker dies it runs on another one. Its
+    exception is raised by the future alone.
+    """
+
+    def __init__(self, cluster: Any = None, max_workers: Optional[int] = None, *,
+                 initializer: Optional[Callable[..., Any]] = None,
+                 initargs: Tuple[Any, ...] = (), cancel_running: bool = False,
+                 **options: Any) -> None:
+        if isinstance(cluster, int) and not isinstance(cluster, bool):
+            if max_workers is not None:
+                raise TypeError("the number of workers was given twice")
+            cluster, max_workers = None, cluster
+        if max_workers is not None and max_workers <= 0:
+            raise ValueError("max_workers must be greater than 0")
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        closures = {key: options.pop(key) for key in list(options) if key in _OPTIONS}
+        closes: List[Callable[[], Any]] = []
+        fixed = False
+        if cluster is None:
+            max_workers = max_workers or os.cpu_count() or 1
+            threads = int(options.get("threads", 1))
+            options.setdefault("on_line", _raw_line)
+            cluster = LocalCluster(workers=max_workers, **options)
+            closes.append(cluster.close)
+            capacity = max_workers * threads
+        elif options:
+            raise TypeError(f"Executor() got unexpected options {sorted(options)}: the "
+                            "cluster is there already")
+        else:
+            fixed = max_workers is not None
+            capacity = max_workers or 0
+        try:
+            coordinator, is_new = _coordinators.coordinator_of(cluster)
+            if is_new:
+                closes.insert(0, coordinator.close)
+            capacity = capacity or _coordinators.capacity_of(coordinator, cluster)
+            engine = _Engine(coordinator, capacity, fixed, closures, cancel_running)
+            engine.closes = closes
+            if initializer is not None:
+                engine.initialized = coordinator.create_per_worker_value(
+                    _initialize, (initializer, tuple(initargs)))
+        except BaseException:
+            for close in closes:
+                close()
+            raise
+        self._engine = engine
+        self._functions: "collections.OrderedDict[Any, Any]" = collections.OrderedDict()
+        weakref.finalize(self, engine.shutdown, False, False).atexit = False
+
+    @property
+    def coordinator(self) -> ClusterCoordinator:
+        """What its closures are scheduled by."""
+        return self._engine.coordinator
+
+    @property
+    def _max_workers(self) -> int:
+        return self._engine.capacity
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any,  # type: ignore[override]
+               **kwargs: Any) -> "Future[Any]":
+        """Run fn(*args, **kwargs) on a worker; returns its Future at once.
+
+        RuntimeError after shutdown(), BrokenExecutor when the executor is broken. What
+        cannot be pickled is an error of the future.
+        """
+        if not callable(fn):
+            raise TypeError(f"fn is {fn!r}, expected a callable")
+        return self._engine.submit((fn, args, kwargs or None))
+
+    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any],  # type: ignore[override]
+            timeout: Optional[float] = None, chunksize: int = 1,
+            buffersize: Optional[int] = None, progress: Any = None) -> Iterator[Any]:
+        """The results of fn over the iterables, in order, as map() gives them.
+
+        timeout: seconds from now until the last one; TimeoutError. chunksize: calls that
+        go to a worker in one closure: many for short functions. buffersize: closures that
+        are submitted and not taken at most; None: all at once. progress: True or words
+        for a progress bar, where tqdm is installed.
+        """
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        if buffersize is not None and (not isinstance(buffersize, int) or buffersize < 1):
+            raise ValueError("buffersize must be None or an integer > 0")
+        if not callable(fn):
+            raise TypeError(f"fn is {fn!r}, expected a callable")
+        total = _length_of(iterables)
+        if chunksize == 1:
+            calls: Iterator[Tuple[Any, Any, Any]] = (
+                (fn, args, None) for args in zip(*iterables))
+        else:
+            run = self._chunk_function(fn, len(iterables) == 1)
+            calls = ((run, (chunk,), None) for chunk in _chunks(iterables, chunksize))
+        results = _results(self._engine, calls, timeout, buffersize, chunksize > 1)
+        if progress:
+            from .progress import bar_over
+
+            return bar_over(results, total, progress)
+        return results
+
+    def _chunk_function(self, fn: Callable[..., Any], single: bool) -> Any:
+        """A function over a chunk: the same one again where fn has no state."""
+        if type(fn) not in (types.FunctionType, types.BuiltinFunctionType, type):
+            return _Chunk(fn, single)
+        key = (fn, single)
+        known = self._functions.get(key)
+        if known is None:
+            known = self._functions[key] = _chunk_function(fn, single)
+            if len(self._functions) > _FUNCTIONS_MAX:
+                self._functions.popitem(last=False)
+        return known
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more functions. wait: until those that were submitted are done, and the
+        cluster is closed if it is the executor's own. cancel_futures: those that the
+        cluster was not given yet are cancelled."""
+        self._functions.clear()
+        self._engine.shutdown(wait, cancel_futures)
+
+    def __repr__(self) -> str:
+        engine = self._engine
+        words = "broken" if engine.broken else "shut down" if engine.is_shut else "open"
+        return f"<muster.Executor of {engine.capacity} workers: {words}>"
+
+
+# ---- chunks ----
+
+class _Chunk:
+    """What a worker does with a chunk, for callables that may have a state."""
+
+    def __init__(self, fn: Callable[..., Any], single: bool) -> None:
+        self._fn = fn
+        self._single = single
+        self.__qualname__ = f"map of {getattr(fn, '__qualname__', type(fn).__name__)}"
+
+    def __call__(self, chunk: Iterable[Any]) -> List[Any]:
+        fn = self._fn
+        return [fn(item) for item in chunk] if self._single else [fn(*args)
+                                                                  for args in chunk]
+
+
+def _chunk_function(fn: Callable[..., Any], single: bool) -> Callable[..., List[Any]]:
+    if single:
+        def run(chunk: Iterable[Any]) -> List[Any]:
+            return [fn(item) for item in chunk]
+    else:
+        def run(chunk: Iterable[Any]) -> List[Any]:
+            return [fn(*args) for args in chunk]
+    run.__qualname__ = f"map of {getattr(fn, '__qualname__', 'a function')}"
+    return run
+
+
+def _chunks(iterables: Tuple[Iterable[Any], ...], size: int) -> Iterator[Any]:
+    """Parts of what map() goes over: of one list, tuple or range slices, else lists."""
+    first = iterables[0] if iterables else ()
+    if len(iterables) == 1 and type(first) in (list, tuple, range):
+        sequence: Any = first
+        for start in range(0, len(sequence), size):
+            yield sequence[start:start + size]
+        return
+    items = iter(first) if len(iterables) == 1 else zip(*iterables)
+    while True:
+        chunk = list(itertools.islice(items, size))
+        if not chunk:
+            return
+        yield chunk
+
+
+def _length_of(iterables: Tuple[Iterable[Any], ...]) -> Optional[int]:
+    try:
+        return min(len(each) for each in iterables)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+
+
+def _results(engine: _Engine, calls: Iterator[Tuple[Any, Any, Any]],
+             timeout: Optional[float], buffersize: Optional[int],
+             chunked: bool) -> Iterator[Any]:
+    """Submits at once (as many as buffersize), and returns what gives the results."""
+    end = None if timeout is None else time.monotonic() + timeout
+    futures: Deque["Future[Any]"] = collections.deque(
+        engine.submit(call) for call in itertools.islice(calls, buffersize))
+
+    def take() -> Iterator[Any]:
+        # No reference to a result stays here while the caller has it.
+        try:
+            while futures:
+                if buffersize is not None:
+                    for call in itertools.islice(calls, 1):
+                        futures.append(engine.submit(call))
+                if not chunked:
+                    yield _result_of(futures.popleft(), end)
+                    continue
+                results = _result_of(futures.popleft(), end)
+                results.reverse()
+                while results:
+                    yield results.pop()
+        finally:
+            while futures:
+                futures.popleft().cancel()
+
+    return take()
+
+
+def _result_of(future: "Future[Any]", end: Optional[float]) -> Any:
+    try:
+        return future.result(None if end is None else end - time.monotonic())
+    finally:
+        future.cancel()
+        del future
