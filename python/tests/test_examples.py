@@ -1,6 +1,7 @@
 """The programs of examples/python, each in a process of its own."""
 
 import importlib.util
+import math
 import os
 import pathlib
 import re
@@ -38,6 +39,11 @@ def test_digits_are_learnt_although_a_worker_is_killed():
 
 def test_the_counter_is_exact_although_a_worker_is_killed():
     assert "the counter is at 2000" in run_example("once.py")
+
+
+def test_pi_comes_out_of_random_points():
+    pi = float(re.search(r"pi is about ([\d.]+)", run_example("monte_carlo.py")).group(1))
+    assert abs(pi - math.pi) < 1e-3
 
 
 @needs("torch")
