@@ -71,6 +71,10 @@ def _raw_line(task: str, stream: str, line: str) -> None:
         out.flush()
 
 
+def _apply(fn: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+    return fn(*args, **kwargs)
+
+
 def _with_value(value: Any, fn: Callable[..., Any], args: Tuple[Any, ...],
                 kwargs: Dict[str, Any]) -> Any:
     return fn(*args, **kwargs)
@@ -106,6 +110,7 @@ class _Engine(Owner):
         self._measured = time.monotonic()
         self._timer: Optional[threading.Timer] = None
         self._is_closed = False
+        self._seen: "weakref.WeakSet[Any]" = weakref.WeakSet()
         _engines.add(self)
 
     # ---- sending ----
@@ -140,6 +145,9 @@ class _Engine(Owner):
         fn, args, kwargs = call
         if self.initialized is not None:
             fn, args, kwargs = _with_value, (self.initialized, fn, args, kwargs or {}), None
+        elif type(fn) is not types.FunctionType or (
+                fn.__closure__ is not None and self._is_new(fn)):
+            fn, args, kwargs = _apply, (fn, args, kwargs or {}), None
         try:
             value = self._schedule(fn, args, kwargs, own_error=True, timeout=0,
                                    _notify=(self._arrived, future), **self.options)
@@ -155,6 +163,14 @@ class _Engine(Owner):
         else:
             if self.cancel_running:
                 future._sent(value)
+
+    def _is_new(self, fn: Any) -> bool:
+        """Workers are given a function to keep when it is used again: most that have
+        captured something are used once."""
+        if fn in self._seen:
+            return False
+        self._seen.add(fn)
+        return True
 
     def _later(self, future: "Future[Any]") -> None:
         """Back to the front, to be sent again after a while."""
@@ -357,6 +373,10 @@ class Executor(cf.Executor):
     def _max_workers(self) -> int:
         return self._engine.capacity
 
+    @property
+    def _broken(self) -> bool:
+        return self._engine.broken is not None
+
     def submit(self, fn: Callable[..., Any], /, *args: Any,  # type: ignore[override]
                **kwargs: Any) -> "Future[Any]":
         """Run fn(*args, **kwargs) on a worker; returns its Future at once.
@@ -388,6 +408,10 @@ class Executor(cf.Executor):
         if chunksize == 1:
             calls: Iterator[Tuple[Any, Any, Any]] = (
                 (fn, args, None) for args in zip(*iterables))
+        elif type(fn) not in (types.FunctionType, types.BuiltinFunctionType, type):
+            single = len(iterables) == 1
+            calls = ((_run_chunk, (fn, single, chunk), None)
+                     for chunk in _chunks(iterables, chunksize))
         else:
             run = self._chunk_function(fn, len(iterables) == 1)
             calls = ((run, (chunk,), None) for chunk in _chunks(iterables, chunksize))
@@ -399,9 +423,7 @@ class Executor(cf.Executor):
         return results
 
     def _chunk_function(self, fn: Callable[..., Any], single: bool) -> Any:
-        """A function over a chunk: the same one again where fn has no state."""
-        if type(fn) not in (types.FunctionType, types.BuiltinFunctionType, type):
-            return _Chunk(fn, single)
+        """A function over a chunk: the same one again for the same fn."""
         key = (fn, single)
         known = self._functions.get(key)
         if known is None:
@@ -425,18 +447,8 @@ class Executor(cf.Executor):
 
 # ---- chunks ----
 
-class _Chunk:
-    """What a worker does with a chunk, for callables that may have a state."""
-
-    def __init__(self, fn: Callable[..., Any], single: bool) -> None:
-        self._fn = fn
-        self._single = single
-        self.__qualname__ = f"map of {getattr(fn, '__qualname__', type(fn).__name__)}"
-
-    def __call__(self, chunk: Iterable[Any]) -> List[Any]:
-        fn = self._fn
-        return [fn(item) for item in chunk] if self._single else [fn(*args)
-                                                                  for args in chunk]
+def _run_chunk(fn: Callable[..., Any], single: bool, chunk: Iterable[Any]) -> List[Any]:
+    return [fn(item) for item in chunk] if single else [fn(*args) for args in chunk]
 
 
 def _chunk_function(fn: Callable[..., Any], single: bool) -> Callable[..., List[Any]]:

@@ -24,6 +24,7 @@ Waitable = Union["cf.Future[Any]", "_muster.RemoteValue"]
 _PENDING = "PENDING"
 _RUNNING = "RUNNING"
 _CANCELLED = "CANCELLED_AND_NOTIFIED"
+_NOT_NOTIFIED = "CANCELLED"
 _FINISHED = "FINISHED"
 
 # Held for a moment whenever the state of a future changes, or its condition is made: a
@@ -46,6 +47,7 @@ class Owner:
     """Who is told what becomes of a future."""
 
     cancel_running = False
+    cancelled = _CANCELLED      # the state of a future that was cancelled
 
     def landed(self, count: int) -> None:
         """So many futures that were sent are done."""
@@ -59,7 +61,13 @@ class Owner:
         return False
 
 
-_NOBODY = Owner()
+class _Nobody(Owner):
+    """Of a future that somebody else will settle: he tells those who wait for it."""
+
+    cancelled = _NOT_NOTIFIED
+
+
+_NOBODY = _Nobody()
 
 
 class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
@@ -136,6 +144,8 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
                 self._result, self._exception, self._state = result, exception, state
                 self._call = None
             for waiter in self._waiters:
+                if state == _NOT_NOTIFIED:
+                    break
                 if state == _CANCELLED:
                     waiter.add_cancelled(self)
                 elif exception is not None:
@@ -161,8 +171,12 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
         """For executors: False when it was cancelled."""
         if self._begin():
             return True
-        if self._state == _CANCELLED:
-            return False
+        with self._condition:
+            if self._state == _NOT_NOTIFIED:
+                self._state = _CANCELLED
+                for waiter in self._waiters:
+                    waiter.add_cancelled(self)
+                return False
         raise RuntimeError("Future in unexpected state")
 
     def set_result(self, result: T) -> None:
@@ -179,7 +193,7 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
 
     def done(self) -> bool:
         """Whether it has a result or an exception, or was cancelled."""
-        return self._state in (_FINISHED, _CANCELLED)
+        return self._state in (_FINISHED, _CANCELLED, _NOT_NOTIFIED)
 
     def running(self) -> bool:
         """Whether the cluster has it."""
@@ -187,15 +201,15 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
 
     def cancelled(self) -> bool:
         """Whether it was cancelled."""
-        return self._state == _CANCELLED
+        return self._state in (_CANCELLED, _NOT_NOTIFIED)
 
     def cancel(self) -> bool:
         """Cancel it; False when it is too late: see the class."""
         value = self._value
-        if self._settle(_CANCELLED, None, None, self._owner.cancel_running):
+        if self._settle(self._owner.cancelled, None, None, self._owner.cancel_running):
             if value is not None:
                 value.cancel()
-        return self._state == _CANCELLED
+        return self.cancelled()
 
     def result(self, timeout: Optional[float] = None) -> T:
         """What the function returned, within timeout seconds (None: no limit). Raises its

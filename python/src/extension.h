@@ -233,8 +233,8 @@ struct mupy_remote_value {
     PyObject *coordinator;
     PyObject *function;     /* str, or the entry of a Python function; NULL */
     bool kept;              /* its result stays on a worker */
-    PyObject *result;       /* what was fetched, if it can be changed; NULL */
     bool own_error;         /* its result may be an exception, packed */
+    PyObject *result;       /* what was fetched, if it can be changed; NULL */
 };
 
 extern PyTypeObject *mupy_remote_value_type;

@@ -259,14 +259,6 @@ static mu_value *fetch_near(struct mupy_remote_value *self)
     return result;
 }
 
-static bool is_constant(PyObject *object)
-{
-    PyTypeObject *type = Py_TYPE(object);
-
-    return object == Py_None || type == &PyLong_Type || type == &PyFloat_Type ||
-           type == &PyBool_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
-}
-
 /* muster._worker.Failed */
 static PyObject *failed_type(void)
 {
@@ -299,6 +291,14 @@ static PyObject *raise_own_error(PyObject *result)
     return NULL;
 }
 
+static bool is_constant(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    return object == Py_None || type == &PyLong_Type || type == &PyFloat_Type ||
+           type == &PyBool_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
+}
+
 /* Every fetch gives the same object, as a future's result() does: an array is in the
  * value's own memory, and whoever changes it changes it for all. */
 PyObject *mupy_remote_value_take(PyObject *object)
@@ -317,7 +317,7 @@ PyObject *mupy_remote_value_take(PyObject *object)
     decoded = mupy_decode_result(result, true, NULL);
     mu_value_free(result);
     if (decoded != NULL && self->own_error)
-        return raise_own_error(decoded);
+        decoded = raise_own_error(decoded);
     if (decoded != NULL && !is_constant(decoded) && self->result == NULL) {
         Py_INCREF(decoded);
         self->result = decoded;

@@ -1,0 +1,199 @@
+"""The joblib backend "muster": joblib.Parallel, and so scikit-learn's n_jobs, on a cluster.
+
+    import joblib, muster.joblib
+    with muster.LocalCluster(workers=4) as cluster:
+        with joblib.parallel_config("muster", cluster=cluster):
+            search.fit(X, y)
+
+Importing this module registers the backend.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from joblib._parallel_backends import (AutoBatchingMixin, FallbackToBackend,
+                                       ParallelBackendBase, SequentialBackend)
+from joblib.parallel import register_parallel_backend
+
+from . import _scope
+from .executor import Executor
+from .futures import Future
+
+__all__ = ["MusterBackend", "register"]
+
+_lock = threading.Lock()
+_own: Optional[Executor] = None     # for those who named no cluster; reused
+_own_key: Any = None
+
+
+def _close_own() -> None:
+    global _own
+    with _lock:
+        own, _own = _own, None
+    if own is not None:
+        own.shutdown(True, cancel_futures=True)
+
+
+atexit.register(_close_own)
+
+
+def _own_executor(n_jobs: int, env: Dict[str, str], options: Dict[str, Any]) -> Executor:
+    """The one of this process, with at least n_jobs workers."""
+    global _own, _own_key
+    key = (tuple(sorted(env.items())), repr(sorted(options.items())))
+    with _lock:
+        old = None
+        if _own is None or _own_key != key or _own._max_workers < n_jobs or _own._broken:
+            old, _own = _own, Executor(max_workers=n_jobs, env=env, **options)
+            _own_key = key
+        own = _own
+    if old is not None:
+        old.shutdown(False)
+    return own
+
+
+def _run_batch(batch: Callable[[], Any]) -> Any:
+    return batch()
+
+
+class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
+    """Runs the calls of joblib.Parallel on a cluster.
+
+    cluster: a LocalCluster, Node, ClusterCoordinator, strategy or Executor; None: that of
+    the innermost `with`, or else one with n_jobs workers that this process keeps.
+    options: those of Executor().
+
+    n_jobs=-1 is all workers. Calls within calls run in threads of the worker, those
+    within these one after the other, as with joblib's own processes.
+    """
+
+    supports_retrieve_callback = True
+    uses_threads = False
+    supports_sharedmem = False
+    default_n_jobs = -1
+
+    def __init__(self, cluster: Any = None, nesting_level: Optional[int] = None,
+                 inner_max_num_threads: Optional[int] = None, **options: Any) -> None:
+        super().__init__(nesting_level=nesting_level,
+                         inner_max_num_threads=inner_max_num_threads)
+        self._cluster = cluster
+        self._options = options
+        self._executor: Optional[Executor] = None
+        self._is_own = False        # the executor is of this backend alone
+        # Processes that are there have the environment that they have.
+        self.supports_inner_max_num_threads = cluster is None
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return (MusterBackend, ())
+
+    # ---- workers ----
+
+    def _place(self) -> Any:
+        if self._cluster is not None:
+            return self._cluster
+        with _scope._lock:
+            return _scope._shared[-1] if _scope._shared else None
+
+    def _workers(self) -> int:
+        if self._executor is not None:
+            return self._executor._max_workers
+        place = self._place()
+        if place is None:
+            import joblib
+
+            return int(joblib.cpu_count())
+        if isinstance(place, Executor):
+            return place._max_workers
+        self._open(1)
+        return self._executor._max_workers if self._executor is not None else 1
+
+    def effective_n_jobs(self, n_jobs: Optional[int]) -> int:
+        """How many calls run at a time."""
+        if n_jobs == 0:
+            raise ValueError("n_jobs == 0 in Parallel has no meaning")
+        if n_jobs is None:
+            return 1
+        if n_jobs < 0:
+            return max(self._workers() + 1 + n_jobs, 1)
+        return n_jobs
+
+    def _open(self, n_jobs: int) -> None:
+        place = self._place()
+        self._is_own = False
+        if isinstance(place, Executor):
+            self._executor = place
+        elif place is not None:
+            self._executor = Executor(place, **self._options)
+            self._is_own = True
+        else:
+            env = self._prepare_worker_env(n_jobs)
+            self._executor = _own_executor(n_jobs, env, self._options)
+
+    def configure(self, n_jobs: Optional[int] = 1, parallel: Any = None, prefer: Any = None,
+                  require: Any = None, **options: Any) -> int:
+        """Called by joblib before it begins."""
+        jobs = self.effective_n_jobs(n_jobs)
+        if jobs == 1 and n_jobs == 1:
+            raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
+        # What joblib says to its own processes about memory maps is not for a cluster.
+        self._options.update((key, value) for key, value in options.items()
+                             if key in ("initializer", "initargs"))
+        if self._executor is None:
+            self._open(jobs)
+        self.parallel = parallel
+        return jobs
+
+    def terminate(self) -> None:
+        """Called by joblib after the end."""
+        executor, self._executor = self._executor, None
+        if executor is not None and self._is_own:
+            executor.shutdown(False)
+        self.reset_batch_stats()
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:
+        """Cancel what was submitted: joblib takes no result any more."""
+        futures, self._futures = getattr(self, "_futures", set()), set()
+        for future in list(futures):
+            future.cancel()
+
+    # ---- calls ----
+
+    def start_call(self) -> None:
+        """Called by joblib at the beginning of each call."""
+        self._futures: "set[Future[Any]]" = set()
+
+    def stop_call(self) -> None:
+        """Called by joblib at the end of each call."""
+        self._futures = set()
+
+    def submit(self, func: Callable[[], Any],
+               callback: Optional[Callable[[Any], Any]] = None) -> "Future[Any]":
+        """Send a batch of calls."""
+        executor = self._executor
+        if executor is None:
+            raise RuntimeError("the backend was not configured")
+        future = executor.submit(_run_batch, func)
+        futures = self._futures
+        futures.add(future)
+        future.add_done_callback(futures.discard)
+        future.get = future.result  # type: ignore[attr-defined]
+        if callback is not None:
+            future.add_done_callback(callback)
+        return future
+
+    apply_async = submit
+
+    def retrieve_result_callback(self, out: "Future[Any]") -> Any:
+        """What a batch has returned; raises its exception."""
+        return out.result()
+
+
+def register() -> None:
+    """Make "muster" known to joblib."""
+    register_parallel_backend("muster", MusterBackend)
+
+
+register()
