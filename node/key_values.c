@@ -145,6 +145,8 @@ static int ask_and_wait(mu_node *node, mu__kv_begin_fn begins, const void *what,
         uv_sem_wait(&wait->woken);
         rv = wait->code;
     }
+    if (rv != 0)
+        mu__node_note_error(node, &wait->error);
     mu__node_unref(node);
     uv_sem_destroy(&wait->woken);
     return rv;
@@ -160,8 +162,6 @@ int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
                             "this call waits, so it must not be made on a loop's thread "
                             "(nor by an inline function)");
     rv = ask_and_wait(node, begins, what, wait);
-    if (rv != 0)
-        mu__node_note_error(node, &wait->error);
     if (rv != 0 && ret_error != NULL)
         *ret_error = wait->error;
     return rv;

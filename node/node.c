@@ -119,6 +119,19 @@ void mu__node_unref(mu_node *node)
         node_free(node);
 }
 
+mu_node *mu_node_ref(mu_node *node)
+{
+    if (node != NULL)
+        mu__node_ref(node);
+    return node;
+}
+
+void mu_node_unref(mu_node *node)
+{
+    if (node != NULL)
+        mu__node_unref(node);
+}
+
 /* No loop, world or wire is left. An abandoned node stays: a thread that did not end may
  * look at it. */
 static void let_go(mu_node *node)

@@ -199,6 +199,12 @@ MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
  * notices. The child may open nodes of its own. */
 MU_EXPORT int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error);
 
+/* Keep the handle of a node valid over its close: calls on it return -MU_ECLOSED then,
+ * until the last holder lets go of it. For a program whose threads may call while another
+ * one closes the node. Returns `node`; NULL is fine. Any thread. */
+MU_EXPORT mu_node *mu_node_ref(mu_node *node);
+MU_EXPORT void mu_node_unref(mu_node *node);
+
 /* Stop a node that runs on the program's loop; `closed` is called on that loop when the
  * node is gone. On the loop's thread only. */
 MU_EXPORT void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user);

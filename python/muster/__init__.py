@@ -21,6 +21,13 @@ from .variable import Variable
 
 if TYPE_CHECKING:
     from .cluster import LocalCluster
+    from .cluster_spec import ClusterSpec
+    from .coordination import CoordinationService
+    from .resolvers import (ClusterResolver, GCEClusterResolver,
+                            KubernetesClusterResolver, NamedClusterResolver,
+                            SageMakerClusterResolver, SimpleClusterResolver,
+                            SlurmClusterResolver, TFConfigClusterResolver,
+                            TPUClusterResolver, UnionClusterResolver)
 
 # Imported when they are used: what is large, or needs something large.
 _LAZY = {
@@ -30,12 +37,28 @@ _LAZY = {
     "as_completed": "futures",
     "future_of": "futures",
     "wait": "futures",
+    "ClusterSpec": "cluster_spec",
+    "CoordinationService": "coordination",
+    "ClusterResolver": "resolvers",
+    "GCEClusterResolver": "resolvers",
+    "KubernetesClusterResolver": "resolvers",
+    "NamedClusterResolver": "resolvers",
+    "SageMakerClusterResolver": "resolvers",
+    "SimpleClusterResolver": "resolvers",
+    "SlurmClusterResolver": "resolvers",
+    "TFConfigClusterResolver": "resolvers",
+    "TPUClusterResolver": "resolvers",
+    "UnionClusterResolver": "resolvers",
 }
 
 __all__ = [
     "ClusterCoordinator", "InputError", "LocalCluster", "MusterError", "Node",
     "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Variable",
     "__version__", "current_run", "errors", "program", "register",
+    "ClusterResolver", "ClusterSpec", "CoordinationService", "GCEClusterResolver",
+    "KubernetesClusterResolver", "NamedClusterResolver", "SageMakerClusterResolver",
+    "SimpleClusterResolver", "SlurmClusterResolver", "TFConfigClusterResolver",
+    "TPUClusterResolver", "UnionClusterResolver",
 ]
 
 

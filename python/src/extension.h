@@ -208,9 +208,11 @@ int mupy_notice_start(void);
 struct mupy_node {
     PyObject_HEAD
     mu_node *node;          /* NULL once it is closed */
+    mu_node *held;          /* the same, valid as long as this object: see mu_node_ref */
     bool owned;             /* closed by us: not the node of a program */
     struct mupy_node *next; /* of all nodes that are open */
     PyObject *functions;    /* list: what was registered is held here */
+    PyObject *resolver;     /* which it uses until it is closed; NULL */
 };
 
 extern PyTypeObject *mupy_node_type;

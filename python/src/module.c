@@ -1,5 +1,5 @@
 /* The module muster._muster: a row for each object. */
-#include "extension.h"
+#include "services.h"
 
 #include <string.h>
 
@@ -8,6 +8,9 @@ static int (*const objects[])(PyObject *module) = {
     mupy_notice_init,   mupy_node_init,         mupy_remote_value_init,
     mupy_per_worker_init, mupy_function_init,   mupy_coordinator_init,
     mupy_variable_init, mupy_run_init,          mupy_main_init,
+    mupy_cluster_init,  mupy_resolver_init,     mupy_tpu_init,
+    mupy_key_values_init, mupy_watch_init,      mupy_agent_init,
+    mupy_barrier_init,
 };
 
 PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec)

@@ -1,5 +1,5 @@
 /* Nodes: one task of a cluster, inside this process. */
-#include "extension.h"
+#include "services.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +173,8 @@ static int set_options(mu_node_options *out, PyObject *kwargs)
 
         while (i < OPTIONS && PyUnicode_CompareWithASCIIString(key, options[i].name) != 0)
             i++;
+        if (i == OPTIONS && PyUnicode_CompareWithASCIIString(key, "resolver") == 0)
+            continue;
         if (i == OPTIONS) {
             PyErr_Format(PyExc_TypeError, "Node() got an unexpected keyword argument %R",
                          key);
@@ -216,20 +218,15 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return alloc(type, 0);
 }
 
-struct opening {
-    mu_node_options options;
-    mu_cluster *cluster;
-};
-
 static void run_open(struct mupy_call *call)
 {
-    struct opening *opening = call->other;
+    struct mupy_setup *setup = call->other;
     mu_node *node = NULL;
 
-    call->rv = mu_node_open(&opening->options, &call->error, &node);
+    call->rv = mu_node_open(&setup->options, &call->error, &node);
     call->made = node;
-    mu_cluster_free(opening->cluster);
-    free(opening);
+    mu_cluster_free(setup->cluster);
+    free(setup);
 }
 
 static void drop_opened(struct mupy_call *call)
@@ -241,51 +238,71 @@ static void drop_opened(struct mupy_call *call)
     Py_END_ALLOW_THREADS
 }
 
-static struct opening *prepare(PyObject *cluster, PyObject *kwargs)
+static int set_resolver(struct mupy_setup *setup, PyObject *kwargs)
 {
-    struct opening *opening = calloc(1, sizeof *opening);
+    PyObject *resolver = PyDict_GetItemString(kwargs, "resolver");
+
+    if (resolver == NULL || resolver == Py_None)
+        return 0;
+    return mupy_resolver_of(resolver, &setup->options.resolver, &setup->resolver);
+}
+
+struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
+{
+    struct mupy_setup *setup = calloc(1, sizeof *setup);
     mu_error error;
 
-    if (opening == NULL) {
+    if (setup == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
-    mu_node_options_init(&opening->options);
-    opening->options.log_level = MU_LOG_WARN;
-    opening->options.log = mupy_notice_log;
-    if (mu_node_options_environment(&opening->options, &error) != 0)
+    mu_node_options_init(&setup->options);
+    setup->options.log_level = MU_LOG_WARN;
+    setup->options.log = mupy_notice_log;
+    if (mu_node_options_environment(&setup->options, &error) != 0)
         (void)mupy_raise(&error, NULL);
     if (!PyErr_Occurred() && cluster != Py_None)
-        opening->cluster = cluster_of(cluster);
-    opening->options.cluster = opening->cluster;
-    if (!PyErr_Occurred() && kwargs != NULL)
-        (void)set_options(&opening->options, kwargs);
+        setup->cluster = cluster_of(cluster);
+    setup->options.cluster = setup->cluster;
+    if (!PyErr_Occurred() && kwargs != NULL && set_options(&setup->options, kwargs) == 0)
+        (void)set_resolver(setup, kwargs);
     if (!PyErr_Occurred() && mupy_notice_start() == 0)
-        return opening;
-    mu_cluster_free(opening->cluster);
-    free(opening);
+        return setup;
+    mupy_setup_free(setup);
     return NULL;
+}
+
+void mupy_setup_free(struct mupy_setup *setup)
+{
+    mu_cluster_free(setup->cluster);
+    Py_XDECREF(setup->resolver);
+    free(setup);
 }
 
 static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
 {
-    struct opening *opening = prepare(cluster, kwargs);
-    struct mupy_call *call = opening == NULL ? NULL : mupy_call_new(run_open);
+    struct mupy_setup *setup = mupy_setup_new(cluster, kwargs);
+    struct mupy_call *call = setup == NULL ? NULL : mupy_call_new(run_open);
     int rv;
 
     if (call == NULL)
         return -1;
     call->drop = drop_opened;
-    call->other = opening;
+    call->other = setup;
     mupy_call_keep(call, (PyObject *)self);
     mupy_call_keep(call, cluster);
     if (kwargs != NULL)
         mupy_call_keep(call, kwargs);
+    if (setup->resolver != NULL) {
+        mupy_call_keep(call, setup->resolver);
+        self->resolver = setup->resolver;
+    }
     if (mupy_call_run(call) != 0)
         return -1;
     rv = call->rv;
     if (rv == 0) {
         self->node = call->made;
+        self->held = mu_node_ref(self->node);
         self->owned = true;
         self->functions = PyList_New(0);
         list_node(self);
@@ -346,6 +363,7 @@ PyObject *mupy_node_wrap(mu_node *node)
     if (self == NULL)
         return NULL;
     self->node = node;
+    self->held = mu_node_ref(node);
     self->owned = false;
     self->functions = PyList_New(0);
     list_node(self);
@@ -407,6 +425,8 @@ static void dealloc(PyObject *object)
         Py_END_ALLOW_THREADS
     }
     Py_CLEAR(self->functions);
+    Py_CLEAR(self->resolver);   /* the node has used it until now */
+    mu_node_unref(self->held);
     release(object);
     Py_DECREF(type);
 }

@@ -98,8 +98,9 @@ static void tell(mu_remote_value *value, void *user)
     (void)value;
     (void)pthread_mutex_lock(&waiter->lock);
     waiter->is_ready = true;
-    (void)pthread_cond_signal(&waiter->told);
     (void)pthread_mutex_unlock(&waiter->lock);
+    /* Outside of the lock, which the other thread would only wait for; it is held here. */
+    (void)pthread_cond_signal(&waiter->told);
     waiter_unref(waiter);
 }
 

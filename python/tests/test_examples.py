@@ -46,6 +46,11 @@ def test_pi_comes_out_of_random_points():
     assert abs(pi - math.pi) < 1e-3
 
 
+@needs("sklearn")
+def test_a_grid_search_on_a_cluster_has_the_same_result():
+    assert "; the same as without a cluster" in run_example("grid_search.py")
+
+
 @needs("torch")
 def test_a_model_of_torch_is_trained_asynchronously():
     first, final = re.search(r"loss: ([\d.]+) in the first step, ([\d.]+) at the end",
@@ -53,18 +58,20 @@ def test_a_model_of_torch_is_trained_asynchronously():
     assert float(final) < 0.1 * float(first)
 
 
-def test_without_torch_its_example_says_so_and_ends_well(tmp_path):
+@pytest.mark.parametrize("module, name", [("torch", "torch_async.py"),
+                                          ("sklearn", "grid_search.py")])
+def test_without_its_library_an_example_says_so_and_ends_well(tmp_path, module, name):
     script = tmp_path / "run.py"
     script.write_text(
         "import importlib.util, runpy\n"
         "find = importlib.util.find_spec\n"
         "importlib.util.find_spec = lambda name, *more: (\n"
-        "    None if name == 'torch' else find(name, *more))\n"
-        f"runpy.run_path({str(FOLDER / 'torch_async.py')!r}, run_name='__main__')\n")
+        f"    None if name == {module!r} else find(name, *more))\n"
+        f"runpy.run_path({str(FOLDER / name)!r}, run_name='__main__')\n")
     process = subprocess.run([sys.executable, str(script)], text=True,
                              stdout=subprocess.PIPE, timeout=60)
     assert process.returncode == 0
-    assert process.stdout.startswith("skipped: PyTorch is not installed")
+    assert process.stdout.startswith("skipped: ")
 
 
 def test_each_example_has_a_test():
