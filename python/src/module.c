@@ -10,7 +10,7 @@ static int (*const objects[])(PyObject *module) = {
     mupy_variable_init, mupy_run_init,          mupy_main_init,
     mupy_cluster_init,  mupy_resolver_init,     mupy_tpu_init,
     mupy_key_values_init, mupy_watch_init,      mupy_agent_init,
-    mupy_barrier_init,
+    mupy_barrier_init,  mupy_server_init,
 };
 
 PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec)

@@ -371,6 +371,14 @@ PyObject *mupy_node_wrap(mu_node *node)
     return (PyObject *)self;
 }
 
+void mupy_node_unwrap(PyObject *node)
+{
+    if (node == NULL || self_of(node)->node == NULL)
+        return;
+    self_of(node)->node = NULL;
+    Py_DECREF(node);    /* what mupy_node_wrap has for the life of the process */
+}
+
 static void run_close(struct mupy_call *call)
 {
     call->rv = mu_node_close(call->object, call->timeout_ms, &call->error);

@@ -16,6 +16,7 @@ int mupy_key_values_init(PyObject *module);
 int mupy_watch_init(PyObject *module);
 int mupy_agent_init(PyObject *module);
 int mupy_barrier_init(PyObject *module);
+int mupy_server_init(PyObject *module);
 
 /* ---- service.c: what most calls are made of ---- */
 
@@ -67,6 +68,9 @@ struct mupy_setup {
 /* NULL with an exception. */
 struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs);
 void mupy_setup_free(struct mupy_setup *setup);
+
+/* What a Node that was wrapped stands for is closed. NULL is fine. */
+void mupy_node_unwrap(PyObject *node);
 
 /* ---- cluster.c ---- */
 

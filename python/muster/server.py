@@ -1,0 +1,159 @@
+"""Servers: TensorFlow's ``tf.distribute.Server``, over a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional, Sequence, Tuple
+
+from . import _muster, _scope
+from .cluster_spec import ClusterSpec, ClusterSpecLike
+
+__all__ = ["Server", "ServerConfig", "offer_cluster"]
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """What a strategy wants of the servers that its program runs on.
+
+    inter_op_parallelism_threads: functions that run at a time; 0: as the node's options
+    say. intra_op_parallelism_threads: that one function may use, the node's setting
+    "intra_op_threads"; 0: not said. device_filters: tasks whose devices are used,
+    "/job:ps", "/job:worker/task:1"; empty: all.
+    """
+
+    inter_op_parallelism_threads: int = 0
+    intra_op_parallelism_threads: int = 0
+    device_filters: Sequence[str] = ()
+
+
+def _config(config: Any) -> Tuple[int, int, Tuple[str, ...]]:
+    """For the extension; anything with these attributes, a ConfigProto too."""
+    if config is None:
+        return (0, 0, ())
+    names = ("inter_op_parallelism_threads", "intra_op_parallelism_threads",
+             "device_filters")
+    if not any(hasattr(config, name) for name in names):
+        raise TypeError(f"config is {config!r}, expected a ServerConfig")
+    return (int(getattr(config, names[0], 0)), int(getattr(config, names[1], 0)),
+            tuple(getattr(config, names[2], ())))
+
+
+class Server(_muster.BaseServer):
+    """A node that serves one task until the job is done, or it is stopped.
+
+    server_or_cluster_def: a ClusterSpec, or what one can be made from; without it (and
+    without a resolver) what TF_CONFIG says, with its task. job_name, task_index: which
+    task of the cluster; they may be left out where only one is possible. protocol: what
+    targets begin with, "grpc" by default, "": nothing. config: a ServerConfig.
+    start: False: only start() starts it.
+
+    environment: "google": the servers are somebody else's, and this one has no node.
+    timeout: seconds to wait for a cluster (None: no limit): without any, but with
+    bind_address="tcp://host:port", it waits until a client offers one (offer_cluster()).
+    Other options are those of a Node: threads, heartbeat, resolver and so on.
+
+    InvalidArgumentError (a ValueError): a task that is not in the cluster, or nothing
+    that says which one it is.
+    """
+
+    def __init__(self, server_or_cluster_def: Optional[ClusterSpecLike] = None,
+                 job_name: Optional[str] = None, task_index: Optional[int] = None,
+                 protocol: Optional[str] = None, config: Any = None, start: bool = True, *,
+                 environment: Optional[str] = None, timeout: Optional[float] = None,
+                 **options: Any) -> None:
+        cluster = None
+        if server_or_cluster_def is not None:
+            cluster = ClusterSpec(server_or_cluster_def)
+            job_name, task_index = _only_task(cluster, job_name, task_index)
+            cluster.validate(job_name, task_index)
+        if job_name is not None:
+            options["task_type"] = job_name
+        if task_index is not None:
+            options["task_index"] = task_index
+        from_environment = (cluster is None and options.get("resolver") is None
+                            and options.get("bind_address") is None)
+        self._arguments = (cluster, options, protocol, environment, _config(config),
+                           from_environment, timeout)
+        if start:
+            self.start()
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> Server:
+        """A cluster of this process alone: its chief, at a free port."""
+        return Server({"chief": ["127.0.0.1:0"]}, "chief", 0, config=config, start=start)
+
+    def start(self) -> None:
+        """Start it. AlreadyExistsError: it was started already, or its address is in
+        use."""
+        self._start(*self._arguments)
+
+    def join(self, timeout: Optional[float] = None) -> None:
+        """Serve until the job is done, or the server was stopped, here or by another
+        task. A worker gets closures from the first join on.
+
+        Raises the job's own error, if it ended with one. DeadlineExceededError says who
+        has not ended the job.
+        """
+        self._join(timeout)
+
+    def stop(self, timeout: Optional[float] = 5.0) -> None:
+        """Stop: a worker finishes what it has, within the timeout; then the node is
+        closed, and joins return. More than once is fine."""
+        self._stop(timeout)
+
+    @property
+    def cluster_spec(self) -> ClusterSpec:
+        """The cluster that it serves, also when it was offered one."""
+        return ClusterSpec._wrap(self._cluster)
+
+    def stop_remote(self, task: str, reason: str = "",
+                    timeout: Optional[float] = None) -> None:
+        """Stop the server of another task, "/job:ps/task:0" or "ps:0": its join()
+        returns. Chief and clients may do this, others get a PermissionDeniedError; the
+        chief itself is not stopped, FailedPreconditionError."""
+        _muster.stop_remote(_scope.node_of(self), task, reason, timeout)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.started:
+            self.stop()
+
+    def __repr__(self) -> str:
+        if not self.started:
+            return "<muster.Server: not started>"
+        return f"<muster.Server {self.task} at {self.target}>"
+
+
+def _only_task(cluster: ClusterSpec, job: Optional[str], index: Optional[int]
+               ) -> Tuple[Optional[str], Optional[int]]:
+    """Which task it is, where only one is possible."""
+    if job is None and len(cluster.jobs) == 1:
+        job = cluster.jobs[0]
+    if job is None:
+        raise ValueError("job_name is missing: the cluster has the jobs "
+                         f"{', '.join(cluster.jobs) or 'none'}")
+    if index is None and job in cluster.jobs and cluster.num_tasks(job) == 1:
+        index = cluster.task_indices(job)[0]
+    if index is None:
+        raise ValueError(f"task_index is missing: the cluster has several tasks of job "
+                         f"{job!r}")
+    return job, index
+
+
+def offer_cluster(cluster: ClusterSpecLike, task_type: str, task_index: int,
+                  timeout: Optional[float] = None, *, config: Any = None,
+                  cluster_name: Optional[str] = None,
+                  bind_address: Optional[str] = None) -> None:
+    """Tell a server that waits which cluster it is in, and as what: it waits at the
+    address that this task has there. Returns once it has taken it.
+
+    FailedPreconditionError: it serves another task, or another cluster;
+    InvalidArgumentError: the spec is none, or the server is at another address;
+    DeadlineExceededError: who was not reached, and why.
+    """
+    _muster.offer_cluster(ClusterSpec(cluster), task_type, task_index, cluster_name,
+                          bind_address, _config(config), timeout)
+
+
