@@ -161,6 +161,7 @@ def walk_waits(muster, coordinator):
 def interrupted(coordinator):
     """Ctrl-C in a wait."""
     value = coordinator.schedule(nap, (60,))
+    signal.signal(signal.SIGINT, signal.default_int_handler)    # may have been ignored
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
