@@ -82,7 +82,8 @@ void mu_remote_value_free(mu_remote_value *value)
 
 enum mu_remote_value_state mu_remote_value_state(const mu_remote_value *value)
 {
-    int state = atomic_load_explicit(&value->state, memory_order_acquire);
+    int state = value == NULL ? MU_REMOTE_ABORTED
+                              : atomic_load_explicit(&value->state, memory_order_acquire);
 
     return state == MU__REMOTE_KEPT ? MU_REMOTE_READY : (enum mu_remote_value_state)state;
 }

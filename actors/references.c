@@ -1,6 +1,7 @@
 #include "actors/references.h"
 
 #include "actors/packing.h"
+#include "runtime/message/arguments.h"
 #include "runtime/value_parts.h"
 
 static void drop_held(void *holder)
@@ -20,11 +21,13 @@ mu_value *mu__reference_to(struct mu__held *held)
 
 mu_value *mu_value_remote(mu_remote_value *value)
 {
+    MU__REQUIRE_OR(NULL, value);
     return mu__reference_to(&value->held);
 }
 
 mu_value *mu_value_per_worker(mu_per_worker *per_worker)
 {
+    MU__REQUIRE_OR(NULL, per_worker);
     return mu__reference_to(&per_worker->held);
 }
 

@@ -1,6 +1,7 @@
 #include "actors/run.h"
 
 #include "actors/packing.h"
+#include "runtime/message/arguments.h"
 #include "runtime/unpack.h"
 #include "runtime/value_parts.h"
 #include "runtime/value_references.h"
@@ -16,6 +17,7 @@ enum { LINE_BYTES_MAX = 511 };
  * NULL, which reads as nil. */
 const mu_value *mu_run_args(mu_run *run)
 {
+    MU__REQUIRE_OR(NULL, run);
     if (run->args_value == NULL)
         run->args_value = mu_value_nil();
     return run->args_value;
@@ -23,16 +25,22 @@ const mu_value *mu_run_args(mu_run *run)
 
 mu_node *mu_run_node(mu_run *run)
 {
+    MU__REQUIRE_OR(NULL, run);
     return run->node;
 }
 
 int mu_run_cancelled(mu_run *run)
 {
+    MU__REQUIRE_OR(0, run);
     return atomic_load_explicit(&run->cancelled, memory_order_relaxed);
 }
 
 void mu_run_return(mu_run *run, mu_value *value)
 {
+    if (run == NULL) {
+        mu_value_free(value);
+        return;
+    }
     mu_value_free(run->result);
     run->result = value;
     run->no_memory = false;
@@ -40,21 +48,25 @@ void mu_run_return(mu_run *run, mu_value *value)
 
 uint64_t mu_run_closure(const mu_run *run)
 {
+    MU__REQUIRE_OR(0, run);
     return run->closure;
 }
 
 uint32_t mu_run_attempt(const mu_run *run)
 {
+    MU__REQUIRE_OR(0, run);
     return run->attempt;
 }
 
 const char *mu_run_worker_type(const mu_run *run)
 {
+    MU__REQUIRE_OR(NULL, run);
     return run->registered->worker_type;
 }
 
 int mu_run_worker(const mu_run *run)
 {
+    MU__REQUIRE_OR(-1, run);
     return run->registered->worker;
 }
 
@@ -62,6 +74,8 @@ int mu_run_worker(const mu_run *run)
 
 int mu_run_fail(mu_run *run, int code, const char *format, ...)
 {
+    MU__REQUIRE(NULL, run);
+
     va_list args;
 
     if (code >= 0)
@@ -101,6 +115,8 @@ static int kind_of(const mu_error *error)
 /* The program may have filled in the strings itself. */
 int mu_run_fail_with(mu_run *run, const mu_error *error)
 {
+    MU__REQUIRE(NULL, run, error);
+
     mu_error own = *error;
 
     if (own.code >= 0 || own.code < -UINT8_MAX)
@@ -127,6 +143,8 @@ static struct mu__run_words *more_of(struct mu_run *run)
 /* Without memory it has no name. The thread that runs has the run to itself. */
 const char *mu_run_name(const mu_run *run)
 {
+    MU__REQUIRE_OR(NULL, run);
+
     struct mu__view name = mu__run_asked(run)->name;
     struct mu__run_words *more;
 
@@ -154,6 +172,8 @@ static size_t cut(const char *text, size_t room)
 
 void mu_run_stack(mu_run *run, const char *text)
 {
+    MU__REQUIRE_OR(, run);
+
     struct mu__run_words *more = more_of(run);
     size_t size;
 
@@ -214,6 +234,8 @@ static void post_line(struct mu_run *run, const char *line, size_t size)
 
 void mu_run_log(mu_run *run, const char *format, ...)
 {
+    MU__REQUIRE_OR(, run, format);
+
     struct mu__run_words *more = more_of(run);
     char line[LINE_BYTES_MAX + 8] = "";
     va_list args;
@@ -293,7 +315,10 @@ int mu__run_keep_object(struct mu_run *run, void *object, void (*drop)(void *obj
 
 void mu_run_return_object(mu_run *run, void *object, void (*drop)(void *object))
 {
-    (void)mu__run_keep_object(run, object, drop, NULL);
+    if (run != NULL)
+        (void)mu__run_keep_object(run, object, drop, NULL);
+    else if (drop != NULL)
+        drop(object);
 }
 
 void *mu__run_find_object(const mu_value *argument, const void *kind)

@@ -6,6 +6,7 @@
 #include "node/node.h"
 
 #include "muster/coordination.h"
+#include "runtime/message/arguments.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -328,6 +329,8 @@ static void free_lock(struct mu_lock *lock)
 int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
                     mu_error *ret_error, mu_lock **ret_lock)
 {
+    MU__REQUIRE(ret_error, node, name, ret_lock);
+
     struct mu_lock *lock = calloc(1, sizeof *lock);
     int rv;
 
@@ -347,16 +350,20 @@ int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
 
 uint64_t mu_lock_number(const mu_lock *lock)
 {
+    MU__REQUIRE_OR(0, lock);
     return lock->number;
 }
 
 const char *mu_lock_key(const mu_lock *lock)
 {
+    MU__REQUIRE_OR(NULL, lock);
     return lock->key;
 }
 
 int mu_lock_wait_lost(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, lock);
+
     int64_t until_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
 
     return await_gone(lock->node, lock->key, &lock->own, until_ms, ret_error);

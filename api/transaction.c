@@ -3,6 +3,7 @@
 #include "actors/messages.h"
 #include "node/key_values.h"
 #include "runtime/codec.h"
+#include "runtime/message/arguments.h"
 
 #include <stdlib.h>
 
@@ -78,6 +79,14 @@ static int fill_draft(struct draft *draft, const mu_kv_transaction *from, mu_err
                             "and %zu changes, and may have %d of each",
                             from->checks_count, from->changes_count,
                             MU_KV_TRANSACTION_MAX);
+    if ((from->checks_count > 0 && from->checks == NULL) ||
+        (from->changes_count > 0 && from->changes == NULL))
+        return mu_error_set(error, -MU_EINVALID, "a transaction of %zu comparisons and "
+                            "%zu changes, of which %s are NULL", from->checks_count,
+                            from->changes_count,
+                            from->checks_count > 0 && from->checks == NULL
+                                ? "the comparisons"
+                                : "the changes");
     for (size_t i = 0; i < from->checks_count && rv == 0; i++)
         rv = add_check(draft, i, &from->checks[i], error);
     for (size_t i = 0; i < from->changes_count && rv == 0; i++)
@@ -114,6 +123,8 @@ int mu_kv_transact_begin(mu_node *node, const mu_kv_transaction *transaction,
                          int64_t timeout_ms, mu_kv_done_fn done, void *user,
                          mu_error *ret_error, uint64_t *ret_request)
 {
+    MU__REQUIRE(ret_error, node, transaction, done);
+
     mu_kv_ask ask = {.limit_ms = timeout_ms};
     struct draft *draft = calloc(1, sizeof *draft);
     int rv;
@@ -150,6 +161,8 @@ static int begin_timed(mu_node *node, const void *what, mu_kv_done_fn done, void
 int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction,
                    int64_t timeout_ms, mu_error *ret_error, mu_kv_outcome *ret_outcome)
 {
+    MU__REQUIRE(ret_error, node, transaction);
+
     const struct timed timed = {transaction, timeout_ms};
     struct mu__kv_wait wait = {.wants_value = false};
     int rv = mu__kv_wait_for(node, begin_timed, &timed, ret_error, &wait);

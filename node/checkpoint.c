@@ -5,6 +5,7 @@
 #include "actors/packing.h"
 #include "node/checkpoint_file.h"
 #include "node/variable.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ static const char usual_name[] = "model";
 
 void mu_checkpoint_options_init(mu_checkpoint_options *options)
 {
+    MU__REQUIRE_OR(, options);
     *options = (mu_checkpoint_options){.name = usual_name, .keep = KEEP, .limit_ms = -1};
 }
 
@@ -147,6 +149,9 @@ int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
                        mu_variable *const *variables, size_t count,
                        const mu_value *values, mu_error *ret_error, char **ret_path)
 {
+    MU__REQUIRE(ret_error, options);
+    MU__REQUIRE_MANY(ret_error, variables, count);
+
     char path[MU__CKPT_PATH_BYTES];
     mu_variable **sorted = NULL;
     char *copy = NULL;
@@ -216,6 +221,8 @@ static int first_whole(const char *directory, const char *name, const uint64_t *
 int mu_checkpoint_latest(const char *directory, const char *name, mu_error *ret_error,
                          char **ret_path, uint64_t *ret_step)
 {
+    MU__REQUIRE(ret_error, directory, ret_path);
+
     char path[MU__CKPT_PATH_BYTES];
     uint64_t *steps = NULL;
     size_t count = 0;
@@ -323,6 +330,8 @@ static int make_content(const struct mu__ckpt_reader *reader, mu_value *values,
 
 int mu_checkpoint_read(const char *path, mu_error *ret_error, mu_value **ret_content)
 {
+    MU__REQUIRE(ret_error, path, ret_content);
+
     struct mu__ckpt_reader *reader;
     mu_value *values = NULL;
     int rv = mu__ckpt_reader_open(path, ret_error, &reader);
@@ -424,6 +433,10 @@ static int restore_all(mu_node *node, const struct mu__ckpt_reader *reader,
 int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *names,
                           size_t count, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node, path);
+    if (names != NULL)
+        MU__REQUIRE_MANY(ret_error, names, count);
+
     struct mu__ckpt_reader *reader;
     int rv = mu__ckpt_reader_open(path, ret_error, &reader);
 

@@ -8,6 +8,7 @@
 #include "actors/packing.h"
 #include "actors/references.h"
 #include "resolver/cluster.h"
+#include "runtime/message/arguments.h"
 #include "runtime/value_parts.h"
 
 #include <stddef.h>
@@ -30,6 +31,7 @@ struct making {
 
 void mu_closure_options_init(mu_closure_options *options)
 {
+    MU__REQUIRE_OR(, options);
     *options = (mu_closure_options){
         .priority = MU_PRIORITY_USUAL,
         .worker = -1,

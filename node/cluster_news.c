@@ -1,10 +1,13 @@
 /* The cluster of a node as programs see it, which changes while they run. */
 #include "node/node.h"
+#include "runtime/message/arguments.h"
 
 #include <string.h>
 
 size_t mu_node_task_count(const mu_node *node, const char *type)
 {
+    MU__REQUIRE_OR(0, node);
+
     uv_mutex_t *lock = &((mu_node *)node)->cluster_lock;
     size_t count;
 
@@ -26,6 +29,8 @@ mu_cluster *mu__node_cluster(mu_node *node)
 
 void mu_node_on_cluster(mu_node *node, mu_cluster_change_fn callback, void *user)
 {
+    MU__REQUIRE_OR(, node);
+
     uv_mutex_lock(&node->cluster_lock);
     node->cluster_changed = callback;
     node->cluster_user = user;

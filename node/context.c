@@ -2,6 +2,7 @@
 #include "node/distribute.h"
 #include "node/node.h"
 #include "node/session.h"
+#include "runtime/message/arguments.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -120,47 +121,56 @@ mu_context *mu_context_current(void)
 
 const char *mu_context_task_type(const mu_context *context)
 {
+    MU__REQUIRE_OR(NULL, context);
     return context->plan->type;
 }
 
 int mu_context_task_index(const mu_context *context)
 {
+    MU__REQUIRE_OR(-1, context);
     return context->plan->type == NULL ? -1 : context->plan->index;
 }
 
 const char *mu_context_task(const mu_context *context)
 {
+    MU__REQUIRE_OR(NULL, context);
     return context->task;
 }
 
 const mu_cluster *mu_context_cluster(const mu_context *context)
 {
+    MU__REQUIRE_OR(NULL, context);
     return context->cluster;
 }
 
 size_t mu_context_num_workers(const mu_context *context)
 {
+    MU__REQUIRE_OR(0, context);
     return mu_cluster_task_count(context->cluster, "chief") +
            mu_cluster_task_count(context->cluster, "worker");
 }
 
 int mu_context_is_chief(const mu_context *context)
 {
+    MU__REQUIRE_OR(0, context);
     return mu__plan_is_chief(context->cluster, context->plan->type, context->plan->index);
 }
 
 int mu_context_evaluates(const mu_context *context)
 {
+    MU__REQUIRE_OR(0, context);
     return context->plan->evaluates;
 }
 
 int mu_context_distributed_mode(const mu_context *context)
 {
+    MU__REQUIRE_OR(0, context);
     return context->cluster != NULL && !context->plan->evaluates;
 }
 
 const char *mu_context_master_target(const mu_context *context)
 {
+    MU__REQUIRE_OR(NULL, context);
     return context->master_target;
 }
 
@@ -174,26 +184,31 @@ static int ask(const mu_context *context, int (*should)(void *copy))
 
 int mu_context_should_init(const mu_context *context)
 {
+    MU__REQUIRE_OR(0, context);
     return ask(context, context->strategy.strategy->should_init);
 }
 
 int mu_context_should_checkpoint(const mu_context *context)
 {
+    MU__REQUIRE_OR(0, context);
     return ask(context, context->strategy.strategy->should_checkpoint);
 }
 
 int mu_context_should_save_summary(const mu_context *context)
 {
+    MU__REQUIRE_OR(0, context);
     return ask(context, context->strategy.strategy->should_save_summary);
 }
 
 void *mu_context_strategy(const mu_context *context)
 {
+    MU__REQUIRE_OR(NULL, context);
     return context->strategy.copy;
 }
 
 const mu_session_config *mu_context_session_config(const mu_context *context)
 {
+    MU__REQUIRE_OR(NULL, context);
     return &context->strategy.config;
 }
 
@@ -201,6 +216,7 @@ const mu_session_config *mu_context_session_config(const mu_context *context)
 
 int mu_context_has_barrier(const mu_context *context)
 {
+    MU__REQUIRE_OR(0, context);
     if (!context->plan->meets)
         return 0;
     return context->run->barrier != NULL || context->run->tells;
@@ -208,6 +224,8 @@ int mu_context_has_barrier(const mu_context *context)
 
 int mu_context_wait_for_others(mu_context *context, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, context);
+
     struct mu__distribution *run = context->run;
 
     if (!mu_context_has_barrier(context)) {
@@ -225,6 +243,7 @@ int mu_context_wait_for_others(mu_context *context, int64_t limit_ms, mu_error *
 
 int mu_context_cancelled(const mu_context *context)
 {
+    MU__REQUIRE_OR(0, context);
     return atomic_load(&context->run->over) ||
            (context->plan->evaluates && atomic_load(&context->run->trained));
 }
@@ -246,6 +265,8 @@ static int open_client(struct mu__distribution *run, mu_error *ret_error)
 
 int mu_context_node(mu_context *context, mu_error *ret_error, mu_node **ret_node)
 {
+    MU__REQUIRE(ret_error, context, ret_node);
+
     struct mu__distribution *run = context->run;
     int rv = 0;
 
@@ -285,6 +306,8 @@ static int open_as_worker(mu_context *context, mu_node *node,
 int mu_context_session(mu_context *context, const mu_session_options *options,
                        mu_error *ret_error, mu_session **ret_session)
 {
+    MU__REQUIRE(ret_error, context, ret_session);
+
     mu_session_options chosen;
     mu_node *node;
     int rv = 0;
@@ -310,12 +333,18 @@ int mu_context_session(mu_context *context, const mu_session_options *options,
 
 void mu_context_return(mu_context *context, mu_value *value)
 {
+    if (context == NULL) {
+        mu_value_free(value);
+        return;
+    }
     mu_value_free(context->result);
     context->result = value;
 }
 
 int mu_context_fail(mu_context *context, int code, const char *format, ...)
 {
+    MU__REQUIRE(NULL, context);
+
     char words[sizeof context->error.message];
     va_list args;
 
@@ -327,6 +356,9 @@ int mu_context_fail(mu_context *context, int code, const char *format, ...)
 
 int mu_context_fail_with(mu_context *context, const mu_error *error)
 {
+    MU__REQUIRE(NULL, context, error);
     context->error = *error;
-    return error->code;
+    if (error->code >= 0)
+        context->error.code = -MU_EUNKNOWN;
+    return context->error.code;
 }

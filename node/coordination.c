@@ -5,6 +5,7 @@
 #include "actors/key_values.h"
 #include "actors/messages.h"
 #include "actors/task_set.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,8 @@ static int check_code(int code, mu_error *ret_error)
 
 int mu_agent_state(mu_node *node, mu_error *ret_error)
 {
+    MU__REQUIRE_OR(MU_AGENT_UNINITIALIZED, node);
+
     int state = atomic_load_explicit(&node->member.agent.state, memory_order_acquire);
     struct mu__agent_call call = {.call.operation = MU__AGENT_STATE};
     const mu_error *error;
@@ -114,6 +117,8 @@ int mu_agent_state(mu_node *node, mu_error *ret_error)
 
 int mu_agent_service(mu_node *node, mu_error *ret_error, mu_value **ret_service)
 {
+    MU__REQUIRE(ret_error, node, ret_service);
+
     struct mu__agent_call call = {.number = 0};
     int rv = mu__agent_ask_node(node, &call, MU__AGENT_SERVICE, -1, ret_error);
 
@@ -124,6 +129,8 @@ int mu_agent_service(mu_node *node, mu_error *ret_error, mu_value **ret_service)
 
 int mu_agent_register(mu_node *node, int barrier, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node);
+
     struct mu__agent_call call = {.barrier = barrier != 0};
 
     return mu__agent_ask_node(node, &call, MU__AGENT_REGISTER, limit_ms, ret_error);
@@ -131,6 +138,8 @@ int mu_agent_register(mu_node *node, int barrier, int64_t limit_ms, mu_error *re
 
 int mu_agent_on_error(mu_node *node, mu_agent_error_fn on_error, void *user)
 {
+    MU__REQUIRE(NULL, node);
+
     struct mu__agent_call call = {.on_error = on_error, .user = user};
 
     return mu__agent_ask_node(node, &call, MU__AGENT_ON_ERROR, -1, NULL);
@@ -144,6 +153,8 @@ static void set_failure(struct mu__agent_call *call, int code, const char *messa
 int mu_agent_report_error(mu_node *node, int code, const char *message, int64_t limit_ms,
                           mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node);
+
     struct mu__agent_call call = {.number = 0};
     int rv = check_code(code, ret_error);
 
@@ -155,6 +166,8 @@ int mu_agent_report_error(mu_node *node, int code, const char *message, int64_t 
 
 int mu_agent_set_error(mu_node *node, int code, const char *message)
 {
+    MU__REQUIRE(NULL, node);
+
     struct mu__agent_call call = {.number = 0};
     int rv = check_code(code, NULL);
 
@@ -166,6 +179,8 @@ int mu_agent_set_error(mu_node *node, int code, const char *message)
 
 int mu_agent_reset(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node);
+
     struct mu__agent_call call = {.number = 0};
 
     return mu__agent_ask_node(node, &call, MU__AGENT_RESET, limit_ms, ret_error);
@@ -173,6 +188,8 @@ int mu_agent_reset(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 
 int mu_agent_leave(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node);
+
     struct mu__agent_call call = {.number = 0};
 
     return mu__agent_ask_node(node, &call, MU__AGENT_LEAVE, limit_ms, ret_error);
@@ -180,6 +197,7 @@ int mu_agent_leave(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 
 void mu_agent_progress(mu_node *node)
 {
+    MU__REQUIRE_OR(, node);
     (void)atomic_fetch_add_explicit(&node->member.agent.progress, 1,
                                     memory_order_relaxed);
 }
@@ -235,6 +253,8 @@ static int mark(mu_node *node, const char *task, struct mu__agent_call *call,
 int mu_tasks_report_error(mu_node *node, const char *task, int code, const char *message,
                           int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node, task);
+
     struct mu__agent_call call = {.number = 0};
     int rv = check_code(code, ret_error);
 
@@ -246,6 +266,8 @@ int mu_tasks_report_error(mu_node *node, const char *task, int code, const char 
 
 int mu_tasks_reset(mu_node *node, const char *task, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node, task);
+
     struct mu__agent_call call = {.number = 0};
 
     return mark(node, task, &call, limit_ms, ret_error);
@@ -254,24 +276,28 @@ int mu_tasks_reset(mu_node *node, const char *task, int64_t limit_ms, mu_error *
 int mu_tasks_states(mu_node *node, const char *tasks, int64_t limit_ms,
                     mu_error *ret_error, mu_value **ret_tasks)
 {
+    MU__REQUIRE(ret_error, node, ret_tasks);
     return ask_content(node, MU__TASKS_STATES, tasks, limit_ms, ret_error, ret_tasks);
 }
 
 int mu_tasks_wait(mu_node *node, const char *tasks, int64_t limit_ms, mu_error *ret_error,
                   mu_value **ret_tasks)
 {
+    MU__REQUIRE(ret_error, node, ret_tasks);
     return ask_content(node, MU__TASKS_WAIT, tasks, limit_ms, ret_error, ret_tasks);
 }
 
 int mu_tasks_devices(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                      mu_value **ret_devices)
 {
+    MU__REQUIRE(ret_error, node, ret_devices);
     return ask_content(node, MU__TASKS_DEVICES, NULL, limit_ms, ret_error, ret_devices);
 }
 
 int mu_tasks_alive(mu_node *node, const char *tasks, int64_t limit_ms,
                    mu_error *ret_error, mu_value **ret_alive)
 {
+    MU__REQUIRE(ret_error, node, ret_alive);
     return ask_content(node, MU__TASKS_ALIVE, tasks, limit_ms, ret_error, ret_alive);
 }
 
@@ -279,6 +305,8 @@ int mu_tasks_alive(mu_node *node, const char *tasks, int64_t limit_ms,
 int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t limit_ms,
                    mu_error *ret_error, uint64_t *ret_version, mu_value **ret_tasks)
 {
+    MU__REQUIRE(ret_error, node, ret_version, ret_tasks);
+
     struct mu__agent_call call = {.what = MU__TASKS_WATCH, .version = version};
     int rv = ask_tasks(node, &call, tasks, limit_ms, ret_error);
 
@@ -293,6 +321,7 @@ int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t l
 
 void mu_barrier_options_init(mu_barrier_options *options)
 {
+    MU__REQUIRE_OR(, options);
     *options = (mu_barrier_options){.threads = 1, .limit_ms = -1};
 }
 
@@ -328,6 +357,8 @@ static void set_barrier(struct mu__agent_call *call, const char *name,
 int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *options,
                     mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node, name);
+
     struct mu__agent_call call = {.number = 0};
     mu_barrier_options o;
     char *tasks = NULL;
@@ -358,6 +389,8 @@ static void barrier_over(struct mu__pending *pending)
 int mu_barrier_begin(mu_node *node, const char *name, const mu_barrier_options *options,
                      mu_barrier_done_fn done, void *user)
 {
+    MU__REQUIRE(NULL, node, name, done);
+
     struct mu__agent_errand *errand;
     mu_barrier_options o;
     int rv = check_barrier(name, options, NULL);
@@ -386,6 +419,8 @@ int mu_barrier_begin(mu_node *node, const char *name, const mu_barrier_options *
 int mu_barrier_cancel(mu_node *node, const char *name, int64_t limit_ms,
                       mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node, name);
+
     struct mu__agent_call call = {.name = name};
     int rv = check_barrier(name, NULL, ret_error);
 
@@ -399,6 +434,8 @@ int mu_barrier_cancel(mu_node *node, const char *name, int64_t limit_ms,
 int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
                       int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node);
+
     struct mu__agent_call call = {
         .name = reason == NULL ? "" : reason,
         .version = (uint64_t)grace_ms,
@@ -418,6 +455,8 @@ int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
 /* First the step is written down, then the gate is looked at: see agent_preempt.c. */
 int mu_preempt_reached(mu_node *node, uint64_t step, mu_error *ret_error, int *ret_stop)
 {
+    MU__REQUIRE(ret_error, node, ret_stop);
+
     struct mu__agent_shared *shared = &node->member.agent;
     struct mu__agent_call call = {.version = step};
     int gate;
@@ -439,6 +478,8 @@ int mu_preempt_reached(mu_node *node, uint64_t step, mu_error *ret_error, int *r
 int mu_preempt_wait(mu_node *node, uint64_t round, int agreed, int64_t limit_ms,
                     mu_error *ret_error, mu_preemption *ret_preemption)
 {
+    MU__REQUIRE(ret_error, node, ret_preemption);
+
     struct mu__agent_call call = {.version = round, .number = agreed != 0};
     int rv = mu__agent_ask_node(node, &call, MU__AGENT_PREEMPTION, limit_ms, ret_error);
 

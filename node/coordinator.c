@@ -3,6 +3,7 @@
 
 #include "actors/client/admission.h"
 #include "actors/messages.h"
+#include "runtime/message/arguments.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -428,6 +429,8 @@ int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
 
 void mu_coordinator_count(mu_coordinator *c, mu_coordinator_counts *ret_counts)
 {
+    MU__REQUIRE_OR(, c, ret_counts);
+
     const struct mu__session *s = &c->session;
     mu_coordinator_counts counts;
 
@@ -472,6 +475,8 @@ size_t mu_coordinator_errors(mu_coordinator *c, mu_error *errors, size_t max,
 {
     size_t count = 0;
 
+    if (c == NULL || (errors == NULL && max > 0))
+        return 0;
     uv_mutex_lock(&c->node->lock);
     take_errors(c);
     while (count < max && c->errors != NULL) {

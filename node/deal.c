@@ -11,6 +11,7 @@
 #include "node/coordinator.h"
 #include "node/deal_file.h"
 #include "node/node.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,12 +105,15 @@ static int deal_new(mu_coordinator *coordinator, struct mu__dealer *dealer,
 
 void mu_deal_options_init(mu_deal_options *options)
 {
+    MU__REQUIRE_OR(, options);
     *options = (mu_deal_options){.records = RECORDS_DEFAULT};
 }
 
 int mu_deal_open(mu_coordinator *coordinator, const mu_deal_options *options,
                  mu_error *ret_error, mu_deal **ret_deal)
 {
+    MU__REQUIRE(ret_error, coordinator, options, ret_deal);
+
     const struct mu__dealer_options dealing = {
         .shards = options->shards,
         .epochs = options->epochs,
@@ -390,6 +394,8 @@ int mu_deal_schedule(mu_deal *deal, const char *function, const mu_value *args,
                      const mu_closure_options *options, int64_t limit_ms,
                      mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, deal, function);
+
     const struct wish wish = {function, args, options};
     const struct limit limit = limit_from_now(limit_ms);
     struct order *order;
@@ -425,6 +431,8 @@ static uint32_t out_count(const mu_deal *deal)
 
 int mu_deal_join(mu_deal *deal, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, deal);
+
     const struct limit limit = limit_from_now(limit_ms);
     bool is_out;
     int rv = refuse_loop(deal, limit_ms, ret_error);
@@ -448,6 +456,8 @@ int mu_deal_join(mu_deal *deal, int64_t limit_ms, mu_error *ret_error)
 
 mu_value *mu_deal_record(mu_deal *deal)
 {
+    MU__REQUIRE_OR(NULL, deal);
+
     mu_value *value;
 
     uv_mutex_lock(&deal->lock);
@@ -458,6 +468,8 @@ mu_value *mu_deal_record(mu_deal *deal)
 
 int mu_deal_save(mu_deal *deal, const char *path, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, deal, path);
+
     mu_value *value;
     int rv;
 
@@ -474,6 +486,8 @@ int mu_deal_save(mu_deal *deal, const char *path, mu_error *ret_error)
 int mu_deal_load(mu_coordinator *coordinator, const char *path, mu_error *ret_error,
                  mu_deal **ret_deal)
 {
+    MU__REQUIRE(ret_error, coordinator, path, ret_deal);
+
     struct mu__dealer *dealer;
     mu_error why = {0};
     mu_value *value;

@@ -3,6 +3,7 @@
 #include "node/distribute.h"
 #include "node/node.h"
 #include "node/server.h"
+#include "runtime/message/arguments.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ static _Thread_local struct kept kept;
 
 void mu_distribute_options_init(mu_distribute_options *options)
 {
+    MU__REQUIRE_OR(, options);
     *options = (mu_distribute_options){
         .mode = MU_MODE_STANDALONE,
         .join_limit_ms = -1,
@@ -389,6 +391,8 @@ static void take_results(struct mu__distribution *run, mu_value **ret_results)
 int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
                       mu_value **ret_results)
 {
+    MU__REQUIRE(ret_error, options);
+
     struct mu__distribution *run = NULL;
     struct mu__plan plan;
     struct mu__spec spec;

@@ -2,6 +2,7 @@
  * the node that is there. */
 #include "node/distribute.h"
 #include "node/node.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,7 @@
 
 int mu_node_distribute(mu_node *node, const mu_distribute_options *options)
 {
-    if (options == NULL || options->worker == NULL)
-        return -MU_EINVALID;
+    MU__REQUIRE(NULL, node, options, options->worker);
     if (node->distribute != NULL)
         return -MU_EEXISTS;
     node->distribute = malloc(sizeof *node->distribute);

@@ -343,6 +343,19 @@ static void on_met(void *user, int code, const mu_error *error)
     leave_meeting(meeting);
 }
 
+/* The job has ended with an error: whoever failed, nobody hosts its words any more. */
+static bool job_failed(struct mu__task_news *news, mu_error *ret_why)
+{
+    bool failed;
+
+    uv_mutex_lock(&news->lock);
+    failed = news->job_done && news->job.code != 0 && news->job.code != -MU_ECLOSED;
+    if (failed)
+        *ret_why = news->job;
+    uv_mutex_unlock(&news->lock);
+    return failed;
+}
+
 bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why)
 {
     struct mu__task_news *news = run->news;
@@ -357,8 +370,10 @@ bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why)
         *ret_why = news->why;
     uv_mutex_unlock(&news->lock);
     key_of(news, "failed", key);
-    if (heard || mu_kv_try_get(run->node, key, FAILED_MS, NULL, &item) != 0)
-        return heard;
+    if (heard)
+        return true;
+    if (mu_kv_try_get(run->node, key, FAILED_MS, NULL, &item) != 0)
+        return job_failed(news, ret_why);
     if (mu__result_unpack(item.value, item.size, NULL, &result) == 0) {
         mu__result_error(result, ret_why);
         heard = ret_why->code != 0;
@@ -434,9 +449,12 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret
         return 0;
     if (!mu__tasks_failure(run, &error))
         explain_gone(news, rv, &error);
+    if (error.code == 0)
+        (void)mu_error_set(&error, rv, "the barrier of chief and workers: %s",
+                           mu_strerror(rv));
     if (ret_error != NULL)
         *ret_error = error;
-    return error.code != 0 ? error.code : rv;
+    return error.code;
 }
 
 /* ---- telling ---- */

@@ -4,6 +4,7 @@
 #include "actors/worker_types.h"
 
 #include "resolver/text.h"
+#include "runtime/message/arguments.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -220,6 +221,7 @@ void mu__option_store(const struct mu__option *option,
 
 void mu_node_options_init(mu_node_options *options)
 {
+    MU__REQUIRE_OR(, options);
     *options = (mu_node_options){.log_level = MU_LOG_INFO};
     for (size_t i = 0; i < MU__OPTIONS_COUNT; i++) {
         const struct mu__option_value initial = {
@@ -347,6 +349,8 @@ int mu__option_environment(const struct mu__option *option, mu_error *ret_error,
 
 int mu_node_options_environment(mu_node_options *options, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, options);
+
     mu_node_options changed = *options;
 
     for (size_t i = 0; i < MU__OPTIONS_COUNT; i++) {

@@ -4,6 +4,7 @@
 
 #include "actors/messages.h"
 #include "actors/references.h"
+#include "runtime/message/arguments.h"
 
 #include <stdlib.h>
 
@@ -50,6 +51,8 @@ void mu__node_init_home(mu_node *node)
 
 int mu_remote_value_cancel(mu_remote_value *value)
 {
+    MU__REQUIRE(NULL, value);
+
     int rv;
 
     if (mu_remote_value_state(value) != MU_REMOTE_NOT_READY)
@@ -104,6 +107,8 @@ static int fetch_one(mu_remote_value *value, bool until_ready, int64_t limit_ms,
 int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms, mu_error *ret_error,
                           mu_value **ret_result)
 {
+    MU__REQUIRE(ret_error, value);
+
     int rv;
 
     if (!is_here(value) && (ret_result != NULL ||
@@ -175,6 +180,10 @@ static int read_one(mu_remote_value *value, const struct mu__client_call *call,
 int mu_remote_value_fetch_all(mu_remote_value *const *values, size_t count,
                               int64_t limit_ms, mu_error *ret_error, mu_value **results)
 {
+    for (size_t i = 0; results != NULL && i < count; i++)
+        results[i] = NULL;
+    MU__REQUIRE_MANY(ret_error, values, count);
+
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_FETCH,
         .until_ready = results == NULL,
@@ -182,8 +191,6 @@ int mu_remote_value_fetch_all(mu_remote_value *const *values, size_t count,
     int waited = 0;
     int first = 0;
 
-    for (size_t i = 0; results != NULL && i < count; i++)
-        results[i] = NULL;
     if (!same_home(values, count))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "values of several nodes are fetched one by one");
@@ -265,6 +272,9 @@ static int fetch_references(const mu_value *structure, struct mu__references *re
 int mu_coordinator_fetch(mu_coordinator *c, const mu_value *structure, int64_t limit_ms,
                          mu_error *ret_error, mu_value **ret_value)
 {
+    MU__REQUIRE_AS(ret_error, "coordinator, structure, ret_value", c, structure,
+                   ret_value);
+
     struct mu__references references = {0};
     uint64_t bytes;
     int rv = mu__measure_args(structure, &bytes, NULL);
@@ -307,6 +317,8 @@ static void notice_finished(struct mu__pending *pending)
 int mu_remote_value_notify(mu_remote_value *value,
                            void (*notify)(mu_remote_value *value, void *user), void *user)
 {
+    MU__REQUIRE(NULL, value, notify);
+
     struct notice *notice;
     int rv;
 

@@ -44,6 +44,8 @@ static int refuse(mu_run *run, void (*drop)(void *state), void *state, int code)
 {
     if (drop != NULL)
         drop(state);
+    if (run == NULL)
+        return code;
     mu_run_return(run, NULL);
     run->no_memory = true;
     return code;
@@ -54,7 +56,7 @@ int mu_run_return_iterator(mu_run *run, int (*next)(void *state, mu_value **ret_
 {
     struct iterator *iterator;
 
-    if (next == NULL)
+    if (run == NULL || next == NULL)
         return refuse(run, drop, state, -MU_EINVALID);
     iterator = iterator_new();
     if (iterator == NULL)

@@ -4,6 +4,7 @@
 #include "node/key_values.h"
 
 #include "actors/messages.h"
+#include "runtime/message/arguments.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,14 @@ struct mu_kv_watch {
 
 void mu_kv_item_done(mu_kv_item *item)
 {
+    MU__REQUIRE_OR(, item);
     free(item->value);
     *item = (mu_kv_item){.value = NULL};
 }
 
 void mu_kv_event_done(mu_kv_event *event)
 {
+    MU__REQUIRE_OR(, event);
     mu_kv_item_done(&event->item);
     free(event->key);
     event->key = NULL;
@@ -91,11 +94,14 @@ static int begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *
 int mu_kv_begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *user,
                 uint64_t *ret_request)
 {
+    MU__REQUIRE(NULL, node, ask, done);
     return begin(node, ask, done, user, NULL, ret_request);
 }
 
 int mu_kv_cancel(mu_node *node, uint64_t request)
 {
+    MU__REQUIRE(NULL, node);
+
     struct mu__msg *msg = mu__msg_heap(MU__KEY_CANCEL, sizeof(struct mu__key_cancel));
 
     if (msg != NULL)
@@ -183,6 +189,8 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
               unsigned flags, uint64_t revision, int64_t limit_ms, mu_error *ret_error,
               uint64_t *ret_revision)
 {
+    MU__REQUIRE(ret_error, node, key);
+
     const mu_kv_ask ask = {
         .operation = MU_KV_PUT,
         .flags = flags,
@@ -215,18 +223,22 @@ static int get(mu_node *node, int operation, const char *key, int64_t limit_ms,
 int mu_kv_get(mu_node *node, const char *key, int64_t limit_ms, mu_error *ret_error,
               mu_kv_item *ret_item)
 {
+    MU__REQUIRE(ret_error, node, key, ret_item);
     return get(node, MU_KV_GET, key, limit_ms, ret_error, ret_item);
 }
 
 int mu_kv_try_get(mu_node *node, const char *key, int64_t limit_ms, mu_error *ret_error,
                   mu_kv_item *ret_item)
 {
+    MU__REQUIRE(ret_error, node, key, ret_item);
     return get(node, MU_KV_TRY_GET, key, limit_ms, ret_error, ret_item);
 }
 
 int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t limit_ms,
                     mu_error *ret_error, int64_t *ret_number)
 {
+    MU__REQUIRE(ret_error, node, key, ret_number);
+
     const mu_kv_ask ask = {
         .operation = MU_KV_INCREMENT, .key = key, .by = by, .limit_ms = limit_ms};
     struct mu__kv_wait wait = {.wants_value = false};
@@ -240,6 +252,8 @@ int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t limit_ms
 int mu_kv_delete(mu_node *node, const char *key, int64_t limit_ms, mu_error *ret_error,
                  uint64_t *ret_count)
 {
+    MU__REQUIRE(ret_error, node, key);
+
     const mu_kv_ask ask = {.operation = MU_KV_DELETE, .key = key, .limit_ms = limit_ms};
     struct mu__kv_wait wait = {.wants_value = false};
     int rv = ask_one(node, &ask, ret_error, &wait);
@@ -252,6 +266,8 @@ int mu_kv_delete(mu_node *node, const char *key, int64_t limit_ms, mu_error *ret
 int mu_kv_list(mu_node *node, const char *directory, int64_t limit_ms,
                mu_error *ret_error, mu_value **ret_items)
 {
+    MU__REQUIRE(ret_error, node, directory, ret_items);
+
     struct mu__agent_call call = {.number = 0};
     char key[1024];
     int rv = mu__check_key(directory, true, ret_error, key);
@@ -279,6 +295,8 @@ static void watch_free(struct mu_kv_watch *watch)
 int mu_kv_watch_open(mu_node *node, const char *key, int below, int64_t limit_ms,
                      mu_error *ret_error, mu_kv_watch **ret_watch)
 {
+    MU__REQUIRE(ret_error, node, key, ret_watch);
+
     struct mu__agent_call call = {.below = below != 0};
     struct mu_kv_watch *watch;
     char normal[1024];
@@ -308,6 +326,8 @@ int mu_kv_watch_open(mu_node *node, const char *key, int below, int64_t limit_ms
 int mu_kv_watch_next(mu_kv_watch *watch, int64_t limit_ms, mu_error *ret_error,
                      mu_kv_event *ret_event)
 {
+    MU__REQUIRE(ret_error, watch, ret_event);
+
     struct mu__agent_call call = {.watch = watch->watch};
     int rv = mu__agent_ask_node(watch->node, &call, MU__AGENT_WATCH_NEXT, limit_ms,
                                 ret_error);

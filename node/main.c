@@ -145,14 +145,14 @@ int mu_main(int count, char **arguments)
 
 int mu_main_with(const mu_main_options *options, int count, char **arguments)
 {
-    const char *word = count < 2 ? "" : arguments[1];
+    const char *word = count < 2 || arguments == NULL ? "" : arguments[1];
     char version[] = "version";
     const struct cmd_verb *verb;
     int words = 0;
 
     host = options;
     open_standard_files();
-    if (count < 2) {
+    if (count < 2 || arguments == NULL) {
         (void)cmd_help(NULL);
         return CMD_USAGE;
     }

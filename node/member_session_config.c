@@ -54,7 +54,8 @@ int mu__session_config_check(const mu_session_config *config, mu_error *ret_erro
                           "session config: more than %d device_filters",
                           MU__SESSION_FILTERS_MAX);
     for (size_t i = 0; rv == 0 && i < config->device_filters_count; i++) {
-        const char *filter = config->device_filters[i];
+        const char *filter =
+            config->device_filters == NULL ? NULL : config->device_filters[i];
 
         if (is_filter(filter))
             continue;

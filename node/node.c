@@ -17,12 +17,12 @@
 #include "node/member_service.h"
 #include "resolver/cluster.h"
 #include "runtime/base/printable.h"
+#include "runtime/message/arguments.h"
 #include "runtime/thread_uv.h"
 #include "runtime/uv/process.h"
 
 #include "muster.h"
 
-#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -766,6 +766,7 @@ int mu__node_open_until(const mu_node_options *options, struct mu__find_stop *st
 
 int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
 {
+    MU__REQUIRE(ret_error, options, ret_node);
     return find_and_open(options, NULL, NULL, ret_error, ret_node);
 }
 
@@ -802,7 +803,13 @@ int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 
 void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
 {
-    assert(!node->owns_loop && mu__node_on_loop(node));
+    MU__REQUIRE_OR(, node);
+    if (node->owns_loop || !mu__node_on_loop(node)) {
+        node->log(node->log_user, MU_LOG_ERROR, node->member.task, "node",
+                  "mu_node_close_async is for nodes on the program's loop, and called on "
+                  "its thread: the node stays open");
+        return;
+    }
     node->closed_cb = closed;
     node->closed_user = user;
     atomic_store(&node->close_limit_ms, -1);
@@ -816,11 +823,13 @@ void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
 
 const char *mu_node_address(const mu_node *node)
 {
+    MU__REQUIRE_OR(NULL, node);
     return node->address;
 }
 
 const char *mu_node_task(const mu_node *node)
 {
+    MU__REQUIRE_OR(NULL, node);
     return node->member.task;
 }
 

@@ -5,6 +5,7 @@
 #include "actors/packing.h"
 #include "actors/references.h"
 #include "resolver/cluster.h"
+#include "runtime/message/arguments.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -105,6 +106,9 @@ int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *
                        int64_t limit_ms, mu_error *ret_error,
                        mu_per_worker **ret_per_worker)
 {
+    MU__REQUIRE_AS(ret_error, "coordinator, function, ret_per_worker", c, function,
+                   ret_per_worker);
+
     int rv = mu__check_function_name(function, ret_error);
 
     return rv != 0 ? rv : open_per_worker(c, function, args, limit_ms, ret_error,
@@ -114,6 +118,8 @@ int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *
 int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values, int64_t limit_ms,
                               mu_error *ret_error, mu_per_worker **ret_per_worker)
 {
+    MU__REQUIRE_AS(ret_error, "coordinator, values, ret_per_worker", c, values,
+                   ret_per_worker);
     if (values == NULL || (mu_value_type(values) != MU_VALUE_LIST &&
                            mu_value_type(values) != MU_VALUE_MAP))
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -169,6 +175,8 @@ static int not_known(uint64_t closure, const char *name, mu_error *ret_error)
 int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t limit_ms,
                     mu_error *ret_error, mu_value **ret_reasons)
 {
+    MU__REQUIRE(ret_error, node, ret_reasons);
+
     struct mu__client_call call = {0};
     int rv;
 
@@ -208,6 +216,8 @@ int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
                            const char *name, int64_t limit_ms, mu_error *ret_error,
                            mu_value **ret_reasons)
 {
+    MU__REQUIRE_AS(ret_error, "coordinator, ret_reasons", c, ret_reasons);
+
     mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
@@ -249,12 +259,15 @@ static int drain(mu_node *node, const char *type, uint32_t worker, int64_t limit
 int mu_coordinator_drain(mu_coordinator *c, int worker, int64_t limit_ms,
                          mu_error *ret_error)
 {
+    MU__REQUIRE_AS(ret_error, "coordinator", c);
     return mu_coordinator_drain_task(c, "worker", worker, limit_ms, ret_error);
 }
 
 int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
                               int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE_AS(ret_error, "coordinator, type", c, type);
+
     mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
@@ -271,11 +284,14 @@ int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
 
 int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node);
     return drain(node, "", 0, limit_ms, ret_error);
 }
 
 int mu_coordinator_forget(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE_AS(ret_error, "coordinator", c);
+
     mu_node *node = mu__coordinator_reach(c, ret_error);
     struct mu__client_call call = {0};
 

@@ -1,5 +1,6 @@
 /* Programs and settings: what a node does beyond serving. */
 #include "node/node.h"
+#include "runtime/message/arguments.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +10,8 @@
 int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
                     void *user)
 {
+    MU__REQUIRE(NULL, node, task_type, program);
+
     struct mu__program *p;
 
     if (task_type == NULL || program == NULL || strlen(task_type) >= sizeof p->type)
@@ -60,8 +63,10 @@ int mu_node_fail_with(mu_node *node, const mu_error *error)
         return -MU_EINVALID;
     uv_mutex_lock(&node->lock);
     node->reasons.given = *error;
+    if (error->code >= 0)
+        node->reasons.given.code = -MU_EUNKNOWN;
     uv_mutex_unlock(&node->lock);
-    return error->code;
+    return error->code < 0 ? error->code : -MU_EUNKNOWN;
 }
 
 int mu_node_fail(mu_node *node, int code, const char *format, ...)
@@ -147,6 +152,8 @@ static int run_program(mu_node *node, const struct mu__program *program,
 
 int mu_node_main(mu_node *node, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node);
+
     const struct mu__program *program = own_program(node);
     mu_error job = {0};
     int rv;
@@ -167,6 +174,8 @@ int mu_node_main(mu_node *node, mu_error *ret_error)
 
 int mu_node_set(mu_node *node, const char *key, const char *value)
 {
+    MU__REQUIRE(NULL, node, key, value);
+
     struct mu__setting *s = calloc(1, sizeof *s);
 
     if (s == NULL)
@@ -186,6 +195,7 @@ int mu_node_set(mu_node *node, const char *key, const char *value)
 
 const char *mu_node_setting(const mu_node *node, const char *key)
 {
+    MU__REQUIRE_OR(NULL, node, key);
     for (const struct mu__setting *s = node->settings; s != NULL; s = s->next)
         if (strcmp(s->key, key) == 0)
             return s->value;

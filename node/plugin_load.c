@@ -8,6 +8,7 @@
 #define _GNU_SOURCE /* dladdr1() */
 #include "node/node.h"
 #include "node/plugin_guard.h"
+#include "runtime/message/arguments.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -141,6 +142,8 @@ static int load(mu_node *node, const char *path, mu_error *ret_error)
 
 int mu_node_load(mu_node *node, const char *path, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node, path);
+
     struct mu__plugin_guard guard;
     int rv;
 

@@ -1,6 +1,7 @@
 #include "node/resolver_kinds.h"
 
 #include "resolver/text.h"
+#include "runtime/message/arguments.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -148,6 +149,8 @@ int mu_resolver_register(const mu_resolver_kind *kind, mu_error *ret_error)
 
 int mu_resolver_unregister(const char *name, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, name);
+
     struct mu__own_kind *own = NULL;
     char shown[MU__QUOTE_BYTES] = "NULL";
     size_t i;

@@ -5,6 +5,7 @@
 #include "actors/run.h"
 #include "actors/variable_store.h"
 #include "actors/variables.h"
+#include "runtime/message/arguments.h"
 
 /* What a write of a whole buffer is checked as. */
 static int operation_of(const struct mu__effect *write)
@@ -71,6 +72,8 @@ static int add_write(mu_run *run, mu_variable *variable, const struct mu__effect
 
 int mu_run_assign(mu_run *run, mu_variable *variable, const void *buffer, size_t bytes)
 {
+    MU__REQUIRE(NULL, run, variable, buffer);
+
     const struct mu__effect write = {.operation = MU__WRITE_ASSIGN};
 
     return add_write(run, variable, &write, buffer, bytes);
@@ -78,6 +81,8 @@ int mu_run_assign(mu_run *run, mu_variable *variable, const void *buffer, size_t
 
 int mu_run_add(mu_run *run, mu_variable *variable, const void *delta, size_t bytes)
 {
+    MU__REQUIRE(NULL, run, variable, delta);
+
     const struct mu__effect write = {.operation = MU__WRITE_ADD};
 
     return add_write(run, variable, &write, delta, bytes);
@@ -86,6 +91,8 @@ int mu_run_add(mu_run *run, mu_variable *variable, const void *delta, size_t byt
 int mu_run_apply(mu_run *run, mu_variable *variable, const void *gradient, size_t bytes,
                  const mu_optimizer *optimizer)
 {
+    MU__REQUIRE(NULL, run, variable, gradient, optimizer);
+
     bool has_momentum = optimizer->momentum > 0 || optimizer->momentum < 0;
     const struct mu__effect write = {
         .operation = has_momentum ? MU__WRITE_MOMENTUM : MU__WRITE_SGD,

@@ -13,6 +13,7 @@
 #include "node/server.h"
 #include "resolver/cluster.h"
 #include "runtime/codec.h"
+#include "runtime/message/arguments.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,6 +46,7 @@ static const char google[] = "google";
 
 void mu_server_options_init(mu_server_options *options)
 {
+    MU__REQUIRE_OR(, options);
     *options = (mu_server_options){.rpc_layer = "grpc", .environment = "",
                                    .limit_ms = -1};
     mu_node_options_init(&options->node);
@@ -360,6 +362,8 @@ static int start_offered(mu_server_options *o, mu_error *ret_error,
 int mu_server_start(const mu_server_options *options, mu_error *ret_error,
                     mu_server **ret_server)
 {
+    MU__REQUIRE(ret_error, options, ret_server);
+
     mu_server_options o = *options;
     int rv = check_words(&o, ret_error);
 
@@ -426,6 +430,7 @@ int mu_server_start_environment(const mu_server_options *options, mu_error *ret_
 
 int mu_server_is(const mu_server *server, const mu_server_options *options)
 {
+    MU__REQUIRE_OR(0, server, options);
     return options->node.cluster != NULL && options->node.task_type != NULL &&
            strcmp(server->type, options->node.task_type) == 0 &&
            server->index == options->node.task_index &&
@@ -437,26 +442,31 @@ int mu_server_is(const mu_server *server, const mu_server_options *options)
 
 mu_node *mu_server_node(mu_server *server)
 {
+    MU__REQUIRE_OR(NULL, server);
     return server->node;
 }
 
 const char *mu_server_target(const mu_server *server)
 {
+    MU__REQUIRE_OR(NULL, server);
     return server->target;
 }
 
 const mu_cluster *mu_server_cluster(const mu_server *server)
 {
+    MU__REQUIRE_OR(NULL, server);
     return server->cluster;
 }
 
 const char *mu_server_task(const mu_server *server)
 {
+    MU__REQUIRE_OR(NULL, server);
     return server->task;
 }
 
 const mu_session_config *mu_server_config(const mu_server *server)
 {
+    MU__REQUIRE_OR(NULL, server);
     return &server->config;
 }
 
@@ -496,6 +506,8 @@ static bool is_stopping(mu_server *server)
 
 int mu_server_join(mu_server *server, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, server);
+
     int rv;
 
     if (server->node == NULL)
@@ -534,6 +546,8 @@ static bool begin_stop(mu_server *server)
 
 int mu_server_stop(mu_server *server, int64_t drain_limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, server);
+
     int rv;
 
     if (!is_stopping(server) && server->node != NULL && mu__node_on_loop(server->node))
@@ -584,6 +598,8 @@ static int read_task(const char *text, mu_error *ret_error, struct mu__job_call 
 int mu_server_stop_remote(mu_node *node, const char *task, const char *reason,
                           int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node, task);
+
     char words[MU__ERROR_TEXT_MAX + 1];
     struct mu__job_call call = {
         .call.operation = MU__JOB_STOP,
@@ -605,6 +621,7 @@ int mu_server_stop_remote(mu_node *node, const char *task, const char *reason,
 
 void mu_server_offer_init(mu_server_offer *offer)
 {
+    MU__REQUIRE_OR(, offer);
     *offer = (mu_server_offer){.cluster_name = "muster", .log_level = MU_LOG_WARN};
 }
 
@@ -709,6 +726,8 @@ static int make_offer(const mu_server_offer *offer, const char *json,
 int mu_server_offer_cluster(const mu_server_offer *offer, int64_t limit_ms,
                             mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, offer);
+
     struct mu__packed packed = {.head = NULL};
     struct mu__buf *backing = NULL;
     mu_value *config;

@@ -5,6 +5,7 @@
 #include "actors/job.h"
 #include "node/coordination.h"
 #include "actors/messages.h"
+#include "runtime/message/arguments.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 int mu_node_register(mu_node *node, const char *name, mu_function_fn function, void *user,
                      unsigned flags)
 {
+    MU__REQUIRE(NULL, node, name, function);
+
     struct mu__function_call call = {
         .call.limit_ms = -1,
         .name = name,
@@ -27,6 +30,8 @@ int mu_node_register(mu_node *node, const char *name, mu_function_fn function, v
 
 int mu_node_serve(mu_node *node)
 {
+    MU__REQUIRE(NULL, node);
+
     struct mu__call call = {.operation = MU__WORKER_SERVE, .limit_ms = -1};
 
     return mu__node_call(node, MU__WORKER, &call);
@@ -36,6 +41,8 @@ int mu_node_serve(mu_node *node)
 
 int mu_node_wait_job(mu_node *node, int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node);
+
     struct mu__job_call call = {
         .call.operation = MU__JOB_WAIT,
         .call.limit_ms = limit_ms,
@@ -111,6 +118,8 @@ bool mu__node_leave_run_later(mu_node *node)
 int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit_ms,
                      mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, node);
+
     struct mu__job_call call = {
         .call.operation = MU__JOB_END,
         .call.limit_ms = limit_ms,
@@ -133,6 +142,8 @@ int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit
 
 int mu_node_report(mu_node *node, const char *name, double number, uint64_t step)
 {
+    MU__REQUIRE(NULL, node, name);
+
     size_t size = strlen(name);
     struct mu__msg *msg;
     struct mu__report *body;
@@ -158,6 +169,8 @@ int mu_node_report(mu_node *node, const char *name, double number, uint64_t step
 int mu_node_metric(mu_node *node, const char *name, double *ret_number,
                    uint64_t *ret_step)
 {
+    MU__REQUIRE(NULL, node, name);
+
     struct mu__metric_call call = {.call.limit_ms = -1, .name = name};
     int rv;
 
@@ -176,6 +189,8 @@ int mu_node_metric(mu_node *node, const char *name, double *ret_number,
 int mu_node_status(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                    mu_value **ret_status)
 {
+    MU__REQUIRE(ret_error, node, ret_status);
+
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_STATUS,
         .call.limit_ms = limit_ms,

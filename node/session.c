@@ -14,6 +14,7 @@
 
 #include "muster/checkpoint.h"
 #include "muster/coordination.h"
+#include "runtime/message/arguments.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -59,6 +60,7 @@ struct opening {
 
 void mu_session_options_init(mu_session_options *options)
 {
+    MU__REQUIRE_OR(, options);
     *options = (mu_session_options){
         .name = "session",
         .limit_ms = LIMIT_MS,
@@ -329,6 +331,8 @@ static void tell_failure(const struct opening *opening, const mu_error *error)
 int mu_session_open_chief(mu_node *node, const mu_session_options *options,
                           mu_error *ret_error, mu_session **ret_session)
 {
+    MU__REQUIRE(ret_error, node, options, ret_session);
+
     mu_error error = {0};
     struct opening opening;
     mu_session *session = NULL;
@@ -596,6 +600,7 @@ static int wait_until_ready(struct opening *opening, mu_error *ret_error)
 int mu_session_open_worker(mu_node *node, const mu_session_options *options,
                            mu_error *ret_error, mu_session **ret_session)
 {
+    MU__REQUIRE(ret_error, node, options, ret_session);
     return mu__session_open_worker(node, options, NULL, ret_error, ret_session);
 }
 
@@ -628,6 +633,8 @@ int mu__session_open_worker(mu_node *node, const mu_session_options *options,
 int mu_session_open(mu_node *node, const mu_session_options *options, mu_error *ret_error,
                     mu_session **ret_session)
 {
+    MU__REQUIRE(ret_error, node, options, ret_session);
+
     const struct mu__offer_own *own = &node->offer_own;
 
     return mu_cluster_is_chief(own->cluster, own->type, own->index)
@@ -639,21 +646,25 @@ int mu_session_open(mu_node *node, const mu_session_options *options, mu_error *
 
 mu_node *mu_session_node(mu_session *session)
 {
+    MU__REQUIRE_OR(NULL, session);
     return session->node;
 }
 
 const char *mu_session_restored(const mu_session *session)
 {
+    MU__REQUIRE_OR(NULL, session);
     return session->restored;
 }
 
 int mu_session_is_chief(const mu_session *session)
 {
+    MU__REQUIRE_OR(0, session);
     return session->is_chief;
 }
 
 const mu_session_config *mu_session_config_of(const mu_session *session)
 {
+    MU__REQUIRE_OR(NULL, session);
     return &session->config;
 }
 

@@ -1,6 +1,7 @@
 /* The public calls of muster/tpu.h: each one is an evaluation in a loop of its own. */
 #include "node/resolving.h"
 #include "resolver/tpu_state.h"
+#include "runtime/message/arguments.h"
 
 #include <muster/tpu.h>
 
@@ -20,6 +21,8 @@ struct mu_tpu {
 
 int mu_tpu_new(mu_error *ret_error, mu_tpu **ret_tpu)
 {
+    MU__REQUIRE(ret_error, ret_tpu);
+
     mu_tpu *tpu = calloc(1, sizeof *tpu);
 
     if (tpu == NULL || mu__settings_init(&tpu->settings, "tpu", mu__tpu_settings) != 0) {
@@ -40,11 +43,13 @@ void mu_tpu_free(mu_tpu *tpu)
 
 int mu_tpu_set(mu_tpu *tpu, const char *setting, const char *value, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, tpu, setting);
     return mu__settings_set(&tpu->settings, setting, value, ret_error);
 }
 
 void mu_tpu_on_progress(mu_tpu *tpu, mu_tpu_progress_fn progress, void *user)
 {
+    MU__REQUIRE_OR(, tpu);
     tpu->progress = progress;
     tpu->user = user;
 }
@@ -123,6 +128,10 @@ static int describe_all(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
 int mu_tpu_describe(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
                     mu_tpu_state *ret_states, size_t room, size_t *ret_count)
 {
+    MU__REQUIRE(ret_error, tpu, ret_count);
+    if (ret_states == NULL && room > 0)
+        return mu__refuse_null(ret_error, __func__, "ret_states", 1);
+
     mu_tpu_state *states;
     size_t count;
     int rv = describe_all(tpu, limit_ms, ret_error, &states, &count);
@@ -144,6 +153,8 @@ int mu_tpu_describe(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
 int mu_tpu_recoverable(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
                        int *ret_recoverable, char *ret_why)
 {
+    MU__REQUIRE(ret_error, tpu, ret_recoverable);
+
     mu_tpu_state *states;
     size_t count;
     size_t i = 0;
@@ -163,6 +174,8 @@ int mu_tpu_recoverable(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
 int mu_tpu_request_version(mu_tpu *tpu, const char *version, const char *restart_type,
                            int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, tpu, version);
+
     struct call c = {
         .tpu = tpu,
         .run = run_request,
@@ -177,6 +190,8 @@ int mu_tpu_request_version(mu_tpu *tpu, const char *version, const char *restart
 
 int mu_tpu_leader(mu_tpu *tpu, mu_error *ret_error, char *ret_leader)
 {
+    MU__REQUIRE(ret_error, tpu, ret_leader);
+
     const char *job = tpu->settings.values[MU__TPU_SET_JOB_NAME];
 
     if (job == NULL)
@@ -226,6 +241,8 @@ static int look(mu_tpu *tpu, int64_t left_ms, mu_error *ret_error)
 int mu_tpu_wait_healthy(mu_tpu *tpu, int64_t wait_ms, int64_t interval_ms,
                         mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, tpu);
+
     struct call c = {.tpu = tpu};
     int64_t end = now_ms() + (wait_ms <= 0 ? MU_TPU_WAIT_MS : wait_ms);
     int64_t pause = interval_ms <= 0 ? MU_TPU_INTERVAL_MS : interval_ms;

@@ -4,6 +4,7 @@
 #include "actors/optimizer.h"
 #include "actors/variables.h"
 #include "node/node.h"
+#include "runtime/message/arguments.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,8 @@ static int open_as(mu_node *node, const mu_variable_spec *spec,
 int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_ms,
                      mu_error *ret_error, mu_variable **ret_variable)
 {
+    MU__REQUIRE(ret_error, node, spec, ret_variable);
+
     uint64_t began_ns = uv_hrtime();
     struct mu__shape shape;
     uint32_t found = 0;
@@ -278,12 +281,15 @@ int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_
 
 size_t mu_variable_bytes(const mu_variable *variable)
 {
+    MU__REQUIRE_OR(0, variable);
     return (size_t)mu__shape_bytes(&variable->opened->shape);
 }
 
 int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes, int64_t limit_ms,
                      mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, variable, buffer);
+
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_READ, limit_ms);
     int rv = mu__variable_check(variable, MU__VARIABLE_READ, buffer, bytes, ret_error);
 
@@ -296,6 +302,8 @@ int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes, int64_t 
 int mu_variable_version(mu_variable *variable, int64_t limit_ms, mu_error *ret_error,
                         uint64_t *ret_version)
 {
+    MU__REQUIRE(ret_error, variable, ret_version);
+
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_VERSION, limit_ms);
     int rv = run(variable, &call, ret_error);
 
@@ -307,6 +315,8 @@ int mu_variable_version(mu_variable *variable, int64_t limit_ms, mu_error *ret_e
 int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
                        int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, variable, buffer);
+
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_ASSIGN, limit_ms);
     int rv = mu__variable_check(variable, MU__VARIABLE_ASSIGN, buffer, bytes, ret_error);
 
@@ -319,6 +329,8 @@ int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
 int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
                     int64_t limit_ms, mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, variable, delta);
+
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_ADD, limit_ms);
     int rv = mu__variable_check(variable, MU__VARIABLE_ADD, delta, bytes, ret_error);
 
@@ -332,6 +344,8 @@ int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
                       const mu_optimizer *optimizer, int64_t limit_ms,
                       mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, variable, gradient, optimizer);
+
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_APPLY, limit_ms);
     int rv = mu__variable_check(variable, MU__VARIABLE_APPLY, gradient, bytes, ret_error);
 

@@ -4,6 +4,7 @@
 #include "cluster.h"
 
 #include "address.h"
+#include "runtime/message/arguments.h"
 #include "text.h"
 
 #include <assert.h>
@@ -394,11 +395,12 @@ mu_cluster *mu_cluster_copy(const mu_cluster *cluster)
 int mu_cluster_add(mu_cluster *cluster, const char *type, int index, const char *address,
                    mu_error *ret_error)
 {
+    MU__REQUIRE(ret_error, cluster, type, address);
+
     mu_error inner;
     char name[64];
     int rv;
 
-    assert(cluster != NULL && type != NULL && address != NULL);
     rv = mu__task_type_check(type, ret_error);
     if (rv != 0)
         return rv;
@@ -540,6 +542,8 @@ size_t mu_cluster_task_count(const mu_cluster *cluster, const char *type)
 
 const char *mu_cluster_address(const mu_cluster *cluster, const char *type, int index)
 {
+    MU__REQUIRE_OR(NULL, type);
+
     const struct task *task = find_task(cluster, type, index);
 
     return task != NULL ? task->text : NULL;
@@ -555,6 +559,8 @@ const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int ind
 int mu_cluster_task_at(const mu_cluster *cluster, size_t i, const char **ret_type,
                        int *ret_index, const char **ret_address)
 {
+    MU__REQUIRE(NULL, ret_type, ret_index, ret_address);
+
     const mu_cluster *spec = cluster != NULL ? cluster : &empty;
 
     for (size_t k = 0; k < spec->jobs_count; k++) {
@@ -573,7 +579,7 @@ int mu_cluster_task_at(const mu_cluster *cluster, size_t i, const char **ret_typ
 
 int mu_cluster_is_chief(const mu_cluster *cluster, const char *type, int index)
 {
-    assert(type != NULL);
+    MU__REQUIRE_OR(0, type);
     if (strcmp(type, "chief") == 0 || strcmp(type, "evaluator") == 0)
         return 1;
     return strcmp(type, "worker") == 0 && index == 0 &&

@@ -1,9 +1,9 @@
 /* Cluster specs from JSON and to JSON. */
 #include "cluster.h"
 #include "json.h"
+#include "runtime/message/arguments.h"
 #include "text.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,10 +192,10 @@ int mu__cluster_from_json(const cJSON *object, const char *source, const char *p
 int mu_cluster_parse(const char *json, size_t size, const char *source,
                      mu_error *ret_error, mu_cluster **ret_cluster)
 {
+    MU__REQUIRE(ret_error, json, source, ret_cluster);
     cJSON *root;
     int rv;
 
-    assert(json != NULL && source != NULL && ret_cluster != NULL);
     rv = mu__json_parse(json, size, source, ret_error, &root);
     if (rv != 0)
         return rv;

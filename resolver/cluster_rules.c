@@ -3,6 +3,7 @@
 #include "cluster.h"
 
 #include "address.h"
+#include "runtime/message/arguments.h"
 
 #include <string.h>
 
@@ -52,6 +53,8 @@ static int find_leader(const mu_cluster *cluster, const char *const *types,
 int mu_cluster_collective_leader(const mu_cluster *cluster, const char *type,
                                  mu_error *ret_error, char *ret_task)
 {
+    MU__REQUIRE(ret_error, ret_task);
+
     static const char *const types[] = {"chief", "worker", NULL};
     int rv;
 
@@ -70,6 +73,8 @@ int mu_cluster_collective_leader(const mu_cluster *cluster, const char *type,
 int mu_cluster_coordination_leader(const mu_cluster *cluster, mu_error *ret_error,
                                    char *ret_task)
 {
+    MU__REQUIRE(ret_error, ret_task);
+
     static const char *const types[] = {"ps", "chief", "worker", NULL};
 
     return find_leader(cluster, types, ret_error, ret_task);
@@ -78,6 +83,8 @@ int mu_cluster_coordination_leader(const mu_cluster *cluster, mu_error *ret_erro
 int mu_cluster_service_host(const mu_cluster *cluster, mu_error *ret_error,
                             char *ret_task)
 {
+    MU__REQUIRE(ret_error, ret_task);
+
     static const char *const types[] = {"chief", "ps", "worker", NULL};
 
     return find_leader(cluster, types, ret_error, ret_task);
@@ -118,6 +125,8 @@ static int check_working(const mu_cluster *cluster, const char *type,
 int mu_cluster_worker_count(const mu_cluster *cluster, const char *type,
                             mu_error *ret_error, size_t *ret_count)
 {
+    MU__REQUIRE(ret_error, type, ret_count);
+
     size_t evaluators = mu_cluster_task_count(cluster, "evaluator");
     bool is_evaluator;
     int rv = check_working(cluster, type, ret_error);
@@ -138,6 +147,8 @@ int mu_cluster_worker_count(const mu_cluster *cluster, const char *type,
 int mu_cluster_id_in_cluster(const mu_cluster *cluster, const char *type, int index,
                              mu_error *ret_error, int *ret_id)
 {
+    MU__REQUIRE(ret_error, type, ret_id);
+
     int rv = check_working(cluster, type, ret_error);
 
     if (rv == 0)
@@ -153,6 +164,8 @@ int mu_cluster_id_in_cluster(const mu_cluster *cluster, const char *type, int in
 int mu_cluster_job_count(const mu_cluster *cluster, const char *type, mu_error *ret_error,
                          size_t *ret_count)
 {
+    MU__REQUIRE(ret_error, type, ret_count);
+
     int rv = check_type(type, ret_error);
 
     if (rv == 0)
@@ -163,6 +176,8 @@ int mu_cluster_job_count(const mu_cluster *cluster, const char *type, mu_error *
 int mu_cluster_check_chief(const mu_cluster *cluster, const char *type, int index,
                            mu_error *ret_error, int *ret_chief)
 {
+    MU__REQUIRE(ret_error, type, ret_chief);
+
     int rv = check_type(type, ret_error);
 
     if (rv == 0)
@@ -218,6 +233,8 @@ const char *mu_cluster_job_at(const mu_cluster *cluster, size_t i)
 
 int mu_cluster_job_end(const mu_cluster *cluster, const char *type)
 {
+    MU__REQUIRE_OR(0, type);
+
     const char *type_at;
     const char *address;
     int index;

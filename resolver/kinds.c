@@ -1,6 +1,7 @@
 /* The registry of our resolvers, and what they share. */
 #include "resolver/cluster.h"
 #include "resolver/kind.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,7 @@ const struct mu__resolver_kind *mu__resolver_kind_find(const char *name)
 
 void mu_resolution_init(mu_resolution *resolution)
 {
+    MU__REQUIRE_OR(, resolution);
     *resolution = (mu_resolution){
         .task_index = -1, .partition = -1, .accelerators = -1};
 }

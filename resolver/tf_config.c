@@ -1,9 +1,9 @@
 /* TF_CONFIG: the cluster and the task of this process, as TensorFlow's tools write it. */
 #include "cluster.h"
 #include "json.h"
+#include "runtime/message/arguments.h"
 #include "text.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -196,11 +196,12 @@ static int read_task(const cJSON *item, mu_tf_config *config, mu_error *error)
 int mu_tf_config_parse(const char *json, size_t size, mu_error *ret_error,
                        mu_tf_config *ret_config)
 {
+    MU__REQUIRE(ret_error, json, ret_config);
+
     mu_tf_config config = {.task_index = -1};
     cJSON *root;
     int rv;
 
-    assert(json != NULL && ret_config != NULL);
     rv = mu__json_parse(json, size, source, ret_error, &root);
     if (rv != 0)
         return rv;

@@ -2,6 +2,7 @@
  * beside it. */
 #include "runtime/value_parts.h"
 
+#include "runtime/message/arguments.h"
 #include "runtime/message/block_pool.h"
 
 #include <stdlib.h>
@@ -415,6 +416,8 @@ static bool is_key(const char *key)
 
 int mu_value_set(mu_value *map, const char *key, mu_value *item)
 {
+    MU__REQUIRE(NULL, map, key);
+
     struct mu__container *container = as_own(map, MU_VALUE_MAP);
     int rv = check_item(map, item);
     uint32_t place;
@@ -584,6 +587,8 @@ static const struct mu__scalar *as_scalar(const mu_value *value, enum mu_value_t
 
 int mu_value_get_bool(const mu_value *value, int *ret_truth)
 {
+    MU__REQUIRE(NULL, value, ret_truth);
+
     const struct mu__scalar *scalar = as_scalar(value, MU_VALUE_BOOL);
 
     if (scalar == NULL)
@@ -594,6 +599,8 @@ int mu_value_get_bool(const mu_value *value, int *ret_truth)
 
 int mu_value_get_int(const mu_value *value, int64_t *ret_number)
 {
+    MU__REQUIRE(NULL, value, ret_number);
+
     const struct mu__scalar *scalar = as_scalar(value, MU_VALUE_INT);
 
     if (scalar == NULL)
@@ -604,6 +611,8 @@ int mu_value_get_int(const mu_value *value, int64_t *ret_number)
 
 int mu_value_get_float(const mu_value *value, double *ret_number)
 {
+    MU__REQUIRE(NULL, value, ret_number);
+
     const struct mu__scalar *scalar = as_scalar(value, MU_VALUE_FLOAT);
     int64_t number;
 
@@ -626,6 +635,8 @@ static const struct mu__blob *as_blob(const mu_value *value, enum mu_value_type 
 
 int mu_value_get_string(const mu_value *value, const char **ret_text, size_t *ret_size)
 {
+    MU__REQUIRE(NULL, value, ret_text, ret_size);
+
     const struct mu__blob *blob = as_blob(value, MU_VALUE_STRING);
 
     if (blob == NULL)
@@ -637,6 +648,8 @@ int mu_value_get_string(const mu_value *value, const char **ret_text, size_t *re
 
 int mu_value_get_bytes(const mu_value *value, const void **ret_data, size_t *ret_size)
 {
+    MU__REQUIRE(NULL, value, ret_data, ret_size);
+
     const struct mu__blob *blob = as_blob(value, MU_VALUE_BYTES);
 
     if (blob == NULL)
@@ -648,6 +661,8 @@ int mu_value_get_bytes(const mu_value *value, const void **ret_data, size_t *ret
 
 int mu_value_get_tensor(const mu_value *value, mu_tensor *ret_tensor)
 {
+    MU__REQUIRE(NULL, value, ret_tensor);
+
     const struct mu__tensor *tensor = (const struct mu__tensor *)value;
 
     if (value == NULL || value->type != MU_VALUE_TENSOR)

@@ -52,7 +52,9 @@ enum {
     CONTRACT_AGENTS = 3,
     CONTRACT_TOKENS = 4,        /* that an agent remembers */
     CONTRACT_VALUE_MAX = 200,
-    CONTRACT_EXTRAS = 8
+    CONTRACT_EXTRAS = 8,
+    CONTRACT_TXN_KEYS = 128,    /* as many as a transaction may change */
+    CONTRACT_TXN_KILLS = 40
 };
 
 /* What a store is found to have. Results are those that `done` has not forgotten. */
@@ -75,6 +77,7 @@ struct contract_content {
     uint64_t batch;             /* value of the first key */
     struct contract_slot slots[CONTRACT_KEYS];
     struct contract_result results[CONTRACT_AGENTS][CONTRACT_TOKENS];
+    uint64_t txn[CONTRACT_TXN_KEYS];    /* values of keys of transactions; 0: not there */
 };
 
 struct contract_state;
@@ -189,6 +192,17 @@ static void contract_see_change(struct contract_content *content, unsigned slot,
     content->batch = strtoull(text, NULL, 10);
 }
 
+static void contract_see_txn(struct contract_content *content, unsigned key,
+                             const struct mu__store_change *body)
+{
+    char text[24] = "";
+
+    assert_true(key < CONTRACT_TXN_KEYS);
+    if (!body->deleted)
+        mu__view_copy(body->value, text, sizeof text);
+    content->txn[key] = strtoull(text, NULL, 10);
+}
+
 static void contract_see_result(struct contract_content *content,
                                 const struct mu__store_result *body)
 {
@@ -218,7 +232,10 @@ static void contract_see(void *owner, uint16_t kind, const void *body)
     }
     assert_int_equal(kind, MU__STORE_CHANGE);
     mu__view_copy(change->key, key, sizeof key);
-    contract_see_change(owner, (unsigned)strtoul(key + 2, NULL, 10), change);
+    if (key[0] == 't')
+        contract_see_txn(owner, (unsigned)strtoul(key + 2, NULL, 10), change);
+    else
+        contract_see_change(owner, (unsigned)strtoul(key + 2, NULL, 10), change);
 }
 
 /* Places among an agent's results mean nothing. */
@@ -293,7 +310,8 @@ static int contract_up_visit(void *owner, struct mu__msg *record)
         return -MU_ENOMEM;
     }
     h->records++;
-    if (record->kind == MU__STORE_CHANGE && ((const char *)change->key.data)[0] != 'k')
+    if (record->kind == MU__STORE_CHANGE &&
+        strchr("kt", ((const char *)change->key.data)[0]) == NULL)
         contract_keep_extra(h, record);
     else
         contract_see(&h->content, record->kind, record->body);
@@ -788,6 +806,121 @@ static void contract_store_replaces_a_run(void **state)
     assert_false(contract_has_results(h));
 }
 
+/* ---- Transactions ---- */
+
+/* Round `round` of a transaction over many keys, as the service writes it: puts, then
+ * what is deleted, then its result. Of an even round every third key is deleted. */
+static bool contract_txn_deletes(uint64_t round, unsigned key)
+{
+    return round % 2 == 0 && key % 3 == 1;
+}
+
+static void contract_write_txn_keys(struct contract_holder *h, uint64_t round,
+                                    unsigned count, bool deleted)
+{
+    char key[16];
+    char value[24];
+
+    (void)snprintf(value, sizeof value, "%llu", (unsigned long long)round);
+    for (unsigned i = 0; i < count; i++) {
+        struct mu__store_change body = {.revision = round * 1000 + i,
+                                        .deleted = deleted};
+
+        if (contract_txn_deletes(round, i) != deleted)
+            continue;
+        (void)snprintf(key, sizeof key, "t/%u", i);
+        body.key = mu__view_str(key);
+        body.value = mu__view_str(deleted ? "" : value);
+        assert_int_equal(contract_write(h, MU__STORE_CHANGE, &body), 0);
+    }
+}
+
+static void contract_write_txn(struct contract_holder *h, uint64_t round, unsigned count)
+{
+    contract_write_txn_keys(h, round, count, false);
+    contract_write_txn_keys(h, round, count, true);
+    assert_int_equal(contract_write(h, MU__STORE_RESULT,
+                                    &(struct mu__store_result){
+                                        .agent = 1, .token = round, .done = round}), 0);
+}
+
+static bool contract_has_txn_result(const struct contract_holder *h, uint64_t round)
+{
+    for (unsigned i = 0; i < CONTRACT_TOKENS; i++)
+        if (h->content.results[0][i].token == round)
+            return true;
+    return false;
+}
+
+/* That the store has a round, and all of it. */
+static void contract_expect_txn(const struct contract_holder *h, uint64_t round,
+                                unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(h->content.txn[i],
+                         contract_txn_deletes(round, i) ? 0 : round);
+    assert_true(round == 0 || contract_has_txn_result(h, round));
+    assert_false(contract_has_txn_result(h, round + 1));
+}
+
+/* The holder is killed a while after each transaction, which may not be safe then: the
+ * next one has the whole of it, or nothing, and its result likewise. */
+static void contract_txn_rounds(struct contract_state *s, unsigned count)
+{
+    struct contract_holder *h = contract_begin(s, 0);
+    uint64_t last = 0;          /* that the store has */
+    unsigned cut = 0;           /* before they were safe */
+
+    for (uint64_t round = 1; round <= CONTRACT_TXN_KILLS; round++) {
+        bool is_safe;
+        bool has_it;
+
+        contract_write_txn(h, round, count);
+        contract_commit(h, 1);
+        contract_run_ms(s, round / 2);
+        is_safe = h->committed == 1;
+        cut += !is_safe;
+        contract_kill(h);
+        h = contract_begin(s, 0);
+        has_it = h->content.txn[0] == round;
+        assert_true(has_it || !is_safe || !s->fixture->kind->lasting);
+        last = has_it ? round : s->fixture->kind->lasting ? last : 0;
+        contract_expect_txn(h, last, last == 0 ? 0 : count);
+    }
+    assert_int_equal(last > 0, s->fixture->kind->lasting);
+    assert_int_equal(cut > 0 && cut < CONTRACT_TXN_KILLS, s->fixture->kind->shared);
+}
+
+static void contract_store_has_whole_transactions(void **state)
+{
+    contract_txn_rounds(*state, 5);
+}
+
+static void contract_store_has_whole_large_transactions(void **state)
+{
+    contract_txn_rounds(*state, CONTRACT_TXN_KEYS);
+}
+
+/* Of one whose end was not written there is nothing, wherever it was cut. */
+static void contract_store_drops_half_a_transaction(void **state)
+{
+    struct contract_state *s = *state;
+    struct contract_holder *h = contract_begin(s, 0);
+
+    contract_write_txn(h, 1, CONTRACT_TXN_KEYS);
+    contract_commit(h, 1);
+    contract_wait_safe(h, 1);
+    for (unsigned written = 1; written <= CONTRACT_TXN_KEYS; written *= 2) {
+        contract_write_txn_keys(h, 2, written, false);
+        contract_write_txn_keys(h, 2, written, true);
+        contract_run_ms(s, 100);
+        contract_kill(h);
+        h = contract_begin(s, 0);
+        if (s->fixture->kind->lasting)
+            contract_expect_txn(h, 1, CONTRACT_TXN_KEYS);
+    }
+}
+
 /* An owner that cannot take what it is shown is shown all of it again. */
 static void contract_store_visits_again(void **state)
 {
@@ -1033,6 +1166,9 @@ static inline int contract_store_run(const char *name,
         CONTRACT_STORE_TEST(contract_store_counts_lives),
         CONTRACT_STORE_TEST(contract_store_keeps_bytes),
         CONTRACT_STORE_TEST(contract_store_replaces_a_run),
+        CONTRACT_STORE_TEST(contract_store_has_whole_transactions),
+        CONTRACT_STORE_TEST(contract_store_has_whole_large_transactions),
+        CONTRACT_STORE_TEST(contract_store_drops_half_a_transaction),
         CONTRACT_STORE_TEST(contract_store_visits_again),
         CONTRACT_STORE_TEST(contract_store_is_rewritten),
         CONTRACT_STORE_TEST(contract_store_is_lost_when_full),

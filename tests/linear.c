@@ -1,27 +1,18 @@
 /* The search of Wing and Gong, with the memory of states that Lowe added.
  *
- * Begins and ends of a key's operations stand in one list in order. An operation may be
+ * Begins and ends of operations stand in one list in order. An operation may be
  * next when no end stands before its begin. When it is taken, its begin and end leave the
  * list; an end that comes first in the list, of an operation that was not taken, says
  * that this is a wrong way. Operations without an end need not be taken. A state is which
- * ones were taken and what the key then is; one that was seen before is not searched
+ * ones were taken and what the keys then are; one that was seen before is not searched
  * again. */
-#include "tests/linear.h"
+#include "tests/linear_state.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What a key is. When the last change was one of unknown fate, its revision is not known
- * but that it is higher. */
-struct state {
-    bool there;
-    bool exact;
-    int64_t value;
-    uint64_t revision;
-};
 
 /* ---- A history that is being written ---- */
 
@@ -63,125 +54,12 @@ void linear_drop(struct linear *linear, size_t number)
     linear->ops[number].kind = LINEAR_GET;
 }
 
-/* ---- What an operation does ---- */
-
-static bool is_known(const struct linear_op *op)
-{
-    return op->end != LINEAR_UNKNOWN;
-}
-
-/* Whether a revision that was told can be the state's; then it is. */
-static bool is_revision(struct state *state, uint64_t told)
-{
-    if (told == 0)
-        return true;
-    if (state->exact ? told != state->revision : told <= state->revision)
-        return false;
-    state->revision = told;
-    state->exact = true;
-    return true;
-}
-
-/* A change, by an operation that succeeded or whose fate is unknown. */
-static bool change(struct state *state, const struct linear_op *op, bool there,
-                   int64_t value)
-{
-    if (is_known(op) && op->revision != 0) {
-        if (op->revision <= state->revision)
-            return false;
-        state->revision = op->revision;
-        state->exact = true;
-    } else {
-        state->exact = false;
-    }
-    state->there = there;
-    state->value = value;
-    return true;
-}
-
-static bool do_get(struct state *state, const struct linear_op *op)
-{
-    if (!is_known(op))
-        return false;
-    if (op->code != 0)
-        return op->code == -MU_ENOTFOUND && !state->there;
-    return state->there && state->value == op->number &&
-           is_revision(state, op->revision);
-}
-
-static bool do_put(struct state *state, const struct linear_op *op)
-{
-    return op->code == 0 && change(state, op, true, op->value);
-}
-
-static bool do_insert(struct state *state, const struct linear_op *op)
-{
-    if (is_known(op) && op->code == -MU_EEXISTS)
-        return state->there && is_revision(state, op->revision);
-    return op->code == 0 && !state->there && change(state, op, true, op->value);
-}
-
-/* Whether the key's revision may be the one that is expected; then it is. */
-static bool may_be_expected(struct state *state, uint64_t expected)
-{
-    if (expected == 0)
-        return !state->there;
-    return state->there && is_revision(state, expected);
-}
-
-static bool is_certainly(const struct state *state, uint64_t expected)
-{
-    if (expected == 0)
-        return !state->there;
-    return state->there && state->exact && state->revision == expected;
-}
-
-static bool do_compare(struct state *state, const struct linear_op *op)
-{
-    if (is_known(op) && op->code == -MU_EPRECONDITION)
-        return !is_certainly(state, op->expected) &&
-               (!state->there || is_revision(state, op->revision));
-    return op->code == 0 && may_be_expected(state, op->expected) &&
-           change(state, op, true, op->value);
-}
-
-static bool do_increment(struct state *state, const struct linear_op *op)
-{
-    int64_t sum = (state->there ? state->value : 0) + op->value;
-
-    if (op->code != 0 || (is_known(op) && sum != op->number))
-        return false;
-    return change(state, op, true, sum);
-}
-
-static bool do_delete(struct state *state, const struct linear_op *op)
-{
-    if (op->code != 0 || (is_known(op) && op->number != state->there))
-        return false;
-    if (state->there)
-        return change(state, op, false, 0);
-    if (!is_known(op))
-        return false;       /* to do nothing it need not be done */
-    if (op->revision > state->revision)
-        state->revision = op->revision;
-    return true;
-}
-
-static bool (*const doing[])(struct state *state, const struct linear_op *op) = {
-    [LINEAR_GET] = do_get,
-    [LINEAR_PUT] = do_put,
-    [LINEAR_INSERT] = do_insert,
-    [LINEAR_COMPARE] = do_compare,
-    [LINEAR_INCREMENT] = do_increment,
-    [LINEAR_DELETE] = do_delete,
-};
-
 /* ---- The list of begins and ends ---- */
 
 struct event {
     const struct linear_op *op;
     uint64_t moment;
-    unsigned number;        /* of the operation among the key's */
+    unsigned number;        /* of the operation among those of the keys */
     bool is_end;
     struct event *next;
     struct event *prev;
@@ -190,22 +68,24 @@ struct event {
 
 struct taken {
     struct event *begin;
-    struct state before;
+    struct linear_state before;
 };
+
+enum { KEY_BYTES = 17, WORDS_MAX = 512 };   /* of a state: its keys, and 64 bits each */
 
 struct search {
     struct event *events;
     struct event head;
     unsigned ops_count;
     unsigned ends_left;
-    struct state state;
+    struct linear_state state;
     uint64_t *bits;             /* of the operations that were taken */
     unsigned words;
     struct taken *taken;
     unsigned depth;
     unsigned deepest;
 
-    /* Open addressing; an entry is `words` of bits and a state. */
+    /* Open addressing; an entry is a state and `words` of bits. */
     unsigned char *seen;
     size_t seen_size;
     size_t seen_count;
@@ -301,19 +181,24 @@ static void grow_seen(struct search *s)
     free(old);
 }
 
-static void pack_state(const struct search *s, const struct state *state,
+static void pack_state(const struct search *s, const struct linear_state *state,
                        unsigned char *out)
 {
-    out[0] = (unsigned char)(1 + state->there + 2 * state->exact);
-    memcpy(out + 1, &state->value, 8);
-    memcpy(out + 9, &state->revision, 8);
-    memcpy(out + 17, s->bits, s->words * sizeof s->bits[0]);
+    for (unsigned i = 0; i < state->count; i++) {
+        const struct linear_key *key = &state->keys[i];
+
+        *out = (unsigned char)(1 + key->there + 2 * key->exact);
+        memcpy(out + 1, &key->value, 8);
+        memcpy(out + 9, &key->revision, 8);
+        out += KEY_BYTES;
+    }
+    memcpy(out, s->bits, s->words * sizeof s->bits[0]);
 }
 
 /* Note what was taken with a state; false: it was seen before. */
-static bool note_new(struct search *s, const struct state *state)
+static bool note_new(struct search *s, const struct linear_state *state)
 {
-    unsigned char entry[17 + 8 * 512];
+    unsigned char entry[KEY_BYTES * LINEAR_TOGETHER_MAX + 8 * WORDS_MAX];
     unsigned char *place;
 
     if (2 * s->seen_count >= s->seen_size)
@@ -329,7 +214,8 @@ static bool note_new(struct search *s, const struct state *state)
 
 /* ---- The search ---- */
 
-static void take(struct search *s, struct event *begin, const struct state *after)
+static void take(struct search *s, struct event *begin,
+                 const struct linear_state *after)
 {
     s->taken[s->depth++] = (struct taken){begin, s->state};
     if (s->depth > s->deepest)
@@ -360,10 +246,10 @@ static struct event *take_back(struct search *s)
 /* Take it if it can be next, and leads to what was not seen. */
 static bool try_to_take(struct search *s, struct event *begin)
 {
-    struct state after = s->state;
+    struct linear_state after = s->state;
     uint64_t bit = UINT64_C(1) << begin->number % 64;
 
-    if (!doing[begin->op->kind](&after, begin->op))
+    if (!linear_do(&after, begin->op))
         return false;
     s->bits[begin->number / 64] |= bit;
     if (note_new(s, &after)) {
@@ -390,35 +276,35 @@ static bool search(struct search *s)
     return true;
 }
 
-/* ---- One key ---- */
+/* ---- Keys that belong together ---- */
 
 static void add_events(struct search *s, const struct linear_op *op, size_t *count)
 {
     s->events[(*count)++] = (struct event){.op = op, .moment = op->begin,
                                            .number = s->ops_count};
-    if (is_known(op))
+    if (linear_is_known(op))
         s->events[(*count)++] = (struct event){.op = op, .moment = op->end,
                                                .number = s->ops_count, .is_end = true};
     s->ops_count++;
 }
 
 static void search_begin(struct search *s, const struct linear_op *ops, size_t count,
-                         unsigned key)
+                         const struct linear_state *keys)
 {
     size_t events_count = 0;
 
-    *s = (struct search){.state = {.exact = true}};
+    *s = (struct search){.state = *keys};
     s->events = calloc(2 * count, sizeof *s->events);
     assert(s->events != NULL);
     for (size_t i = 0; i < count; i++)
-        if (ops[i].key == key)
+        if (linear_has_key(&s->state, linear_first_key(&ops[i])))
             add_events(s, &ops[i], &events_count);
     link_events(s, events_count);
     s->words = (s->ops_count + 63) / 64;
-    assert(s->words <= 512);
+    assert(s->words <= WORDS_MAX);
     s->bits = calloc(s->words, sizeof s->bits[0]);
     s->taken = calloc(s->ops_count, sizeof *s->taken);
-    s->entry_bytes = 17 + 8 * (size_t)s->words;
+    s->entry_bytes = KEY_BYTES * (size_t)keys->count + 8 * (size_t)s->words;
     assert(s->bits != NULL && s->taken != NULL);
 }
 
@@ -431,55 +317,108 @@ static void search_end(struct search *s)
 }
 
 static const char *const kind_names[] = {"get", "put", "insert", "compare", "increment",
-                                         "delete"};
+                                         "delete", "transact"};
+static const char *const part_names[] = {"if revision", "if absent", "if present",
+                                         "if value", "put", "increment", "delete"};
 
-static void explain(const struct search *s, const struct linear_op *ops, size_t count,
-                    unsigned key, char *why, size_t size)
+static size_t explain_op(const struct linear_op *op, char *why, size_t size)
 {
-    size_t used = (size_t)snprintf(why, size, "key %u is not linearizable: at most %u of "
-                                   "%u operations have an order\n", key, s->deepest,
-                                   s->ops_count);
+    size_t used = (size_t)snprintf(why, size, "%s value %" PRId64 " expected %" PRIu64
+                                   " from %" PRIu64 " to %" PRId64 ": code %d number %"
+                                   PRId64 " revision %" PRIu64 "\n",
+                                   kind_names[op->kind], op->value, op->expected,
+                                   op->begin, (int64_t)op->end, op->code, op->number,
+                                   op->revision);
 
-    for (size_t i = 0; i < count && used < size; i++) {
-        const struct linear_op *op = &ops[i];
-
-        if (op->key != key)
-            continue;
-        used += (size_t)snprintf(why + used, size - used, "%s value %" PRId64
-                                 " expected %" PRIu64 " from %" PRIu64 " to %" PRId64
-                                 ": code %d number %" PRId64 " revision %" PRIu64 "\n",
-                                 kind_names[op->kind], op->value, op->expected,
-                                 op->begin, (int64_t)op->end, op->code, op->number,
-                                 op->revision);
-    }
+    for (unsigned i = 0; i < op->parts_count && used < size; i++)
+        used += (size_t)snprintf(why + used, size - used, "    %s of %u value %" PRId64
+                                 " expected %" PRIu64 "\n",
+                                 part_names[op->parts[i].kind], op->parts[i].key,
+                                 op->parts[i].value, op->parts[i].expected);
+    return used;
 }
 
-static bool check_key(const struct linear_op *ops, size_t count, unsigned key, char *why,
-                      size_t why_size)
+static void explain(const struct search *s, const struct linear_op *ops, size_t count,
+                    char *why, size_t size)
+{
+    size_t used = (size_t)snprintf(why, size, "key %u%s is not linearizable: at most %u "
+                                   "of %u operations have an order\n",
+                                   s->state.keys[0].key,
+                                   s->state.count > 1 ? ", with others," : "",
+                                   s->deepest, s->ops_count);
+
+    for (size_t i = 0; i < count && used < size; i++)
+        if (linear_has_key(&s->state, linear_first_key(&ops[i])))
+            used += explain_op(&ops[i], why + used, size - used);
+}
+
+static bool check_keys(const struct linear_op *ops, size_t count,
+                       const struct linear_state *keys, char *why, size_t why_size)
 {
     struct search s;
     bool found;
 
-    search_begin(&s, ops, count, key);
+    search_begin(&s, ops, count, keys);
     found = search(&s);
     if (!found && why_size > 0)
-        explain(&s, ops, count, key, why, why_size);
+        explain(&s, ops, count, why, why_size);
     search_end(&s);
     return found;
 }
 
-static bool was_checked(const struct linear_op *ops, size_t place)
+/* Each key of a history, with the number of those that it belongs to. */
+struct groups {
+    unsigned keys[LINEAR_KEYS_MAX];
+    unsigned group[LINEAR_KEYS_MAX];
+    unsigned count;
+};
+
+static unsigned note_key(struct groups *groups, unsigned key)
 {
-    for (size_t i = 0; i < place; i++)
-        if (ops[i].key == ops[place].key)
-            return true;
-    return false;
+    unsigned i = 0;
+
+    while (i < groups->count && groups->keys[i] != key)
+        i++;
+    if (i < groups->count)
+        return i;
+    assert(groups->count < LINEAR_KEYS_MAX);
+    groups->keys[i] = key;
+    groups->group[i] = i;
+    groups->count++;
+    return i;
+}
+
+static void join_groups(struct groups *groups, unsigned a, unsigned b)
+{
+    unsigned from = groups->group[b];
+
+    for (unsigned i = 0; i < groups->count; i++)
+        if (groups->group[i] == from)
+            groups->group[i] = groups->group[a];
+}
+
+static void note_op(struct groups *groups, const struct linear_op *op)
+{
+    unsigned first = note_key(groups, linear_first_key(op));
+
+    for (unsigned i = 0; i < op->parts_count; i++)
+        join_groups(groups, first, note_key(groups, op->parts[i].key));
 }
 
 bool linear_check(const struct linear_op *ops, size_t count, char *why, size_t why_size)
 {
+    struct groups groups = {.count = 0};
+
     for (size_t i = 0; i < count; i++)
-        if (!was_checked(ops, i) && !check_key(ops, count, ops[i].key, why, why_size))
+        note_op(&groups, &ops[i]);
+    for (unsigned group = 0; group < groups.count; group++) {
+        struct linear_state keys = {.count = 0};
+
+        for (unsigned i = 0; i < groups.count; i++)
+            if (groups.group[i] == group)
+                linear_add_key(&keys, groups.keys[i]);
+        if (keys.count > 0 && !check_keys(ops, count, &keys, why, why_size))
             return false;
+    }
     return true;
 }

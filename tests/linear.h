@@ -3,8 +3,9 @@
  * moments, all of them have the answers that they had.
  *
  * One whose fate is unknown may take effect at any moment after its begin, or never. Keys
- * are independent of each other, so each is checked alone: by search, deepest first, that
- * never looks at the same state twice. Values are numbers here. */
+ * are independent of each other, so each is checked alone; those that a transaction has
+ * in common are checked together. It is a search, deepest first, that never looks at the
+ * same state twice. Values are numbers here. */
 #ifndef MU_TESTS_LINEAR_H
 #define MU_TESTS_LINEAR_H
 
@@ -19,16 +20,45 @@ enum linear_kind {
     LINEAR_COMPARE,     /* put if the revision is `expected`, 0: if it is not there; or
                            -MU_EPRECONDITION */
     LINEAR_INCREMENT,   /* by `value`; number is the sum */
-    LINEAR_DELETE       /* number is 1 or 0 */
+    LINEAR_DELETE,      /* number is 1 or 0 */
+    LINEAR_TRANSACT     /* all parts at one moment: number is the first sum, revision that
+                           of the last change; or -MU_EPRECONDITION, and number that of
+                           the first comparison that did not hold, from 1 */
+};
+
+enum linear_part_kind {
+    LINEAR_IF_REVISION,     /* comparisons: is `expected`, 0: it is not there */
+    LINEAR_IF_ABSENT,
+    LINEAR_IF_PRESENT,
+    LINEAR_IF_VALUE,        /* is there with `value` */
+    LINEAR_PART_PUT,        /* changes: to `value` */
+    LINEAR_PART_INCREMENT,  /* by `value` */
+    LINEAR_PART_DELETE
+};
+
+enum {
+    LINEAR_PARTS_MAX = 8,
+    LINEAR_KEYS_MAX = 64,   /* of a history, */
+    LINEAR_TOGETHER_MAX = 8 /* of those that are checked together */
+};
+
+/* A part of a transaction: comparisons come first. No key is changed twice. */
+struct linear_part {
+    enum linear_part_kind kind;
+    unsigned key;
+    int64_t value;
+    uint64_t expected;
 };
 
 #define LINEAR_UNKNOWN UINT64_MAX   /* as the end of an operation */
 
 struct linear_op {
     enum linear_kind kind;
-    unsigned key;
+    unsigned key;           /* all but transactions */
     int64_t value;
     uint64_t expected;
+    struct linear_part parts[LINEAR_PARTS_MAX];
+    unsigned parts_count;
     uint64_t begin;         /* moments: what ends before another begins is before it */
     uint64_t end;
     int code;               /* the answer, as what follows */

@@ -39,6 +39,7 @@ static bool is_answered(const struct swarm_program *program)
         if (program->threads[i] != NULL)
             return false;
     return program->errand == NULL && program->reaching == NULL &&
+           program->listing == NULL &&
            program->opening == NULL && program->next == NULL;
 }
 
@@ -48,6 +49,8 @@ static const char *waits_for(const struct swarm_program *program)
         return "an errand";
     if (program->reaching != NULL)
         return "a step";
+    if (program->listing != NULL)
+        return "a list";
     if (program->opening != NULL || program->next != NULL)
         return "a watch";
     return "a key or a barrier";

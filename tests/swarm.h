@@ -7,6 +7,7 @@
  *   swarm_faults.c     the store, and the faults that it and its holder have
  *   swarm_programs.c   what programs do, in one process after another
  *   swarm_keys.c       what they ask about keys and leases: histories
+ *   swarm_txns.c       transactions: keys that are changed, and looked at, together
  *   swarm_barriers.c   how they meet: generations, outcomes
  *   swarm_watches.c    what they watch
  *   swarm_steps.c      where they stop
@@ -30,9 +31,12 @@
 #include <string.h>
 
 enum {
-    TASKS_MAX = 23,
+    GPUS_MAX = 3,
+    TASKS_MAX = 23 + GPUS_MAX,
     FIXED = 3,                  /* workers that stay: those that may be hosts */
     KEYS = 10,
+    TXN_KEYS = 4,               /* behind them: those of transactions */
+    ALL_KEYS = KEYS + TXN_KEYS,
     OPEN_MAX = 3,               /* requests about keys that a program has under way */
     LEASES = 2,                 /* of a program */
     NAMES = 4,                  /* of barriers */
@@ -55,9 +59,13 @@ enum swarm_reached {
     WATCHED,                    /* events of watches */
     LEASES_KEPT,
     LIVES,
+    OWN_TYPES,                  /* of these, lives of tasks of a type of one's own */
     ADDED, REMOVED, MOVED,      /* workers, as chiefs learned of it */
     REFUSED,                    /* damaged files that a host did not start over */
     TIGHT,                      /* times that its disk had no room, over restarts too */
+    TRANSACTED,                 /* transactions that were made, */
+    NOT_TRANSACTED,             /* or of which a comparison did not hold */
+    LISTED,
     TWINS_TOLD,                 /* second processes that heard that they are */
     SKIPPED,                    /* histories with too much that is unknown */
     REACHED
@@ -133,6 +141,8 @@ struct swarm_program {
     size_t visit;               /* valid while there are threads */
     unsigned meeting;           /* threads that are to come */
     int64_t meeting_ms;
+    struct cluster_call *listing;   /* of the keys of transactions */
+    size_t listed;                  /* its record */
     struct cluster_call *errand;
     enum swarm_errand errand_kind;
     struct cluster_call *reaching;
@@ -162,6 +172,8 @@ struct swarm_plan {
     bool trouble;               /* reports, leaves, errors of programs themselves */
     bool watches;
     bool leases;
+    bool txns;
+    unsigned gpus;              /* tasks of a type of one's own, which runs closures */
     unsigned pace_ms;           /* between what a program does */
     bool changes;               /* of the cluster */
     unsigned hurt_percent;      /* of the host's crashes that damage its journal */
@@ -202,7 +214,8 @@ struct swarm {
     int64_t value;              /* the last that was put: all differ */
     uint64_t revision;          /* the highest of changes that have ended */
     uint64_t revision_store;
-    uint64_t revisions[KEYS];   /* some that were seen */
+    uint64_t revisions[ALL_KEYS];   /* some that were seen, */
+    int64_t values[ALL_KEYS];       /* and values of keys of transactions */
 
     struct swarm_visit *visits;
     size_t visits_count;
@@ -279,7 +292,8 @@ void swarm_free(struct swarm *run);
 
 void swarm_give_store(struct swarm *run, uint64_t seed);
 
-/* What comes of streams of their own: damaged files, second processes. */
+/* What comes of streams of their own: types of tasks; damaged files, second processes. */
+void swarm_draw_types(struct swarm_plan *plan, uint64_t seed);
 void swarm_draw_trouble(struct swarm_plan *plan, uint64_t seed);
 void swarm_begin_trouble(struct swarm *run, uint64_t seed);
 void swarm_plan_faults(struct swarm *run);
@@ -299,9 +313,15 @@ void swarm_end_errand(struct swarm_program *program);
 
 /* ---- swarm_keys.c ---- */
 
-extern const char *const swarm_key_names[KEYS];
+extern const char *const swarm_key_names[ALL_KEYS];
 
 void swarm_ask_key(struct swarm_program *program);
+
+/* If the program has not too much under way. `waits`: a get until the key is there. */
+void swarm_ask_op(struct swarm_program *program, const struct linear_op *op, bool waits);
+
+/* Something begins: its number among the records. */
+size_t swarm_new_record(struct swarm *run, const struct linear_op *op);
 void swarm_ask_lease(struct swarm_program *program);
 
 /* What was asked in a slot was answered. */
@@ -315,9 +335,16 @@ void swarm_note_use(struct swarm_program *program);
 void swarm_doubt_leases(struct swarm_program *program);
 
 /* As the store has them, -1: not there; also what ends the histories. */
-void swarm_read_keys(struct swarm *run, int64_t ret_numbers[KEYS]);
+void swarm_read_keys(struct swarm *run, int64_t ret_numbers[ALL_KEYS]);
 void swarm_check_leases(struct swarm *run);
-void swarm_check_histories(struct swarm *run, const int64_t numbers[KEYS]);
+void swarm_check_histories(struct swarm *run, const int64_t numbers[ALL_KEYS]);
+
+/* ---- swarm_txns.c ---- */
+
+void swarm_ask_txn(struct swarm_program *program);
+struct cluster_call *swarm_begin_txn(struct swarm_program *program,
+                                     const struct linear_op *op, int64_t limit_ms);
+void swarm_end_list(struct swarm_program *program);
 
 /* ---- swarm_runs.c ---- */
 
@@ -348,7 +375,7 @@ void swarm_note_event(struct swarm_program *program, const mu_kv_event *event);
 void swarm_end_watch(struct swarm_program *program);
 
 /* What they know is what is there. They are closed then. */
-void swarm_check_watches(struct swarm *run, const int64_t numbers[KEYS]);
+void swarm_check_watches(struct swarm *run, const int64_t numbers[ALL_KEYS]);
 
 /* ---- swarm_steps.c ---- */
 

@@ -110,6 +110,7 @@ static void draw_options(struct swarm *run, struct cluster_options *ret_options)
     draw_hosts(run, workers);
     *ret_options = (struct cluster_options){
         .workers = workers,
+        .gpus = run->plan.gpus,
         .servers = (unsigned)sim_between(random, 0, 2),
         .clients = (unsigned)sim_between(random, 0, 2),
         .hosts = run->hosts,
@@ -184,6 +185,7 @@ static void add_program(struct swarm *run, struct cluster_task *task)
 {
     struct swarm_program *program = &run->programs[run->programs_count];
 
+    assert_true(run->programs_count < TASKS_MAX);
     *program = (struct swarm_program){
         .run = run,
         .task = task,
@@ -204,6 +206,7 @@ static void begin(struct swarm *run, uint64_t seed)
 
     run->random = sim_stream(seed, 200);
     run->plan = draw_plan(&run->random);
+    swarm_draw_types(&run->plan, seed);
     draw_options(run, &options);
     cluster = cluster_new(seed, &options);
     run->cluster = cluster;

@@ -105,7 +105,7 @@ static void everybody_meets(struct swarm *run)
 
 void swarm_check_end(struct swarm *run)
 {
-    int64_t numbers[KEYS];
+    int64_t numbers[ALL_KEYS];
 
     for (unsigned i = 0; i < run->programs_count; i++) {
         if (!is_listed(&run->programs[i]))

@@ -114,6 +114,14 @@ void swarm_give_store(struct swarm *run, uint64_t seed)
                 &run->storage->base, store_dies, store_is_gone, store_is_damaged, NULL};
 }
 
+void swarm_draw_types(struct swarm_plan *plan, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 206);
+
+    if (sim_chance(&random, 30))
+        plan->gpus = (unsigned)sim_between(&random, 1, GPUS_MAX);
+}
+
 void swarm_draw_trouble(struct swarm_plan *plan, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 202);
@@ -125,6 +133,14 @@ void swarm_draw_trouble(struct swarm_plan *plan, uint64_t seed)
     }
     if (!plan->changes && sim_chance(&random, 30))
         plan->twins = (unsigned)sim_between(&random, 1, CLUSTER_TWINS_MAX);
+    random = sim_stream(seed, 205);
+    plan->txns = sim_chance(&random, 60);
+}
+
+static bool is_worker(const struct swarm_program *program)
+{
+    return strcmp(program->task->type, "worker") == 0 ||
+           strcmp(program->task->type, "gpu") == 0;
 }
 
 /* No host: it has its store to itself. */
@@ -137,7 +153,7 @@ static struct cluster_task *choose_doubled(struct cluster_twins *twins)
         const struct swarm_program *program =
             &run->programs[(first + i) % run->programs_count];
 
-        if (!program->is_host && strcmp(program->task->type, "worker") == 0)
+        if (!program->is_host && is_worker(program))
             return program->task;
     }
     return NULL;

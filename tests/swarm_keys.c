@@ -13,19 +13,21 @@ enum {
     UNKNOWN_MAX = 12            /* of a key: more are not searched */
 };
 
-const char *const swarm_key_names[KEYS] = {
+const char *const swarm_key_names[ALL_KEYS] = {
     "k/n0", "k/n1", "k/n2", "k/0", "k/1", "k/2", "k/3", "k/4/a", "k/4/b", "k/5",
+    "t/0",  "t/1",  "t/2",  "t/3",
 };
 
 static const char *const op_names[] = {
     [LINEAR_GET] = "a get",         [LINEAR_PUT] = "a put",
     [LINEAR_INSERT] = "an insert",  [LINEAR_COMPARE] = "a compare",
     [LINEAR_INCREMENT] = "an increment", [LINEAR_DELETE] = "a delete",
+    [LINEAR_TRANSACT] = "a transaction",
 };
 
 /* ---- Requests ---- */
 
-static struct swarm_record *new_record(struct swarm *run, const struct linear_op *op)
+size_t swarm_new_record(struct swarm *run, const struct linear_op *op)
 {
     struct swarm_record *record;
 
@@ -36,7 +38,7 @@ static struct swarm_record *new_record(struct swarm *run, const struct linear_op
         .op = *op, .floor = run->revision, .floor_store = run->revision_store};
     record->op.begin = ++run->moment;
     record->op.end = LINEAR_UNKNOWN;
-    return record;
+    return run->records_count - 1;
 }
 
 /* It certainly had no effect. */
@@ -44,6 +46,13 @@ static void drop_record(struct swarm_record *record)
 {
     record->op.kind = LINEAR_GET;
     record->op.end = LINEAR_UNKNOWN;
+}
+
+/* Says what is there instead. */
+static bool has_comparison(const struct cluster_call *call)
+{
+    return has_words(call, "has revision") || has_words(call, "is there already") ||
+           has_words(call, "is not there") || has_words(call, "has another value");
 }
 
 /* Whether an error is the answer of an operation that was done. */
@@ -54,7 +63,9 @@ static bool is_answer(const struct linear_op *op, const struct cluster_call *cal
     return code == 0 || (op->kind == LINEAR_GET && code == -MU_ENOTFOUND) ||
            (op->kind == LINEAR_INSERT && code == -MU_EEXISTS) ||
            (op->kind == LINEAR_COMPARE && code == -MU_EPRECONDITION &&
-            has_words(call, "has revision"));
+            has_words(call, "has revision")) ||
+           (op->kind == LINEAR_TRANSACT && code == -MU_EPRECONDITION &&
+            has_comparison(call));
 }
 
 /* An error that says that nothing was done. */
@@ -66,14 +77,27 @@ static bool is_refusal(const struct cluster_call *call)
         (code == -MU_ECANCELLED && has_words(call, "cancelled")))
         return !has_words(call, "may have been applied");
     return code == -MU_EAGAIN || code == -MU_EEXHAUSTED ||
+           (code == -MU_ERANGE && has_words(call, "would not fit")) ||
            (code == -MU_EPRECONDITION && has_words(call, "mu_agent_register"));
+}
+
+/* Of a put or an increment, in a transaction, too. */
+static bool has_own_revision(const struct linear_op *op)
+{
+    if (op->kind != LINEAR_TRANSACT)
+        return op->kind != LINEAR_GET && op->kind != LINEAR_DELETE;
+    for (unsigned i = 0; i < op->parts_count; i++)
+        if (op->parts[i].kind == LINEAR_PART_PUT ||
+            op->parts[i].kind == LINEAR_PART_INCREMENT)
+            return true;
+    return false;
 }
 
 static void note_revision(struct swarm *run, const struct swarm_record *record)
 {
     const struct linear_op *op = &record->op;
 
-    if (op->code != 0 || op->kind == LINEAR_GET || op->kind == LINEAR_DELETE)
+    if (op->code != 0 || !has_own_revision(op))
         return;
     if (op->revision == 0)
         cluster_break(run->cluster, "a change of %s has no revision",
@@ -90,7 +114,19 @@ static void note_revision(struct swarm *run, const struct swarm_record *record)
     }
     if (op->revision > run->revision)
         run->revision = op->revision;
+    if (op->kind != LINEAR_TRANSACT)
+        run->revisions[op->key] = op->revision;
+}
+
+/* For what is compared later: what a key of transactions was seen to be. */
+static void note_seen(struct swarm *run, const struct linear_op *op)
+{
+    if (op->kind == LINEAR_TRANSACT)
+        run->reached[op->code == 0 ? TRANSACTED : NOT_TRANSACTED]++;
+    if (op->kind != LINEAR_GET || op->key < KEYS || op->code != 0)
+        return;
     run->revisions[op->key] = op->revision;
+    run->values[op->key] = op->number;
 }
 
 void swarm_note_use(struct swarm_program *program)
@@ -133,6 +169,7 @@ void swarm_end_key(struct swarm_program *program, unsigned slot)
     run->reached[ANSWERED]++;
     swarm_note_use(program);
     note_revision(run, record);
+    note_seen(run, &record->op);
 }
 
 void swarm_end_lease(struct swarm_program *program, unsigned slot)
@@ -200,21 +237,30 @@ static struct cluster_call *begin_op(struct swarm_program *program,
     });
 }
 
-void swarm_ask_key(struct swarm_program *program)
+void swarm_ask_op(struct swarm_program *program, const struct linear_op *op, bool waits)
 {
-    struct swarm *run = program->run;
     int slot = free_slot(program);
-    struct linear_op op;
-    bool waits;
+    int64_t limit_ms;
 
     if (slot < 0)
         return;
-    draw_op(program, &op);
-    waits = op.kind == LINEAR_GET && sim_chance(&program->random, 20);
-    (void)new_record(run, &op);
-    program->records[slot] = run->records_count - 1;
+    program->records[slot] = swarm_new_record(program->run, op);
     program->is_lease[slot] = false;
-    program->keys[slot] = begin_op(program, &op, waits, (int64_t)draw(program, 0, 5000));
+    limit_ms = (int64_t)draw(program, 0, 5000);
+    program->keys[slot] = op->kind == LINEAR_TRANSACT
+                              ? swarm_begin_txn(program, op, limit_ms)
+                              : begin_op(program, op, waits, limit_ms);
+}
+
+void swarm_ask_key(struct swarm_program *program)
+{
+    struct linear_op op;
+
+    if (free_slot(program) < 0)
+        return;
+    draw_op(program, &op);
+    swarm_ask_op(program, &op,
+                 op.kind == LINEAR_GET && sim_chance(&program->random, 20));
 }
 
 void swarm_ask_lease(struct swarm_program *program)
@@ -242,15 +288,14 @@ void swarm_doubt_leases(struct swarm_program *program)
     memset(program->is_doubtful, true, sizeof program->is_doubtful);
 }
 
-void swarm_read_keys(struct swarm *run, int64_t ret_numbers[KEYS])
+void swarm_read_keys(struct swarm *run, int64_t ret_numbers[ALL_KEYS])
 {
     struct swarm_program *program = &run->programs[0];
 
-    for (unsigned key = 0; key < KEYS && !is_broken(run); key++) {
+    for (unsigned key = 0; key < ALL_KEYS && !is_broken(run); key++) {
         const struct linear_op op = {.kind = LINEAR_GET, .key = key};
 
-        (void)new_record(run, &op);
-        program->records[0] = run->records_count - 1;
+        program->records[0] = swarm_new_record(run, &op);
         program->is_lease[0] = false;
         program->keys[0] = begin_op(program, &op, false, 5000);
         swarm_wait(run, "the last gets", FINAL_MS);
@@ -292,12 +337,18 @@ void swarm_check_leases(struct swarm *run)
     }
 }
 
+/* Of a key's history; those of transactions have one together. */
+static bool is_of(const struct swarm_record *record, unsigned key)
+{
+    return key < KEYS ? record->op.key == key : record->op.key >= KEYS;
+}
+
 static unsigned count_unknown(const struct swarm *run, unsigned key)
 {
     unsigned count = 0;
 
     for (size_t i = 0; i < run->records_count; i++)
-        count += run->records[i].op.key == key &&
+        count += is_of(&run->records[i], key) &&
                  run->records[i].op.kind != LINEAR_GET &&
                  run->records[i].op.end == LINEAR_UNKNOWN;
     return count;
@@ -316,7 +367,7 @@ static void check_history(struct swarm *run, uint64_t store, unsigned key)
         const struct swarm_record *record = &run->records[i];
         bool is_known = record->op.end != LINEAR_UNKNOWN;
 
-        if (record->op.key == key &&
+        if (is_of(record, key) &&
             (is_known ? record->store == store : record->op.kind != LINEAR_GET))
             ops[count++] = record->op;
     }
@@ -346,11 +397,11 @@ static void check_sum(struct swarm *run, uint64_t store, unsigned key, int64_t n
                       count_unknown(run, key));
 }
 
-void swarm_check_histories(struct swarm *run, const int64_t numbers[KEYS])
+void swarm_check_histories(struct swarm *run, const int64_t numbers[ALL_KEYS])
 {
     uint64_t last = run->records[run->records_count - 1].store;
 
-    for (unsigned key = 0; key < KEYS; key++) {
+    for (unsigned key = 0; key <= KEYS; key++) {
         uint64_t before = 0;
 
         if (key < COUNTERS)

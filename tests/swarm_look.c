@@ -68,6 +68,8 @@ static void look_at_calls(struct swarm_program *program)
     }
     if (was_meeting)
         swarm_end_visit(program);
+    if (has_ended(program, program->listing))
+        swarm_end_list(program);
     if (has_ended(program, program->errand))
         swarm_end_errand(program);
     if (has_ended(program, program->reaching))

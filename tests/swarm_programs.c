@@ -119,6 +119,9 @@ void swarm_forget_process(struct swarm_program *program)
     if (program->errand != NULL && program->errand->done)
         mu_value_free(program->errand->of.agent.content);
     program->errand = NULL;
+    if (program->listing != NULL && program->listing->done)
+        mu_value_free(program->listing->of.agent.content);
+    program->listing = NULL;
     program->reaching = NULL;
     program->life = 0;
 }
@@ -137,6 +140,7 @@ void swarm_begin_process(struct swarm_program *program)
         .step = draw(program, 0, 20),
     };
     program->run->reached[LIVES]++;
+    program->run->reached[OWN_TYPES] += strcmp(program->task->type, "gpu") == 0;
 }
 
 static void act(struct swarm_program *program)
@@ -166,6 +170,8 @@ static void act(struct swarm_program *program)
         make_trouble(program);
     else if (what < 700 && program->keys[0] != NULL && !program->is_lease[0])
         cluster_key_cancel(program->keys[0]);
+    else if (what >= 700 && plan->txns)
+        swarm_ask_txn(program);
 }
 
 void swarm_step(struct sim *sim, void *arg)

@@ -119,7 +119,7 @@ static void read_watch(struct swarm_program *program)
     } while (!is_broken(run) && has_read_all(run) && run->reached[WATCHED] != before);
 }
 
-void swarm_check_watches(struct swarm *run, const int64_t numbers[KEYS])
+void swarm_check_watches(struct swarm *run, const int64_t numbers[ALL_KEYS])
 {
     for (unsigned i = 0; i < run->programs_count && !is_broken(run); i++) {
         struct swarm_program *program = &run->programs[i];

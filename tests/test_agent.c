@@ -240,7 +240,8 @@ static void test_no_host_yet(void **state)
     expect_done(call, -MU_EDEADLINE, 300);
     assert_string_equal(call->of.call.error.message,
         "key \"a\" was not changed within 300 ms: /job:chief/task:0 at tcp://chief-0:1, "
-        "which hosts the service, was never connected");
+        "which hosts the service, was never connected: nothing has "
+        "answered yet");
     assert_int_equal(call->of.call.error.kind, MU_ERROR_LIMIT);
     call = ask(cluster->workers[0], MU__AGENT_REGISTER, 100);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);

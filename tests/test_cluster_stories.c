@@ -65,13 +65,13 @@ static void test_missing(void **state)
     sim_run_until(cluster->sim, 30000);
     expect_trace(cluster,
         "[ 3000] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 3 s (dialling)\n"
+          "tcp://worker-0:1 for 3 s (dialling; nothing has answered yet)\n"
         "[ 6000] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 6 s (dialling)\n"
+          "tcp://worker-0:1 for 6 s (dialling; nothing has answered yet)\n"
         "[12000] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 12 s (dialling)\n"
+          "tcp://worker-0:1 for 12 s (dialling; nothing has answered yet)\n"
         "[24000] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 24 s (dialling)\n");
+          "tcp://worker-0:1 for 24 s (dialling; nothing has answered yet)\n");
     end(cluster);
 }
 

@@ -39,8 +39,9 @@ enum { SEEDS = 150 };
 static const char *const reached_words[REACHED] = {
     "answers", "unknown", "leaders", "stores lost", "passed", "failed", "rounds",
     "stopped", "errors", "watch events", "leases kept", "lives",
+    "of own types",
     "workers added", "removed", "moved", "damaged files refused", "disks without room",
-    "second processes told to end", "skipped",
+    "transactions", "not made", "lists", "second processes told to end", "skipped",
 };
 
 struct verdict {

@@ -31,6 +31,24 @@ enum { OPS_MAX = 6, HISTORIES = 30000 };
 #define DELETE(from, to, many)                                              \
     {.kind = LINEAR_DELETE, .begin = from, .end = to, .number = many}
 
+#define TXN(from, to, answer, its, first, how_many, ...)                    \
+    {.kind = LINEAR_TRANSACT, .begin = from, .end = to, .code = answer,     \
+     .revision = its, .number = first, .parts_count = how_many,             \
+     .parts = {__VA_ARGS__}}
+#define KEY_GET(of, from, to, found, its)                                   \
+    {.kind = LINEAR_GET, .key = of, .begin = from, .end = to, .number = found, \
+     .revision = its}
+#define KEY_MISS(of, from, to)                                              \
+    {.kind = LINEAR_GET, .key = of, .begin = from, .end = to, .code = -MU_ENOTFOUND}
+#define SET(of, what) {LINEAR_PART_PUT, of, what, 0}
+#define PLUS(of, by) {LINEAR_PART_INCREMENT, of, by, 0}
+#define GONE(of) {LINEAR_PART_DELETE, of, 0, 0}
+#define IS(of, what) {LINEAR_IF_VALUE, of, what, 0}
+#define AT(of, its) {LINEAR_IF_REVISION, of, 0, its}
+#define NONE(of) {LINEAR_IF_ABSENT, of, 0, 0}
+#define SOME(of) {LINEAR_IF_PRESENT, of, 0, 0}
+#define FAILS -MU_EPRECONDITION
+
 struct row {
     const char *what;
     bool good;
@@ -90,6 +108,43 @@ static const struct row rows[] = {
      .end = 4, .code = -MU_ENOTFOUND}}},
     {"but each counts", false, {PUT(1, 2, 5, 0), {.kind = LINEAR_GET, .key = 1,
      .begin = 3, .end = 4, .number = 5}}},
+    {"two keys change together", true, {TXN(1, 9, 0, 2, 0, 2, SET(0, 5), SET(1, 5)),
+     KEY_GET(0, 2, 3, 5, 1), KEY_GET(1, 4, 5, 5, 2)}},
+    {"seen halfway", false, {TXN(1, 9, 0, 2, 0, 2, SET(0, 5), SET(1, 5)),
+     KEY_GET(0, 2, 3, 5, 0), KEY_MISS(1, 4, 5)}},
+    {"halfway, of unknown fate", false, {TXN(1, NEVER, 0, 0, 0, 2, SET(0, 5), SET(1, 5)),
+     KEY_GET(0, 2, 3, 5, 0), KEY_MISS(1, 4, 5)}},
+    {"not begun, then done", true, {TXN(1, 9, 0, 2, 0, 2, SET(0, 5), SET(1, 5)),
+     KEY_MISS(0, 2, 3), KEY_GET(1, 4, 5, 5, 2), KEY_GET(0, 6, 7, 5, 1)}},
+    {"keys that a third one joins", false, {TXN(1, 2, 0, 0, 0, 2, SET(0, 5), SET(1, 5)),
+     TXN(3, 9, 0, 0, 0, 2, SET(1, 6), SET(2, 6)), KEY_GET(2, 4, 5, 6, 0),
+     KEY_GET(1, 6, 7, 5, 0)}},
+    {"moved from one to the other", true, {PUT(1, 2, 5, 1),
+     TXN(3, 9, 0, 3, 3, 2, PLUS(0, -2), PLUS(1, 2)),
+     TXN(3, 9, 0, 5, 4, 2, PLUS(0, 1), PLUS(1, -1)), KEY_GET(1, 10, 11, 1, 5)}},
+    {"the first sum is told", false, {PUT(1, 2, 5, 1),
+     TXN(3, 4, 0, 3, 2, 2, PLUS(0, -2), PLUS(1, 2))}},
+    {"revisions one by one", false, {TXN(1, 2, 0, 4, 0, 2, SET(0, 5), SET(1, 5)),
+     KEY_GET(0, 3, 4, 5, 4)}},
+    {"what is deleted has the last ones", true, {PUT(1, 2, 7, 3),
+     TXN(3, 4, 0, 5, 0, 2, GONE(0), SET(1, 5)), KEY_MISS(0, 5, 6),
+     KEY_GET(1, 5, 6, 5, 4)}},
+    {"where nothing was", false, {TXN(1, 2, 0, 5, 0, 2, GONE(0), SET(1, 5)),
+     KEY_GET(1, 5, 6, 5, 4)}},
+    {"all of it held", true, {PUT(1, 2, 7, 3),
+     TXN(3, 4, 0, 4, 0, 4, AT(0, 3), NONE(1), IS(0, 7), SET(1, 5)),
+     TXN(5, 6, 0, 4, 0, 2, SOME(1), AT(1, 4))}},
+    {"it did not", false, {PUT(1, 2, 7, 3), TXN(3, 4, 0, 0, 0, 2, SOME(1), SET(1, 5))}},
+    {"the second did not", true, {PUT(1, 2, 7, 3),
+     TXN(3, 4, FAILS, 0, 2, 3, AT(0, 3), SOME(1), SET(1, 5)), KEY_MISS(1, 5, 6)}},
+    {"but it did", false, {PUT(1, 2, 7, 3),
+     TXN(3, 4, FAILS, 0, 1, 3, AT(0, 3), SOME(1), SET(1, 5))}},
+    {"and nothing is changed", false, {PUT(1, 2, 7, 3),
+     TXN(3, 4, FAILS, 0, 2, 3, AT(0, 3), SOME(1), SET(1, 5)), KEY_GET(1, 5, 6, 5, 0)}},
+    {"an unknown one that could not be", false, {
+     TXN(1, NEVER, 0, 0, 0, 2, SOME(0), SET(1, 5)), KEY_GET(1, 2, 3, 5, 0)}},
+    {"seen together", false, {TXN(1, 9, 0, 0, 0, 2, SET(0, 5), SET(1, 5)),
+     TXN(2, 3, 0, 0, 0, 2, IS(0, 5), NONE(1))}},
 };
 
 static size_t ops_of(const struct row *row)
@@ -139,36 +194,98 @@ static void test_recorded(void **state)
 
 /* ---- Against all orders ---- */
 
-/* One order of some operations, done by the letter. A revision is not told in these
- * histories, and COMPARE is only with 0. */
+/* Two keys. */
+struct plain {
+    bool there[2];
+    int64_t value[2];
+};
+
+/* Whether a comparison holds; revisions are not told in these histories, and compared
+ * with 0 alone. */
+static bool holds(const struct plain *plain, const struct linear_part *part)
+{
+    bool there = plain->there[part->key];
+
+    if (part->kind == LINEAR_IF_VALUE)
+        return there && plain->value[part->key] == part->value;
+    return part->kind == LINEAR_IF_PRESENT ? there : !there;
+}
+
+static void set(struct plain *plain, unsigned key, bool there, int64_t value)
+{
+    plain->there[key] = there;
+    plain->value[key] = there ? value : 0;
+}
+
+static int64_t add(struct plain *plain, unsigned key, int64_t by)
+{
+    set(plain, key, true, plain->value[key] + by);
+    return plain->value[key];
+}
+
+static int do_parts(struct plain *plain, const struct linear_op *op, int64_t *number)
+{
+    bool has_sum = false;
+
+    for (unsigned i = 0; i < op->parts_count && op->parts[i].kind <= LINEAR_IF_VALUE; i++)
+        if (!holds(plain, &op->parts[i])) {
+            *number = (int64_t)i + 1;
+            return -MU_EPRECONDITION;
+        }
+    for (unsigned i = 0; i < op->parts_count; i++) {
+        const struct linear_part *part = &op->parts[i];
+        int64_t sum;
+
+        if (part->kind == LINEAR_PART_PUT)
+            set(plain, part->key, true, part->value);
+        if (part->kind == LINEAR_PART_DELETE)
+            set(plain, part->key, false, 0);
+        if (part->kind != LINEAR_PART_INCREMENT)
+            continue;
+        sum = add(plain, part->key, part->value);
+        *number = has_sum ? *number : sum;
+        has_sum = true;
+    }
+    return 0;
+}
+
+/* By the letter. The code, and the number that comes with it. */
+static int do_plain(struct plain *plain, const struct linear_op *op, int64_t *number)
+{
+    bool there = plain->there[op->key];
+
+    switch (op->kind) {
+    case LINEAR_GET:
+        *number = there ? plain->value[op->key] : 0;
+        return there ? 0 : -MU_ENOTFOUND;
+    case LINEAR_DELETE:
+        *number = there;
+        set(plain, op->key, false, 0);
+        return 0;
+    case LINEAR_INCREMENT:
+        *number = add(plain, op->key, op->value);
+        return 0;
+    case LINEAR_TRANSACT:
+        return do_parts(plain, op, number);
+    default:
+        if (there && op->kind != LINEAR_PUT)
+            return op->kind == LINEAR_INSERT ? -MU_EEXISTS : -MU_EPRECONDITION;
+        set(plain, op->key, true, op->value);
+        return 0;
+    }
+}
+
+/* One order of some operations. What is unknown, and would not be done, need not be. */
 static bool explains(const struct linear_op *ops, const unsigned *order, size_t count)
 {
-    bool there = false;
-    int64_t value = 0;
+    struct plain plain = {.there = {false}};
 
     for (size_t i = 0; i < count; i++) {
         const struct linear_op *op = &ops[order[i]];
-        bool known = op->end != LINEAR_UNKNOWN;
-        bool once = op->kind == LINEAR_INSERT || op->kind == LINEAR_COMPARE;
-        int code = 0;
         int64_t number = 0;
+        int code = do_plain(&plain, op, &number);
 
-        if (op->kind == LINEAR_GET) {
-            code = there ? 0 : -MU_ENOTFOUND;
-            number = there ? value : 0;
-        } else if (op->kind == LINEAR_DELETE) {
-            number = there;
-            there = false;
-        } else if (op->kind == LINEAR_INCREMENT) {
-            value = number = (there ? value : 0) + op->value;
-            there = true;
-        } else if (once && there) {
-            code = op->kind == LINEAR_INSERT ? -MU_EEXISTS : -MU_EPRECONDITION;
-        } else {
-            value = op->value;
-            there = true;
-        }
-        if (known && (code != op->code || number != op->number))
+        if (op->end != LINEAR_UNKNOWN && (code != op->code || number != op->number))
             return false;
     }
     return true;
@@ -201,14 +318,46 @@ static bool some_order(const struct linear_op *ops, size_t count, unsigned *orde
     return false;
 }
 
+/* A comparison, or one change of each key, at most. */
+static void draw_parts(struct sim_random *random, struct linear_op *op)
+{
+    unsigned first = (unsigned)sim_between(random, 0, 1);
+
+    if (sim_chance(random, 50))
+        op->parts[op->parts_count++] = (struct linear_part){
+            (enum linear_part_kind)sim_between(random, LINEAR_IF_REVISION,
+                                               LINEAR_IF_VALUE),
+            (unsigned)sim_between(random, 0, 1), (int64_t)sim_between(random, 1, 2), 0};
+    for (unsigned i = 0; i < 2; i++)
+        if (i == 0 || sim_chance(random, 70))
+            op->parts[op->parts_count++] = (struct linear_part){
+                (enum linear_part_kind)sim_between(random, LINEAR_PART_PUT,
+                                                   LINEAR_PART_DELETE),
+                (first + i) % 2, (int64_t)sim_between(random, 1, 2), 0};
+}
+
+static void draw_transaction(struct sim_random *random, struct linear_op *op)
+{
+    bool has_sum = false;
+
+    draw_parts(random, op);
+    for (unsigned i = 0; i < op->parts_count; i++)
+        has_sum = has_sum || op->parts[i].kind == LINEAR_PART_INCREMENT;
+    if (op->code != 0)
+        op->number = 1;
+    else if (has_sum)
+        op->number = (int64_t)sim_between(random, 1, 3);
+}
+
 static struct linear_op draw_op(struct sim_random *random)
 {
     static const int codes[] = {
         [LINEAR_GET] = -MU_ENOTFOUND, [LINEAR_PUT] = 0, [LINEAR_INSERT] = -MU_EEXISTS,
         [LINEAR_COMPARE] = -MU_EPRECONDITION, [LINEAR_INCREMENT] = 0,
-        [LINEAR_DELETE] = 0};
+        [LINEAR_DELETE] = 0, [LINEAR_TRANSACT] = -MU_EPRECONDITION};
     struct linear_op op = {
-        .kind = (enum linear_kind)sim_between(random, LINEAR_GET, LINEAR_DELETE),
+        .kind = (enum linear_kind)sim_between(random, LINEAR_GET, LINEAR_TRANSACT),
+        .key = sim_chance(random, 30),
         .value = (int64_t)sim_between(random, 1, 2),
         .begin = sim_between(random, 1, 8),
     };
@@ -220,6 +369,8 @@ static struct linear_op draw_op(struct sim_random *random)
         op.number = (int64_t)sim_between(random, 1, 3);
     if (op.kind == LINEAR_DELETE)
         op.number = (int64_t)sim_between(random, 0, 1);
+    if (op.kind == LINEAR_TRANSACT)
+        draw_transaction(random, &op);
     if (sim_chance(random, 20) && op.kind != LINEAR_GET) {
         op.end = LINEAR_UNKNOWN;
         op.code = 0;

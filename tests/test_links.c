@@ -724,7 +724,7 @@ static void test_we_are_the_twin(void **state)
     (void)sim_trace(f->sim);
     say_taken(f, US + 1, "somebody else");
     run_for(f, 100);
-    expect_trace(f, "");
+    expect_trace(f, "[  220] sim note: trouble: chief 0: nothing has answered yet\n");
     say_taken(f, US, "it is played by X");
     run_for(f, 1000);
     expect_trace(f,
@@ -772,7 +772,7 @@ static void test_cannot_be_dialled(void **state)
     say_hello_words(f, &words);
     run_for(f, 1000);
     expect_trace(f,
-        "[  600] us links: /job:chief/task:0 says its address is "
+        "[  530] us links: /job:chief/task:0 says its address is "
           "\"tcp://nowhere:1\", which cannot be reached\n"
         "[ 1050] us links: /job:chief/task:0 says its address is \"nonsense\", "
           "which cannot be dialled\n");
@@ -788,6 +788,7 @@ static void test_no_answer(void **state)
     run_for(f, 1200);
     expect_trace(f,
         "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+        "[  220] sim note: trouble: chief 0: nothing has answered yet\n"
         "[  530] sim note: hears the end: closed by the peer\n"
         "[  648] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
         "[ 1148] sim note: hears the end: closed by the peer\n");

@@ -16,6 +16,7 @@
 
 enum {
     MU__LINK_RETRY_MAX_MS = 5000,   /* longest pause before dialling again */
+    MU__LINK_ANSWER_MS = 200,       /* an attempt that takes longer is told of */
     MU__LINK_TAKEN_RETRY_MS = 1000, /* the same after another process was found to play
                                        this task: that one may end */
     MU__LINK_SILENT_MAX = 16,       /* addresses whose process fell silent; the oldest is

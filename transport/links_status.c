@@ -80,13 +80,29 @@ void mu__link_keep_words(char **at, const char *words)
     *at = copy;
 }
 
-/* What is known of why a link is not up: what the wire says of the present attempt, or
- * else why the last one ended. */
-static const char *why_missing(const struct mu__links *links, const struct mu__link *link)
+/* The first attempt is under way, and nothing is known of it but that it takes long. */
+static bool is_unanswered(const struct mu__links *links, const struct mu__link *link)
+{
+    return (link->state == MU__LINK_DIALLING || link->state == MU__LINK_GREETING) &&
+           link->why == NULL &&
+           mu__links_now(links) >= link->since_ms + MU__LINK_ANSWER_MS;
+}
+
+/* What the wire says of the present attempt; NULL: nothing. */
+static const char *wire_words(const struct mu__links *links, const struct mu__link *link)
 {
     const char *words = link->out == 0 || link->state != MU__LINK_DIALLING
                             ? NULL
                             : links->wire->ops->last_error(links->wire, link->out);
+
+    return words == NULL && is_unanswered(links, link) ? "nothing has answered yet"
+                                                       : words;
+}
+
+/* What is known of why a link is not up: that, or else why the last attempt ended. */
+static const char *why_missing(const struct mu__links *links, const struct mu__link *link)
+{
+    const char *words = wire_words(links, link);
 
     return words == NULL ? mu__link_words(link->why) : words;
 }
@@ -112,9 +128,7 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
 
 void mu__link_tell_failing(struct mu__links *links, struct mu__link *link)
 {
-    const char *words = link->out == 0
-                            ? NULL
-                            : links->wire->ops->last_error(links->wire, link->out);
+    const char *words = wire_words(links, link);
 
     if (!link->keep || words == NULL ||
         strncmp(words, mu__link_words(link->told), MU__LINK_REASON_BYTES - 1) == 0)

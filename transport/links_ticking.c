@@ -14,6 +14,15 @@ static uint64_t tick_step_ms(const struct mu__links *links)
     return (links->config.heartbeat_ms + 1) / 2;
 }
 
+/* When an attempt that is under way is told of, if nothing comes of it before. */
+static uint64_t next_look_ms(const struct mu__link *link, uint64_t now_ms,
+                             uint64_t next_ms)
+{
+    uint64_t answer_ms = link->since_ms + MU__LINK_ANSWER_MS;
+
+    return now_ms < answer_ms && answer_ms < next_ms ? answer_ms : next_ms;
+}
+
 /* Returns when the link wants the next look. The link may be gone afterwards. */
 static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64_t now_ms)
 {
@@ -44,7 +53,8 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
             mu__link_try_elsewhere(links, link, "it does not answer the handshake", 0);
             return now_ms;
         }
-        return link->since_ms + config->silence_ms;
+        mu__link_tell_failing(links, link);
+        return next_look_ms(link, now_ms, link->since_ms + config->silence_ms);
     case MU__LINK_REFUSING:
         if (now_ms >= link->since_ms + REFUSAL_MS) {
             mu__link_free(links, link);
@@ -66,7 +76,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
             mu__link_go_down(links, link, "its address cannot be reached");
             return now_ms + config->heartbeat_ms;
         }
-        return now_ms + config->heartbeat_ms;
+        return next_look_ms(link, now_ms, now_ms + config->heartbeat_ms);
     }
 }
 

@@ -382,6 +382,9 @@ void mu__client_room_describe(const struct client *c, uint32_t slot, char *out,
     if (room->number == 0)
         (void)snprintf(out, size, "at its client for room at the chief, which has not "
                        "said yet how much there is");
+    else if ((lacking & MU__LACKS_CLOSURES) != 0 && room->closures_allowed == 0)
+        (void)snprintf(out, size, "at its client, which has asked %s for room, and has "
+                       "none there yet", c->config.chief);
     else if ((lacking & MU__LACKS_CLOSURES) != 0)
         (void)snprintf(out, size, "at its client for room at the chief: %" PRIu64 " of "
                        "the %" PRIu64 " that may be there are this client's part (of %"

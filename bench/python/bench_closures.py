@@ -4,8 +4,8 @@ the same in C, in the same run.
 
     bench_closures.py [--closures N] [--only NAME]
 
-Prints one JSON object a line: bench, metric, value, unit, and ratio and target where there
-is one. "limit" is what it is compared with.
+Prints one JSON object a line: bench, metric, value, unit, and ratio and target where
+there is one. "limit" is what it is compared with.
 """
 
 from __future__ import annotations
@@ -144,8 +144,9 @@ def measure_c():
                 [sys.executable, "-m", "muster", "node", "--cluster", cluster, "--task",
                  f"worker:{i}", "--plugin", f"{folder}/c_same.so", "--log-level",
                  "error"], cwd="/"))
-        lines = subprocess.run([f"{folder}/driver", cluster, str(ARRAY_BYTES)], check=True,
-                               capture_output=True, text=True).stdout.splitlines()
+        words = [f"{folder}/driver", cluster, str(ARRAY_BYTES)]
+        lines = subprocess.run(words, check=True, capture_output=True,
+                               text=True).stdout.splitlines()
         return {name: float(value) for name, value in map(str.split, lines)}
     finally:
         for worker in workers:

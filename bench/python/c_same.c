@@ -48,7 +48,8 @@ static void call(mu_coordinator *coordinator, const mu_value *args)
     mu_value *result;
     mu_error error;
 
-    check(mu_coordinator_schedule(coordinator, "c.same", args, -1, &error, &value), &error);
+    check(mu_coordinator_schedule(coordinator, "c.same", args, -1, &error, &value),
+          &error);
     check(mu_remote_value_fetch(value, -1, &error, &result), &error);
     mu_value_free(result);
     mu_remote_value_free(value);
@@ -91,7 +92,8 @@ static void throughput(mu_coordinator *coordinator, int count)
     mu_error error;
 
     for (int i = 0; i < count; i++)
-        check(mu_coordinator_schedule(coordinator, "c.same", args, -1, &error, &values[i]),
+        check(mu_coordinator_schedule(coordinator, "c.same", args, -1, &error,
+                                      &values[i]),
               &error);
     for (int i = 0; i < count; i++) {
         mu_value *result;
@@ -117,7 +119,8 @@ int main(int count, char **arguments)
     void *data = calloc(1, bytes);
 
     (void)same;
-    check(mu_cluster_parse(arguments[1], strlen(arguments[1]), "cluster", &error, &cluster),
+    check(mu_cluster_parse(arguments[1], strlen(arguments[1]), "cluster", &error,
+                           &cluster),
           &error);
     mu_node_options_init(&options);
     options.cluster = cluster;

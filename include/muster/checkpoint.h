@@ -1,7 +1,10 @@
 /* Checkpoints: files with the content of variables.
  *
  * A checkpoint is one file, "NAME-STEP.ckpt" in a directory. It is there as a whole or
- * not at all, whatever dies or breaks while it is written. Any thread, but no loop's. */
+ * not at all, whatever dies or breaks while it is written. Any thread, but no loop's.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_CHECKPOINT_H
 #define MUSTER_CHECKPOINT_H
 

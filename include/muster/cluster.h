@@ -4,7 +4,10 @@
  * not changed while a node uses it. Not thread-safe: one thread at a time.
  *
  * Functions that only read take NULL for an empty spec, as mu_tf_config_parse() gives
- * it. */
+ * it.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_CLUSTER_H
 #define MUSTER_CLUSTER_H
 

@@ -11,7 +11,10 @@
  * Any thread, but none of the calls that wait on a loop's thread. Limits in milliseconds,
  * negative: none. Errors of all calls: -MU_EDEADLINE (says what is missing, and since
  * when), -MU_ECLOSED, -MU_EINVALID (arguments), -MU_EPRECONDITION (this task is not
- * registered), and in error state that error. */
+ * registered), and in error state that error.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_COORDINATION_H
 #define MUSTER_COORDINATION_H
 

@@ -4,7 +4,10 @@
  * On a loop's thread, what has to wait for an answer returns -MU_EPRECONDITION: to fetch
  * what is not there yet, or is kept by a worker; to join, explain, drain or forget;
  * to open a per-worker value. Scheduling with limit 0, mu_remote_value_cancel,
- * mu_coordinator_errors, references, and letting go of anything never wait. */
+ * mu_coordinator_errors, references, and letting go of anything never wait.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_COORDINATOR_H
 #define MUSTER_COORDINATOR_H
 
@@ -253,6 +256,7 @@ MU_EXPORT int mu_coordinator_fetch(mu_coordinator *coordinator, const mu_value *
                                    int64_t limit_ms, mu_error *ret_error,
                                    mu_value **ret_value);
 
+/* MU_REMOTE_ABORTED for NULL. */
 MU_EXPORT enum mu_remote_value_state mu_remote_value_state(const mu_remote_value *value);
 
 /* Call `notify` once, on the node's loop thread, as soon as the value is ready or

@@ -12,7 +12,10 @@
  * shard of the one before is consumed. A closure whose worker dies runs again, with the
  * same shard: what it had done until then is done twice, unless it is scheduled with
  * MU_CLOSURE_EFFECT_ONCE. With that flag, and mu_run_add() for what it adds up, the sums
- * are exact: each shard of each epoch is in them once, although workers die. */
+ * are exact: each shard of each epoch is in them once, although workers die.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_DEAL_H
 #define MUSTER_DEAL_H
 

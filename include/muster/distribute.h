@@ -5,7 +5,10 @@
  * in a thread for each task, or serves until the job is done; docs/distribute.md has the
  * table. Each call has a context, which says who it is and lets it meet the others.
  *
- * Not on a loop's thread. Limits in milliseconds, negative: none. */
+ * Not on a loop's thread. Limits in milliseconds, negative: none.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_DISTRIBUTE_H
 #define MUSTER_DISTRIBUTE_H
 
@@ -108,7 +111,7 @@ MU_EXPORT int mu_context_session(mu_context *context, const mu_session_options *
 MU_EXPORT void mu_context_return(mu_context *context, mu_value *value);
 
 /* Set the words of an error, or pass on the error of another call; both return the code
- * (negative) for the function to return. */
+ * (negative) for the function to return. An error without a code is -MU_EUNKNOWN. */
 MU_EXPORT int mu_context_fail(mu_context *context, int code, const char *format, ...)
     MU_PRINTF(3, 4);
 MU_EXPORT int mu_context_fail_with(mu_context *context, const mu_error *error);

@@ -1,7 +1,11 @@
 /* Errors: the codes every function returns, and the structure that tells the rest.
  *
  * Functions return 0 or one of the codes below, negated: MU_ENOTFOUND comes back as
- * -MU_ENOTFOUND. Codes 1 to 16 are the canonical ones, with their canonical numbers. */
+ * -MU_ENOTFOUND. Codes 1 to 16 are the canonical ones, with their canonical numbers.
+ *
+ * Arguments: NULL is fine only where it is said to be. Elsewhere a function that returns
+ * codes returns -MU_EINVALID, with the argument's name in its mu_error; one that does not
+ * returns NULL or 0 (or what it says), and does nothing else. */
 #ifndef MUSTER_ERROR_H
 #define MUSTER_ERROR_H
 

@@ -3,7 +3,10 @@
  * Several nodes may live in one process. A node runs on a loop thread of its own, or on
  * the program's uv_loop_t. Functions here may be called on any thread, unless said
  * otherwise; those that wait must not be called on a loop thread (they return
- * -MU_EPRECONDITION there). Limits are in milliseconds; negative means no limit. */
+ * -MU_EPRECONDITION there). Limits are in milliseconds; negative means no limit.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_NODE_H
 #define MUSTER_NODE_H
 
@@ -205,8 +208,8 @@ MU_EXPORT int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error
 MU_EXPORT mu_node *mu_node_ref(mu_node *node);
 MU_EXPORT void mu_node_unref(mu_node *node);
 
-/* Stop a node that runs on the program's loop; `closed` is called on that loop when the
- * node is gone. On the loop's thread only. */
+/* Stop a node that runs on the program's loop; `closed` (may be NULL) is called on that
+ * loop when the node is gone. On the loop's thread only. */
 MU_EXPORT void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user);
 
 /* Where the node listens ("tcp://127.0.0.1:40123"), valid until it is closed. */
@@ -215,7 +218,8 @@ MU_EXPORT const char *mu_node_address(const mu_node *node);
 /* "/job:worker/task:1", valid until the node is closed. */
 MU_EXPORT const char *mu_node_task(const mu_node *node);
 
-/* Number of tasks of a type in the node's cluster, as it is now. Any thread. */
+/* Number of tasks of a type (NULL: of all) in the node's cluster, as it is now. Any
+ * thread. */
 MU_EXPORT size_t mu_node_task_count(const mu_node *node, const char *type);
 
 /* ---- A cluster that changes while the node runs ---- */
@@ -338,7 +342,7 @@ MU_EXPORT int mu_run_cancelled(mu_run *run);
 
 /* Pass on an error of a call that was made in a function (of a variable, say), with the
  * task that it came from: the coordinator tells failing servers from failing functions by
- * that. Returns its code for the function to return. */
+ * that. Returns its code for the function to return; without one it is -MU_EUNKNOWN. */
 MU_EXPORT int mu_run_fail_with(mu_run *run, const mu_error *error);
 
 /* Words of a stack trace, which travel with the error; copied, cut at 1,023 bytes. */
@@ -408,7 +412,8 @@ MU_EXPORT int mu_node_fail(mu_node *node, int code, const char *format, ...)
     MU_PRINTF(3, 4);
 
 /* The same with the error of a call, whose kind and task it keeps (mu_restart_exit_code
- * wants them). Returns its code for the program to return. */
+ * wants them). Returns its code for the program to return; without one it is
+ * -MU_EUNKNOWN. */
 MU_EXPORT int mu_node_fail_with(mu_node *node, const mu_error *error);
 
 /* Do what this node's task is there for, on the calling thread: run its program if

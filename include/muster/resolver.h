@@ -10,7 +10,10 @@
  * inline function) they return -MU_EPRECONDITION. While there is time,
  * what fails for now (a server that does not answer, a pod that does not run yet, a task
  * that is not there yet) is tried again, with growing pauses; 0 tries once, without
- * waiting for others. */
+ * waiting for others.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_RESOLVER_H
 #define MUSTER_RESOLVER_H
 

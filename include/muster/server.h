@@ -2,7 +2,10 @@
  *
  * A server knows its cluster when it starts, or waits for a client to tell it
  * (mu_server_offer_cluster). Any thread, but none of the calls that wait on a loop's
- * thread. Limits in milliseconds, negative: none. */
+ * thread. Limits in milliseconds, negative: none.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_SERVER_H
 #define MUSTER_SERVER_H
 

@@ -4,7 +4,10 @@
  * coordination service, which goes with the chief's process. A worker's session waits for
  * that. A chief that is restarted does it again, and meanwhile new workers wait for it;
  * sessions that are open stay so. When the service loses its store while a worker waits,
- * the worker's agent is reset, and waits on. Any thread, but no loop's. */
+ * the worker's agent is reset, and waits on. Any thread, but no loop's.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_SESSION_H
 #define MUSTER_SESSION_H
 

@@ -4,7 +4,10 @@
  * name, that of a queued resource, or address, several with commas between, or by the
  * variables and files that it reads. Everything is asked anew at every call. Calls block,
  * for `limit_ms` at most (negative: no limit); a handle is used by one thread at a
- * time. */
+ * time.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_TPU_H
 #define MUSTER_TPU_H
 
@@ -57,8 +60,8 @@ MU_EXPORT int mu_tpu_set(mu_tpu *tpu, const char *setting, const char *value,
 typedef void (*mu_tpu_progress_fn)(void *user, const char *line);
 MU_EXPORT void mu_tpu_on_progress(mu_tpu *tpu, mu_tpu_progress_fn progress, void *user);
 
-/* How they are, whatever their state. `ret_states` has room for `room`. -MU_EEXHAUSTED:
- * there are more. -MU_ENOTFOUND: the API knows no such TPU. */
+/* How they are, whatever their state. `ret_states` has room for `room`, and may be NULL
+ * with 0. -MU_EEXHAUSTED: there are more. -MU_ENOTFOUND: the API knows no such TPU. */
 MU_EXPORT int mu_tpu_describe(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
                               mu_tpu_state *ret_states, size_t room, size_t *ret_count);
 

@@ -3,7 +3,10 @@
  * A value is nil, bool, int (64 bits), float (64 bits), string (UTF-8), bytes, list,
  * map (string keys, order kept) or tensor. Values are reference counted; the count is
  * atomic, the content is not guarded: build a value on one thread, then share it and
- * leave it unchanged. Constructors return NULL when out of memory. */
+ * leave it unchanged. Constructors return NULL when out of memory.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_VALUE_H
 #define MUSTER_VALUE_H
 

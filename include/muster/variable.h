@@ -26,7 +26,10 @@
  * What is atomic: a shard of at most 1 MiB is read and written as a whole. Larger shards
  * travel in pieces: an assign becomes visible at once when its last piece has arrived;
  * adds and gradients are applied piece by piece; a read may see some pieces before and
- * some after a concurrent update. */
+ * some after a concurrent update.
+ *
+ * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
+ * (error.h). */
 #ifndef MUSTER_VARIABLE_H
 #define MUSTER_VARIABLE_H
 

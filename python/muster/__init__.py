@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
     from .coordination import CoordinationService
+    from .strategy import ParameterServerStrategy
+    from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
                             KubernetesClusterResolver, NamedClusterResolver,
                             SageMakerClusterResolver, SimpleClusterResolver,
@@ -36,9 +38,16 @@ _LAZY = {
     "LocalCluster": "cluster",
     "as_completed": "futures",
     "future_of": "futures",
+    "gather": "_scatter",
+    "map": "_scatter",
+    "progress": "_progress",
+    "scatter": "_scatter",
     "wait": "futures",
     "ClusterSpec": "cluster_spec",
     "CoordinationService": "coordination",
+    "ParameterServerStrategy": "strategy",
+    "Server": "server",
+    "ServerConfig": "server",
     "ClusterResolver": "resolvers",
     "GCEClusterResolver": "resolvers",
     "KubernetesClusterResolver": "resolvers",
@@ -58,7 +67,8 @@ __all__ = [
     "ClusterResolver", "ClusterSpec", "CoordinationService", "GCEClusterResolver",
     "KubernetesClusterResolver", "NamedClusterResolver", "SageMakerClusterResolver",
     "SimpleClusterResolver", "SlurmClusterResolver", "TFConfigClusterResolver",
-    "TPUClusterResolver", "UnionClusterResolver",
+    "TPUClusterResolver", "UnionClusterResolver", "ParameterServerStrategy", "Server",
+    "ServerConfig",
 ]
 
 

@@ -47,7 +47,7 @@ def log(level: int, task: str, who: str, line: str, lost: int) -> None:
     levels = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
     if lost:
         logger.warning("%d lines were left out", lost)
-    logger.log(levels[level] if level < 4 else logging.DEBUG, "%s %s: %s", task, who, line)
+    logger.log(levels[min(level, 3)], "%s %s: %s", task, who, line)
 
 
 def await_value(value: "_muster.RemoteValue") -> Generator[Any, None, Any]:

@@ -19,8 +19,8 @@ def node_of(owner: Any) -> "_muster.Node":
     node = getattr(owner, "node", None)
     if isinstance(node, _muster.Node):
         return node
-    raise TypeError(f"expected a Node, a LocalCluster, a ClusterCoordinator or a strategy "
-                    f"with a node, got {owner!r}")
+    raise TypeError("expected a Node, a LocalCluster, a ClusterCoordinator or a "
+                    f"strategy with a node, got {owner!r}")
 
 
 def push(owner: Any) -> None:
@@ -48,3 +48,21 @@ def current_node() -> "_muster.Node":
         raise RuntimeError("there is no cluster: use `with LocalCluster(...)`, `with "
                            "strategy.scope()`, or say which one: node=")
     return node_of(owner)
+
+
+def shards_for(initial: Any, shape: Any, dtype: Any) -> int:
+    """What the partitioner of the innermost strategy says about a new variable; 0: there
+    is none."""
+    import numpy as np
+
+    with _lock:
+        owner = _shared[-1] if _shared else None
+    choose = getattr(owner, "_shards_for", None)
+    if choose is None:
+        return 0
+    if shape is None:
+        dims = list(np.shape(initial)) if initial is not None else []
+    else:
+        dims = [shape] if isinstance(shape, int) else list(shape)
+    kind = dtype if dtype is not None or initial is None else np.asarray(initial).dtype
+    return int(choose(dims, np.dtype(np.float32 if kind is None else kind)))

@@ -61,7 +61,8 @@ class LocalCluster:
     python: names of modules that every task imports before it serves.
     plugins: shared objects with functions in C, for every task and the chief.
     env: environment variables for the tasks, on top of this process's own.
-    restart: whether tasks that die are started again, at most restarts_max times in a row.
+    restart: whether tasks that die are started again, at most restarts_max times in a
+    row.
     on_line: called as on_line("worker/0", "out" or "err", line) for what tasks print;
     without it lines go to sys.stdout and sys.stderr behind the task's name.
     transport: "ipc" (unix sockets) or "tcp" (ports on loopback).
@@ -87,8 +88,8 @@ class LocalCluster:
         wanted = {"worker": workers, "ps": ps, **(counts or {})}
         for task_type, count in wanted.items():
             if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-                raise ValueError(f"the number of {task_type} tasks is {count!r}, expected "
-                                 "0 or more")
+                raise ValueError(f"the number of {task_type} tasks is {count!r}, "
+                                 "expected 0 or more")
         if transport not in ("ipc", "tcp"):
             raise ValueError(f'transport is {transport!r}, expected "ipc" or "tcp"')
         if threads < 1:

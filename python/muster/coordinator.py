@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Iterable, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Optional
 
 from . import _functions, _muster, _scope
+
+if TYPE_CHECKING:
+    from .executor import Executor
 
 # The open one of each node, by the node's id.
 _known: "weakref.WeakValueDictionary[int, ClusterCoordinator]" = \
@@ -61,6 +64,31 @@ class ClusterCoordinator(_muster.Coordinator):
                           timeout: Optional[float] = None) -> PerWorkerValues:
         """Item i of the list for worker i. Plain values and arrays."""
         return PerWorkerValues.from_values(self, values, timeout)
+
+    def executor(self, max_workers: Optional[int] = None, **options: Any) -> "Executor":
+        """A concurrent.futures.Executor on this coordinator; see muster.Executor."""
+        from .executor import Executor
+
+        return Executor(self, max_workers, **options)
+
+    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], chunksize: int = 1,
+            **options: Any) -> Iterator[Any]:
+        """fn over the iterables, chunksize calls in a closure; see muster.map()."""
+        from . import _scatter
+
+        return _scatter.map(fn, *iterables, cluster=self, chunksize=chunksize, **options)
+
+    def scatter(self, data: Any, *, broadcast: bool = False, **options: Any) -> Any:
+        """Data that stays on workers; see muster.scatter()."""
+        from . import _scatter
+
+        return _scatter.scatter(data, self, broadcast=broadcast, **options)
+
+    def gather(self, structure: Any, timeout: Optional[float] = None) -> Any:
+        """The results of RemoteValues and futures in a structure; see muster.gather()."""
+        from . import _scatter
+
+        return _scatter.gather(structure, timeout)
 
     def __enter__(self) -> "ClusterCoordinator":
         return self

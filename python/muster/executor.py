@@ -417,7 +417,7 @@ class Executor(cf.Executor):
             calls = ((run, (chunk,), None) for chunk in _chunks(iterables, chunksize))
         results = _results(self._engine, calls, timeout, buffersize, chunksize > 1)
         if progress:
-            from .progress import bar_over
+            from ._progress import bar_over
 
             return bar_over(results, total, progress)
         return results

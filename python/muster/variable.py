@@ -34,6 +34,8 @@ class Variable(_muster.BaseVariable):
         owner = _scope.current_node() if node is None else _scope.node_of(node)
         if callable(initial_value):
             initial_value = initial_value()
+        if shards == 0 and node is None:
+            shards = _scope.shards_for(initial_value, shape, dtype)
         if name is None:
             number = next(_numbers)
             name = "Variable" if number == 0 else f"Variable_{number}"

@@ -41,6 +41,7 @@ int mupy_remote_value_init(PyObject *module);
 int mupy_per_worker_init(PyObject *module);
 int mupy_function_init(PyObject *module);
 int mupy_coordinator_init(PyObject *module);
+int mupy_schedule_init(PyObject *module);
 int mupy_variable_init(PyObject *module);
 int mupy_run_init(PyObject *module);
 int mupy_main_init(PyObject *module);
@@ -227,6 +228,14 @@ PyObject *mupy_node_wrap(mu_node *node);
 /* The program's nodes are closed. */
 void mupy_node_forget(void);
 
+/* node_options.c: keyword arguments as options; -1 with an exception. Texts are those of
+ * the objects. */
+int mupy_node_options(mu_node_options *out, PyObject *kwargs);
+PyObject *mupy_node_option_names(void);
+
+/* node_program.c: Node.program(task_type, function) */
+PyObject *mupy_node_program(PyObject *self, PyObject *args);
+
 /* ---- remote_value.c ---- */
 
 struct mupy_remote_value {
@@ -317,6 +326,15 @@ extern PyTypeObject *mupy_coordinator_type;
 
 /* The open coordinator of an object; NULL with an exception. */
 mu_coordinator *mupy_coordinator_of(PyObject *object);
+
+/* Raise an error that one of its calls gave: NULL. */
+PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,
+                                 const char *function);
+
+/* schedule.c and structure.c: methods of it. */
+PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                        PyObject *names);
+PyObject *mupy_fetch(PyObject *object, PyObject *args, PyObject *kwargs);
 
 /* ---- run.c ---- */
 

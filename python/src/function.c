@@ -127,7 +127,8 @@ static PyObject *open_function(PyObject *module, PyObject *args)
     self->name = name;
     Py_INCREF(name);
     list = mu_value_list();
-    if (list == NULL || mu_value_append(list, mu_value_bytes(pickle, (size_t)size)) != 0 ||
+    if (list == NULL ||
+        mu_value_append(list, mu_value_bytes(pickle, (size_t)size)) != 0 ||
         mu_value_append(list, mu_value_string(words)) != 0) {
         mu_value_free(list);
         Py_DECREF(self);
@@ -469,7 +470,7 @@ int mupy_function_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"open_function", open_function, METH_VARARGS,
-         "open_function(coordinator, pickle, name)\n--\n\nSend a function to all workers."},
+         "open_function(coordinator, pickle, name)\n--\n\nSend a function to workers."},
         {"referenced", referenced, METH_O, "What stands in a pickle for a value."},
         {NULL, NULL, 0, NULL},
     };

@@ -6,68 +6,6 @@
 
 PyTypeObject *mupy_node_type;
 
-enum kind { TEXT, UNSIGNED, UNSIGNED64, INTEGER, FLAG };
-
-/* Options that are passed on as they are; the names are those of mu_node_options. Times
- * end in _ms there and are seconds here, without that ending. */
-static const struct {
-    const char *name;
-    enum kind kind;
-    bool is_time;
-    size_t offset;
-} options[] = {
-#define OPTION(name, kind) {#name, kind, false, offsetof(mu_node_options, name)}
-#define SECONDS(name) {#name, UNSIGNED, true, offsetof(mu_node_options, name##_ms)}
-    OPTION(cluster_name, TEXT),
-    OPTION(task_type, TEXT),
-    OPTION(task_index, INTEGER),
-    OPTION(bind_address, TEXT),
-    OPTION(advertise_address, TEXT),
-    SECONDS(resolve),
-    OPTION(threads, UNSIGNED),
-    OPTION(window, UNSIGNED),
-    OPTION(queue_max, UNSIGNED),
-    OPTION(attempts_max, UNSIGNED),
-    OPTION(queue_bytes_max, UNSIGNED64),
-    OPTION(retries_max, UNSIGNED),
-    SECONDS(recovery),
-    SECONDS(start_delay),
-    SECONDS(start_delay_max),
-    OPTION(server_failures, UNSIGNED),
-    {"server_failures_window", UNSIGNED, true,
-     offsetof(mu_node_options, server_failures_ms)},
-    SECONDS(server_lost),
-    SECONDS(effect_wait),
-    OPTION(timeouts, UNSIGNED),
-    OPTION(unknown_is_worker, FLAG),
-    OPTION(backup_percent, UNSIGNED),
-    SECONDS(watchdog),
-    OPTION(measure, FLAG),
-    OPTION(journal, TEXT),
-    OPTION(journal_sync, FLAG),
-    SECONDS(heartbeat),
-    SECONDS(silence),
-    OPTION(service_hosts, TEXT),
-    OPTION(store, TEXT),
-    OPTION(store_sync, FLAG),
-    OPTION(run, TEXT),
-    OPTION(coordinated_jobs, TEXT),
-    OPTION(recoverable, TEXT),
-    SECONDS(suspect),
-    SECONDS(dead),
-    SECONDS(reconnect),
-    SECONDS(stuck),
-    SECONDS(leave),
-    SECONDS(lease),
-    SECONDS(plugin_timeout),
-    OPTION(worker_types, TEXT),
-    OPTION(log_level, INTEGER),
-#undef OPTION
-#undef SECONDS
-};
-
-enum { OPTIONS = sizeof options / sizeof options[0] };
-
 /* With the GIL. */
 static struct mupy_node *nodes;
 
@@ -110,81 +48,7 @@ void mupy_node_forget(void)
             self->node = NULL;
 }
 
-/* ---- options ---- */
-
-static int set_number(const char *name, bool is_time, enum kind kind, PyObject *value,
-                      void *at)
-{
-    double scaled;
-    double most = kind == UNSIGNED64 ? 9007199254740992.0
-                  : kind == INTEGER  ? 2147483647.0
-                                     : 4294967295.0;
-
-    scaled = PyFloat_AsDouble(value) * (is_time ? 1000 : 1);
-    if (PyErr_Occurred())
-        return -1;
-    if (!(scaled >= (kind == INTEGER ? -1.0 : 0.0) && scaled <= most)) {
-        PyErr_Format(PyExc_ValueError, "option %s is %R, which is out of range", name,
-                     value);
-        return -1;
-    }
-    if (kind == UNSIGNED64)
-        *(uint64_t *)at = (uint64_t)scaled;
-    else if (kind == INTEGER)
-        *(int *)at = (int)scaled;
-    else
-        *(unsigned *)at = (unsigned)(scaled + 0.5);
-    return 0;
-}
-
-static int set_option(mu_node_options *out, size_t i, PyObject *value)
-{
-    void *at = (char *)out + options[i].offset;
-    const char *text;
-
-    if (options[i].kind == TEXT) {
-        text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
-        if (text == NULL) {
-            if (!PyErr_Occurred())
-                PyErr_Format(PyExc_TypeError, "option %s is %R, expected a str",
-                             options[i].name, value);
-            return -1;
-        }
-        *(const char **)at = text;
-        return 0;
-    }
-    if (options[i].kind == FLAG) {
-        int truth = PyObject_IsTrue(value);
-
-        *(unsigned *)at = truth > 0;
-        return truth < 0 ? -1 : 0;
-    }
-    return set_number(options[i].name, options[i].is_time, options[i].kind, value, at);
-}
-
-static int set_options(mu_node_options *out, PyObject *kwargs)
-{
-    PyObject *key;
-    PyObject *value;
-    Py_ssize_t at = 0;
-
-    while (PyDict_Next(kwargs, &at, &key, &value)) {
-        size_t i = 0;
-
-        while (i < OPTIONS && PyUnicode_CompareWithASCIIString(key, options[i].name) != 0)
-            i++;
-        if (i == OPTIONS && PyUnicode_CompareWithASCIIString(key, "resolver") == 0)
-            continue;
-        if (i == OPTIONS) {
-            PyErr_Format(PyExc_TypeError, "Node() got an unexpected keyword argument %R",
-                         key);
-            return -1;
-        }
-        if (value != Py_None && set_option(out, i, value) != 0)
-            return -1;
-    }
-    return 0;
-}
+/* ---- the cluster ---- */
 
 /* JSON text, a dict, or an object with as_dict() (a ClusterSpec). */
 static mu_cluster *cluster_of(PyObject *object)
@@ -264,7 +128,7 @@ struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
     if (!PyErr_Occurred() && cluster != Py_None)
         setup->cluster = cluster_of(cluster);
     setup->options.cluster = setup->cluster;
-    if (!PyErr_Occurred() && kwargs != NULL && set_options(&setup->options, kwargs) == 0)
+    if (!PyErr_Occurred() && kwargs != NULL && mupy_node_options(&setup->options, kwargs) == 0)
         (void)set_resolver(setup, kwargs);
     if (!PyErr_Occurred() && mupy_notice_start() == 0)
         return setup;
@@ -341,7 +205,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     (void)open_it(self_of(object), cluster, kwargs);
     Py_DECREF(cluster);
     Py_XDECREF(kwargs);
-    if (PyErr_Occurred() || mupy_import(&opened, "muster._functions", "node_opened") == NULL)
+    if (PyErr_Occurred() ||
+        mupy_import(&opened, "muster._functions", "node_opened") == NULL)
         return -1;
     result = PyObject_CallFunctionObjArgs(opened, object, NULL);
     Py_XDECREF(result);
@@ -764,53 +629,6 @@ static PyObject *register_function(PyObject *self, PyObject *args)
                      rv == -MU_EEXISTS ? "there is one of that name" : mu_strerror(rv));
 }
 
-/* ---- programs ---- */
-
-static int run_program(mu_node *node, void *user)
-{
-    static PyObject *run;
-    PyObject *wrapped;
-    PyObject *result = NULL;
-    int code = -MU_EUNKNOWN;
-    char words[512] = "the program cannot be run";
-
-    mupy_enter();
-    wrapped = mupy_node_wrap(node);
-    if (wrapped != NULL && mupy_import(&run, "muster._functions", "run_program") != NULL)
-        result = PyObject_CallFunctionObjArgs(run, user, wrapped, NULL);
-    if (result != NULL && PyTuple_Check(result)) {
-        const char *text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(result, 1), NULL);
-
-        code = (int)PyLong_AsLong(PyTuple_GetItem(result, 0));
-        (void)strncpy(words, text == NULL ? "" : text, sizeof words - 1);
-    }
-    if (PyErr_Occurred())
-        PyErr_WriteUnraisable(user);
-    Py_XDECREF(result);
-    Py_XDECREF(wrapped);
-    mupy_leave();
-    return code == 0 ? 0 : mu_node_fail(node, code, "%s", words);
-}
-
-static PyObject *program(PyObject *self, PyObject *args)
-{
-    mu_node *node = mupy_node_of(self);
-    PyObject *function;
-    const char *type;
-    int rv;
-
-    if (node == NULL || !PyArg_ParseTuple(args, "sO:program", &type, &function))
-        return NULL;
-    if (!PyCallable_Check(function))
-        return PyErr_Format(PyExc_TypeError, "a program is callable, got %R", function);
-    rv = mu_node_program(node, type, run_program, function);
-    if (rv != 0)
-        return mupy_fail(rv, "no program can be set for \"%.60s\": %s", type,
-                         mu_strerror(rv));
-    Py_INCREF(function);    /* as long as the process lives */
-    Py_RETURN_NONE;
-}
-
 /* ---- what it is ---- */
 
 static PyObject *address(PyObject *self, void *closure)
@@ -845,30 +663,17 @@ static PyObject *repr(PyObject *self)
                                 mu_node_address(node));
 }
 
-static PyObject *option_names(void)
-{
-    PyObject *list = PyList_New(0);
-
-    for (size_t i = 0; list != NULL && i < OPTIONS; i++) {
-        PyObject *name = PyUnicode_FromString(options[i].name);
-
-        if (name == NULL || PyList_Append(list, name) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(name);
-    }
-    return list;
-}
-
 static PyMethodDef methods[] = {
     {"close", MUPY_METHOD(close_it), METH_VARARGS | METH_KEYWORDS,
      "close(timeout=5.0)\n--\n\n"
-     "Stop the node; waits at most timeout seconds for functions that run. Calls of other\n"
-     "threads raise ClosedError. DeadlineExceededError names a function that did not end."},
+     "Stop the node; waits at most timeout seconds for functions that run. Calls of\n"
+     "other threads raise ClosedError. DeadlineExceededError names a function that did\n"
+     "not end."},
     {"__enter__", enter, METH_NOARGS, "The node itself."},
     {"__exit__", leave, METH_VARARGS, "Closes the node."},
     {"status", MUPY_METHOD(status), METH_VARARGS | METH_KEYWORDS,
      "status(timeout=None)\n--\n\n"
-     "The cluster as the chief sees it: a dict with tasks, closures, variables, metrics."},
+     "The cluster as the chief sees it: a dict: tasks, closures, variables, metrics."},
     {"explain", MUPY_METHOD(explain), METH_VARARGS | METH_KEYWORDS,
      "explain(closure, timeout=None)\n--\n\n"
      "Why a closure has not run; closure is its number or its name."},
@@ -881,14 +686,14 @@ static PyMethodDef methods[] = {
     {"drain", MUPY_METHOD(drain), METH_VARARGS | METH_KEYWORDS,
      "drain(timeout=None)\n--\n\nWorker: finish what there is, and get nothing more."},
     {"main", main_of, METH_NOARGS,
-     "main()\n--\n\nRun the task's program if it has one, else serve until the job is done."},
+     "main()\n--\n\nRun the task's program, or else serve until the job is done."},
     {"serve", serve, METH_NOARGS,
-     "serve()\n--\n\nWorker: the functions are registered; offer this worker to the chief."},
+     "serve()\n--\n\nWorker: functions are registered; offer it to the chief."},
     {"register", register_function, METH_VARARGS,
      "register(name, function)\n--\n\n"
      "Make a function known under a name of at most 63 bytes, for Python and C. It gets\n"
      "the closure's arguments as plain values. Before the node serves."},
-    {"program", program, METH_VARARGS,
+    {"program", mupy_node_program, METH_VARARGS,
      "program(task_type, function)\n--\n\n"
      "Set what main() runs on tasks of a type: function(node)."},
     {"load", load, METH_O,
@@ -934,7 +739,7 @@ int mupy_node_init(PyObject *module)
     static PyType_Spec spec = {
         "muster._muster.Node", sizeof(struct mupy_node), 0,
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
-    PyObject *names = option_names();
+    PyObject *names = mupy_node_option_names();
 
     mupy_node_type = mupy_add_type(module, &spec);
     if (mupy_node_type == NULL || names == NULL)

@@ -29,8 +29,9 @@ static void drop_made(struct mupy_call *call)
 }
 
 /* Takes `args`. */
-static PyObject *open_with(PyTypeObject *type, PyObject *coordinator, const char *function,
-                           mu_value *args, PyObject *source, int64_t timeout_ms)
+static PyObject *open_with(PyTypeObject *type, PyObject *coordinator,
+                           const char *function, mu_value *args, PyObject *source,
+                           int64_t timeout_ms)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct mupy_call *call = mupy_call_new(run_open);
@@ -103,8 +104,8 @@ static PyObject *from_values(PyObject *type, PyObject *args, PyObject *kwargs)
     int64_t timeout_ms;
     mu_value *value;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:from_values", names, &coordinator,
-                                     &values, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:from_values", names,
+                                     &coordinator, &values, &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0 ||
         mupy_coordinator_of(coordinator) == NULL)
         return NULL;

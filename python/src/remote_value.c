@@ -99,7 +99,7 @@ static void tell(mu_remote_value *value, void *user)
     (void)pthread_mutex_lock(&waiter->lock);
     waiter->is_ready = true;
     (void)pthread_mutex_unlock(&waiter->lock);
-    /* Outside of the lock, which the other thread would only wait for; it is held here. */
+    /* Outside of the lock, which the other thread would only wait for. */
     (void)pthread_cond_signal(&waiter->told);
     waiter_unref(waiter);
 }

@@ -498,6 +498,12 @@ static PyObject *get_nbytes(PyObject *object, void *closure)
     return self == NULL ? NULL : PyLong_FromSize_t(mu_variable_bytes(self->variable));
 }
 
+static PyObject *get_shards(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLong(self_of(object)->shards);
+}
+
 static PyObject *get_node(PyObject *object, void *closure)
 {
     (void)closure;
@@ -574,6 +580,7 @@ int mupy_variable_init(PyObject *module)
         {"dtype", get_dtype, NULL, "Its numpy.dtype.", NULL},
         {"nbytes", get_nbytes, NULL, "Bytes of the whole.", NULL},
         {"node", get_node, NULL, "The node that it is opened on.", NULL},
+        {"shards", get_shards, NULL, "What was asked for, 0: by its size.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {

@@ -17,8 +17,8 @@ PLAIN = [None, True, False, 0, -1, 2 ** 63 - 1, -2 ** 63, 1.5, float("inf"), "",
          "ä€😀", b"", b"a\0b", b"x" * 100000]
 
 OTHER = [2 ** 63, -2 ** 64, 10 ** 100, "a\0b", "\ud800", [], [1, [2, {"k": (3,)}]], {},
-         {1: 2, "a": None}, {1, 2}, (1, 2), 1 + 2j, Point(1, 2), range(3), bytearray(b"x"),
-         slice(1, 2), Ellipsis, frozenset([1])]
+         {1: 2, "a": None}, {1, 2}, (1, 2), 1 + 2j, Point(1, 2), range(3), slice(1, 2),
+         bytearray(b"x"), Ellipsis, frozenset([1])]
 
 
 @pytest.mark.parametrize("value", PLAIN + OTHER, ids=lambda value: repr(value)[:20])
@@ -230,7 +230,8 @@ def test_an_exception_with_arguments_of_its_own_comes_back(coordinator):
 
 
 def test_an_exception_that_cannot_be_pickled_is_an_unknown_error(coordinator):
-    with pytest.raises(muster.errors.UnknownError, match="Local: of a function") as caught:
+    unknown = muster.errors.UnknownError
+    with pytest.raises(unknown, match="Local: of a function") as caught:
         coordinator.schedule(jobs.fail_unpicklable).fetch(30)
     assert "Traceback" in str(caught.value.__cause__)
 

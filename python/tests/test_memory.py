@@ -17,7 +17,8 @@ def resident(pid):
 
 def rounds(coordinator, count, size=1000):
     for _ in range(count):
-        coordinator.fetch([coordinator.schedule(jobs.same, (i,)) for i in range(size)], 60)
+        coordinator.fetch([coordinator.schedule(jobs.same, (i,))
+                           for i in range(size)], 60)
 
 
 COUNT = int(os.environ.get("MUSTER_LEAK_ROUNDS", "150"))

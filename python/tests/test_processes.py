@@ -107,7 +107,8 @@ def test_modules_are_imported_before_a_worker_serves(own_cluster, tmp_path, monk
     with muster.ClusterCoordinator(cluster) as coordinator:
         assert coordinator.schedule("prepared.add", (1, 2)).fetch(30) == 3
         assert coordinator.schedule("prepared.add", 5).fetch(30) == 15
-        assert coordinator.schedule("prepared.add", kwargs={"a": 1, "b": 1}).fetch(30) == 2
+        named = coordinator.schedule("prepared.add", kwargs={"a": 1, "b": 1})
+        assert named.fetch(30) == 2
         assert coordinator.schedule("prepared.task").fetch(30) == "/job:worker/task:0"
 
 

@@ -1,12 +1,15 @@
 /* Any bytes as what three tasks ask about keys, in the real service with the store in a
- * file: nothing that they ask ends it or is answered twice for one asking, and after its
- * host has died the next one has the same keys.
+ * file: nothing that they ask ends it or is answered twice for one asking, a transaction
+ * that fails changes nothing, and after its host has died the next one has the same keys.
  *
  * An operation is five bytes: what, who and with which flags; the token; sizes of key and
- * value; a number. The bytes of key and value follow. */
+ * value; a number. The bytes of key and value follow. Those of a transaction's key are
+ * its comparisons and changes, one each; or its value is all of it, packed. */
 #include "actors/coordination.h"
+#include "actors/coordination/transaction.h"
 #include "actors/coordination_inner.h"
 #include "actors/messages.h"
+#include "actors/packing.h"
 #include "tests/bare_world.h"
 #include "tests/sim/storage.h"
 
@@ -38,6 +41,7 @@ struct world {
     uint64_t now_ms;
     uint64_t asked;
     uint64_t answered;
+    uint32_t code;              /* of the last answer; UINT32_MAX: none has come */
 };
 
 static uint64_t world_now_ms(struct mu__world *world)
@@ -50,6 +54,8 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
     struct world *w = (struct world *)world;
 
     w->answered += msg->kind == MU__KEY_DONE || msg->kind == MU__KEY_LISTED;
+    if (msg->kind == MU__KEY_DONE)
+        w->code = ((const struct mu__key_done *)mu__body(msg))->code;
     mu__pool_put(mu__kernel_pool(w->kernel), msg);
     return 0;
 }
@@ -128,7 +134,7 @@ static bool take(const uint8_t **at, size_t *left, struct operation *ret)
     if (*left < OPERATION_BYTES + key + value)
         return false;
     *ret = (struct operation){
-        head[0] % 8, 1 + head[1] % TASKS, head[1] >> 4, head[2], (int8_t)head[4],
+        head[0] % 9, 1 + head[1] % TASKS, head[1] >> 4, head[2], (int8_t)head[4],
         {head + OPERATION_BYTES, key}, {head + OPERATION_BYTES + key, value}};
     *at += OPERATION_BYTES + key + value;
     *left -= OPERATION_BYTES + key + value;
@@ -169,21 +175,6 @@ static void look(struct world *w, const struct operation *o)
         tell(w, o->node, MU__KEY_UNWATCH, &cancel);
 }
 
-static void work(struct world *w, const uint8_t *data, size_t size)
-{
-    struct operation o;
-
-    for (int i = 0; i < OPERATIONS_MAX && take(&data, &size, &o); i++) {
-        w->asked++;
-        w->now_ms++;
-        if (o.what < 3)
-            change(w, &o);
-        else
-            look(w, &o);
-        must(w->answered <= w->asked, "answered once");
-    }
-}
-
 /* ---- What is there ---- */
 
 /* Keys, values, revisions and owners in order, as one number. */
@@ -203,6 +194,80 @@ static uint64_t digest(const struct world *w)
         from = entry.key;
     }
     return sum * 31 + c->revision;
+}
+
+/* ---- Transactions ---- */
+
+enum { PUTS_FROM = 4, LEASE = 0x80, WHOLE = 8 };
+
+/* One byte: 3 bits that name a key, 3 bits that say what, one of them the flag. */
+static void add_part(struct mu__txn *txn, uint8_t byte, const struct operation *o)
+{
+    static const char *const keys[] = {"a", "b", "c", "d", "d/a", "d/b", "n", "d//"};
+    static const int changes[] = {MU_KV_PUT, MU_KV_INCREMENT, MU_KV_DELETE, MU_KV_GET};
+    struct mu__view key = mu__view_str(keys[byte & 7]);
+    int64_t by = o->number == INT8_MAX   ? INT64_MAX
+                 : o->number == INT8_MIN ? INT64_MIN
+                                         : o->number;
+    unsigned what = byte >> 3 & 7;
+
+    if (what < PUTS_FROM)
+        txn->checks[txn->checks_count++] = (struct mu__txn_check){
+            MU_KV_IF_REVISION + (int)what, key, (uint8_t)o->number, o->value};
+    else
+        txn->changes[txn->changes_count++] = (struct mu__txn_change){
+            changes[what - PUTS_FROM], (byte & LEASE) != 0 ? MU_KV_LEASE : 0, key,
+            o->value, by};
+}
+
+static void tell_txn(struct world *w, const struct operation *o)
+{
+    static struct mu__txn txn;
+    struct mu__key_txn body = {.token = o->token};
+    struct mu__buf *buf = NULL;
+    mu_value *content;
+
+    body.content = (struct mu__packed){.head = o->value.data, .head_size = o->value.size};
+    txn = (struct mu__txn){.checks_count = 0};
+    for (uint32_t i = 0; i < o->key.size; i++)
+        add_part(&txn, ((const uint8_t *)o->key.data)[i], o);
+    if ((o->flags & WHOLE) == 0) {
+        content = mu__txn_write(&txn);
+        buf = mu__pack_value(content, &body.content);
+        must(buf != NULL, "memory");
+        mu_value_free(content);
+    }
+    tell(w, o->node, MU__KEY_TXN, &body);
+    mu__buf_unref(buf);
+}
+
+/* What fails has changed nothing. */
+static void transact(struct world *w, const struct operation *o)
+{
+    uint64_t before = digest(w);
+
+    w->code = UINT32_MAX;
+    tell_txn(w, o);
+    must(w->code == 0 || digest(w) == before, "all or nothing");
+}
+
+/* ---- All of it ---- */
+
+static void work(struct world *w, const uint8_t *data, size_t size)
+{
+    struct operation o;
+
+    for (int i = 0; i < OPERATIONS_MAX && take(&data, &size, &o); i++) {
+        w->asked++;
+        w->now_ms++;
+        if (o.what < 3)
+            change(w, &o);
+        else if (o.what == 8)
+            transact(w, &o);
+        else
+            look(w, &o);
+        must(w->answered <= w->asked, "answered once");
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

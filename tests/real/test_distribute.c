@@ -188,6 +188,14 @@ static void check_lines(struct notes *notes, const char *const *expected, size_t
     assert_int_equal(notes->count, count);
 }
 
+static int fail_without_code(mu_context *c, void *user)
+{
+    static const mu_error none;
+
+    (void)user;
+    return mu_context_fail_with(c, &none);
+}
+
 static mu_cluster *parse(const char *json)
 {
     mu_cluster *cluster = NULL;
@@ -950,6 +958,19 @@ static void test_environment_ignored(void **state)
     assert_int_equal(notes->count, 1);
 }
 
+/* What fails, and does not say why, has failed. */
+static void test_error_without_a_code(void **state)
+{
+    mu_distribute_options options;
+    mu_error error;
+
+    options_of(*state, &options);
+    options.mode = MU_MODE_LOCAL;
+    options.worker = fail_without_code;
+    assert_int_equal(mu_distribute_run(&options, &error, NULL), -MU_EUNKNOWN);
+    assert_int_equal(error.code, -MU_EUNKNOWN);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -958,6 +979,7 @@ int main(void)
         TEST(test_local),
         TEST(test_local_evaluates),
         TEST(test_local_fails),
+        TEST(test_error_without_a_code),
         TEST(test_local_has_nothing),
         TEST(test_barrier_optional),
         TEST(test_nesting),

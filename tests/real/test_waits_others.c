@@ -287,5 +287,5 @@ int main(void)
 {
     static const struct waits_kind *const kinds[] = {&others, &agreeing};
 
-    return waits_main("waits others", kinds, 2);
+    return waits_main(kinds, 2);
 }

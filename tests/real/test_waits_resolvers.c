@@ -31,6 +31,7 @@ static void start_server(struct waits_scene *scene, unsigned peer)
 {
     struct cli *cli = &scene->peers[peer];
     char program[256];
+    char name[32];
     char path[64];
     char log[64];
     char text[sizeof script + 16];
@@ -40,9 +41,10 @@ static void start_server(struct waits_scene *scene, unsigned peer)
 
     (void)snprintf(text, sizeof text, "%.*s%d%s", (int)(at - script), script,
                    port_of(scene), at + 2);
-    https_write(folder, "script.json", text);
-    (void)snprintf(path, sizeof path, "%s/script.json", folder);
-    (void)snprintf(log, sizeof log, "%s/log", folder);
+    (void)snprintf(name, sizeof name, "script-%d.json", port_of(scene));
+    https_write(folder, name, text);
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    (void)snprintf(log, sizeof log, "%s/log-%d", folder, port_of(scene));
     (void)snprintf(program, sizeof program, "%s/tests/real/https_server.py",
                    cli_variable("MUSTER_SOURCE"));
     assert_int_equal(pipe(ends), 0);
@@ -292,7 +294,7 @@ int main(void)
     (void)unsetenv("TF_CONFIG");
     if (mkdtemp(folder) == NULL)
         return 1;
-    rv = waits_main("waits resolvers", kinds, 1);
+    rv = waits_main(kinds, 1);
     (void)snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) == 0 ? rv : 1;
 }

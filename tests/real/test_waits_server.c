@@ -268,7 +268,8 @@ static void revive_client(struct waits_scene *scene)
 
 static const struct waits_row offer_rows[] = {
     {"mu_server_offer_cluster", offer_cluster, see_it_wait,
-     {UNTOLD("refused"), UNTOLD("refused"), UNTOLD("is not connected"), UNTOLD("not")},
+     {UNTOLD("refused"), UNTOLD("refused"),
+      UNTOLD("is not connected: nothing has answered yet"), UNTOLD("not")},
      WAITS_ALL(WAITS_LOGS(0, "", "waiting: |" SERVER)), 0},
     {"mu_server_start", start_told, NULL,
      {WAITS_LATE("no client has offered a cluster spec to"), WAITS_NONE, WAITS_NONE,
@@ -356,5 +357,5 @@ int main(void)
     static const struct waits_kind *const kinds[] = {&servers, &offers, &program_end};
 
     (void)unsetenv("TF_CONFIG");
-    return waits_main("waits server", kinds, 3);
+    return waits_main(kinds, 3);
 }

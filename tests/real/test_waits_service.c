@@ -484,5 +484,5 @@ int main(void)
 {
     static const struct waits_kind *const kinds[] = {&service};
 
-    return waits_main("waits service", kinds, 1);
+    return waits_main(kinds, 1);
 }

@@ -179,5 +179,5 @@ int main(void)
 {
     static const struct waits_kind *const kinds[] = {&variables};
 
-    return waits_main("waits variables", kinds, 1);
+    return waits_main(kinds, 1);
 }

@@ -278,7 +278,7 @@ int main(void)
     cli_folder(folder, sizeof folder);
     if (cli_compile(folder, plugin_text, plugin, sizeof plugin) != 0)
         return 1;
-    rv = waits_main("waits workers", kinds, 2);
+    rv = waits_main(kinds, 2);
     (void)unlink(plugin);
     (void)rmdir(folder);
     return rv;

@@ -20,6 +20,8 @@ enum {
     WAITS_ROWS_MAX = 32,
     WAITS_TASKS_MAX = 40,       /* of one cluster */
     WAITS_PEERS_MAX = 3,
+    WAITS_KINDS_MAX = 4,        /* tables of a program */
+    WAITS_AT_ONCE = 4,          /* scenes */
     WAITS_LIMIT_MS = 1000,      /* of the calls that have one */
     WAITS_SLACK_MS = 9000,      /* and how much later they may end on a busy machine */
     WAITS_SILENCE_MS = 2000,
@@ -97,6 +99,7 @@ struct waits_scene {
     const struct waits_kind *kind;
     enum waits_state state;
     bool is_limited;
+    unsigned port_next;
     char json[2048];
     mu_cluster *cluster;
     struct nodes_log log;
@@ -228,15 +231,11 @@ static inline unsigned waits_check(const struct waits_thread *t)
 /* ---- Scenes ---- */
 
 /* Of those that the system gives to nobody who does not ask; from another place on in
- * each process. */
-static inline int waits_free_port(void)
+ * each program, and for each scene. */
+static inline int waits_free_port(struct waits_scene *scene)
 {
-    static unsigned next;
-
-    if (next == 0)
-        next = (unsigned)getpid() * 2654435761U >> 8;
     for (int i = 0; i < 20000; i++) {
-        int port = (int)(10000 + next++ % 20000);
+        int port = (int)(10000 + scene->port_next++ % 20000);
 
         if (launch_is_free(port))
             return port;
@@ -265,7 +264,7 @@ static inline void waits_cluster(struct waits_scene *scene)
             assert_true(++count < WAITS_TASKS_MAX);
             at += (size_t)snprintf(scene->json + at, sizeof scene->json - at,
                                    "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",",
-                                   waits_free_port());
+                                   waits_free_port(scene));
         }
         at += (size_t)snprintf(scene->json + at, sizeof scene->json - at, "]");
     }
@@ -519,7 +518,7 @@ static inline void waits_end(struct waits_scene *scene)
 
 /* All rows of a table in one state of the peer. */
 static inline void waits_play(const struct waits_kind *kind, enum waits_state state,
-                              bool is_limited)
+                              bool is_limited, unsigned port)
 {
     static struct waits_scene scene;
     static struct waits_thread threads[WAITS_ROWS_MAX];
@@ -531,6 +530,7 @@ static inline void waits_play(const struct waits_kind *kind, enum waits_state st
     scene.kind = kind;
     scene.state = state;
     scene.is_limited = is_limited;
+    scene.port_next = port;
     (void)pthread_mutex_init(&scene.log.lock, NULL);
     waits_cluster(&scene);
     waits_begin(&scene);
@@ -563,39 +563,89 @@ struct waits_test {
     const struct waits_kind *kind;
     enum waits_state state;
     bool is_limited;
+    unsigned port;          /* the first that is tried */
     char name[96];
+    pid_t pid;              /* of its process; 0: not begun, or over */
+    FILE *output;
 };
 
 static inline void waits_test(void **state)
 {
     const struct waits_test *test = *state;
 
-    waits_play(test->kind, test->state, test->is_limited);
+    waits_play(test->kind, test->state, test->is_limited, test->port);
 }
 
-/* The eight scenes of each table. */
-static inline int waits_main(const char *name, const struct waits_kind *const *kinds,
-                             size_t count)
+/* In a process of its own. */
+static inline void waits_begin_test(struct waits_test *test)
 {
-    static struct waits_test tests[4 * 2 * WAITS_STATES];
-    static struct CMUnitTest units[4 * 2 * WAITS_STATES];
-    size_t used = 0;
+    const struct CMUnitTest unit = {
+        .name = test->name, .test_func = waits_test, .initial_state = test};
 
-    assert_true(count <= 4);
-    for (size_t i = 0; i < count * 2 * WAITS_STATES; i++) {
-        struct waits_test *test = &tests[used];
+    test->output = tmpfile();
+    assert_non_null(test->output);
+    (void)fflush(NULL);
+    test->pid = fork();
+    assert_true(test->pid >= 0);
+    if (test->pid > 0)
+        return;
+    (void)dup2(fileno(test->output), STDOUT_FILENO);
+    (void)dup2(fileno(test->output), STDERR_FILENO);
+    exit(_cmocka_run_group_tests(test->kind->name, &unit, 1, NULL, NULL));
+}
+
+/* What it has written is shown as a whole. */
+static inline void waits_end_test(struct waits_test *test, int status)
+{
+    int byte;
+
+    test->pid = 0;
+    rewind(test->output);
+    while ((byte = getc(test->output)) != EOF)
+        (void)putchar(byte);
+    (void)fclose(test->output);
+    if (WIFSIGNALED(status))
+        (void)printf("\"%s\" was ended by signal %d\n", test->name, WTERMSIG(status));
+}
+
+/* Wait for one of them: whether it went well. */
+static inline bool waits_await_test(struct waits_test *tests, size_t count)
+{
+    int status;
+    pid_t pid = wait(&status);
+
+    for (size_t i = 0; i < count; i++)
+        if (tests[i].pid == pid)
+            waits_end_test(&tests[i], status);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The eight scenes of each table, some of them at the same time: they wait, mostly. The
+ * exit code: how many failed. */
+static inline int waits_main(const struct waits_kind *const *kinds, size_t count)
+{
+    static struct waits_test tests[WAITS_KINDS_MAX * 2 * WAITS_STATES];
+    size_t tests_count = count * 2 * WAITS_STATES;
+    int failed = 0;
+
+    assert_true(count <= WAITS_KINDS_MAX);
+    for (size_t i = 0; i < tests_count; i++) {
+        struct waits_test *test = &tests[i];
 
         test->kind = kinds[i / (2 * WAITS_STATES)];
         test->state = (enum waits_state)(i / 2 % WAITS_STATES);
         test->is_limited = i % 2 == 0;
+        test->port = ((unsigned)getpid() * 2654435761U >> 8) + (unsigned)i * 1000;
         (void)snprintf(test->name, sizeof test->name, "%s: %s, %s limit",
                        test->kind->name, waits_state_names[test->state],
                        test->is_limited ? "with" : "without");
-        units[used] = (struct CMUnitTest){.name = test->name, .test_func = waits_test,
-                                          .initial_state = test};
-        used++;
+        if (i >= WAITS_AT_ONCE)
+            failed += !waits_await_test(tests, tests_count);
+        waits_begin_test(test);
     }
-    return _cmocka_run_group_tests(name, units, used, NULL, NULL);
+    for (size_t i = 0; i < WAITS_AT_ONCE && i < tests_count; i++)
+        failed += !waits_await_test(tests, tests_count);
+    return failed;
 }
 
 #endif

@@ -523,8 +523,12 @@ static void set_coordination_defaults(struct cluster *cluster)
                                sizeof cluster->coordinated - at, ",ps:0-%u",
                                cluster->options.servers - 1);
     if (cluster->options.workers > 0)
+        at += (size_t)snprintf(cluster->coordinated + at,
+                               sizeof cluster->coordinated - at, ",worker:0-%u",
+                               cluster->options.workers - 1);
+    if (cluster->options.gpus > 0)
         (void)snprintf(cluster->coordinated + at, sizeof cluster->coordinated - at,
-                       ",worker:0-%u", cluster->options.workers - 1);
+                       ",gpu:0-%u", cluster->options.gpus - 1);
     if (c->store == NULL)
         c->store = &mu__store_memory;
     if (c->tasks == NULL)

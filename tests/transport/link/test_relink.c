@@ -17,7 +17,9 @@ enum {
     SEEDS = 1000,
     CUTS = 20,
     SETTLE_MS = 20000,  /* after the last cut */
-    CALM_MS = 20000     /* and then nothing is lost */
+    CALM_MS = 20000,    /* and then nothing is lost */
+    AWAY_MS = 60000,    /* until the pauses of who dials in vain are the longest */
+    BACK_MS = 1500      /* the longest pause of a dial that finds nobody, and frames */
 };
 
 struct node {
@@ -223,10 +225,31 @@ static void test_link_that_was_cut_often_holds_again(void **state)
         }
 }
 
+/* A link that was lost soon, again and again, and whose peer stood still for long then,
+ * is dialled in vain and rests for long: a peer that goes on wakes it. */
+static void test_peer_that_goes_on_ends_a_long_rest(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct fixture f;
+
+        open_busy(&f, seed, 10000);
+        cut_often(&f);
+        sim_pause(f.server.node, AWAY_MS);
+        sim_run_until(f.sim, sim_now_ms(f.sim) + AWAY_MS);
+        assert_int_equal(mu__links_count_up(f.chief.links), 0);
+        sim_run_until(f.sim, sim_now_ms(f.sim) + BACK_MS);
+        assert_int_equal(mu__links_count_up(f.chief.links), 1);
+        assert_int_equal(mu__links_count_up(f.server.links), 1);
+        sim_free(f.sim);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_link_that_was_cut_often_holds_again),
+        cmocka_unit_test(test_peer_that_goes_on_ends_a_long_rest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

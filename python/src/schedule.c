@@ -1,0 +1,458 @@
+/* Scheduling: from the arguments of schedule() to a message of the library. */
+#include "extension.h"
+
+#include <string.h>
+
+static PyObject *function_type;     /* types.FunctionType: found by identity */
+static PyObject *empty_tuple;
+
+static struct mupy_coordinator *self_of(PyObject *self)
+{
+    return (struct mupy_coordinator *)self;
+}
+
+/* ---- options of one closure ---- */
+
+struct asked {
+    PyObject *function;
+    PyObject *args;
+    PyObject *kwargs;
+    mu_closure_options options;
+    bool has_options;
+    PyObject *callback;     /* of _notify; NULL: none */
+    PyObject *token;
+    int64_t timeout_ms;
+    bool wants_result;
+};
+
+enum key {
+    KEY_FN, KEY_ARGS, KEY_KWARGS, KEY_NAME, KEY_PRIORITY, KEY_DEADLINE, KEY_RUN_TIMEOUT,
+    KEY_ATTEMPTS, KEY_WORKER, KEY_NOT_WORKER, KEY_WORKER_TYPE, KEY_EFFECT_ONCE, KEY_KEEP,
+    KEY_NO_BACKUP, KEY_OWN_ERROR, KEY_TIMEOUT, KEY_RESULT, KEY_NOTIFY, KEYS
+};
+
+static const char *const key_names[KEYS] = {
+    "fn", "args", "kwargs", "name", "priority", "deadline", "run_timeout", "attempts",
+    "worker", "not_worker", "worker_type", "effect_once", "keep", "no_backup",
+    "own_error", "timeout", "result", "_notify",
+};
+static PyObject *key_objects[KEYS];
+
+static int key_of(PyObject *name)
+{
+    for (int i = 0; i < KEYS; i++)
+        if (key_objects[i] == name)
+            return i;
+    for (int i = 0; i < KEYS; i++)
+        if (PyUnicode_CompareWithASCIIString(name, key_names[i]) == 0)
+            return i;
+    return -1;
+}
+
+static int to_number(PyObject *value, const char *key, int *ret_number)
+{
+    long number = PyLong_AsLong(value);
+
+    if (number == -1 && PyErr_Occurred())
+        return -1;
+    if (number >= INT32_MIN && number <= INT32_MAX) {
+        *ret_number = (int)number;
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "%s is %R, which is out of range", key, value);
+    return -1;
+}
+
+/* Seconds; 0 stands for none in the library, so that less than a millisecond is one. */
+static int to_time(PyObject *value, int64_t *ret_ms)
+{
+    if (mupy_timeout(value, ret_ms) != 0)
+        return -1;
+    if (*ret_ms < 0)
+        *ret_ms = 0;
+    else if (*ret_ms == 0)
+        *ret_ms = 1;
+    return 0;
+}
+
+static int to_text(PyObject *value, const char *key, const char **ret_text)
+{
+    if (!PyUnicode_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "%s is %R, expected a str", key, value);
+        return -1;
+    }
+    *ret_text = PyUnicode_AsUTF8AndSize(value, NULL);
+    return *ret_text == NULL ? -1 : 0;
+}
+
+static int to_flag(PyObject *value, unsigned flag, unsigned *flags)
+{
+    int truth = PyObject_IsTrue(value);
+
+    if (truth < 0)
+        return -1;
+    *flags = truth ? *flags | flag : *flags & ~flag;
+    return 0;
+}
+
+static int set_option(struct asked *asked, int key, PyObject *value)
+{
+    mu_closure_options *o = &asked->options;
+    int number = 0;
+    int rv;
+
+    asked->has_options = true;
+    switch (key) {
+    case KEY_NAME:
+        return to_text(value, "name", &o->name);
+    case KEY_WORKER_TYPE:
+        return to_text(value, "worker_type", &o->worker_type);
+    case KEY_PRIORITY:
+        return to_number(value, "priority", &o->priority);
+    case KEY_WORKER:
+        return to_number(value, "worker", &o->worker);
+    case KEY_NOT_WORKER:
+        return to_number(value, "not_worker", &o->not_worker);
+    case KEY_ATTEMPTS:
+        rv = to_number(value, "attempts", &number);
+        o->attempts_max = number < 0 ? 65535 : (unsigned)number;
+        return rv;
+    case KEY_DEADLINE:
+        return to_time(value, &o->deadline_ms);
+    case KEY_RUN_TIMEOUT:
+        return to_time(value, &o->run_limit_ms);
+    case KEY_EFFECT_ONCE:
+        return to_flag(value, MU_CLOSURE_EFFECT_ONCE, &o->flags);
+    case KEY_KEEP:
+        return to_flag(value, MU_CLOSURE_KEEP, &o->flags);
+    case KEY_OWN_ERROR:
+        return to_flag(value, MU_CLOSURE_OWN_ERROR, &o->flags);
+    default:
+        return to_flag(value, MU_CLOSURE_NO_BACKUP, &o->flags);
+    }
+}
+
+/* A pair: callback gets a list of (token, value) once values are ready. */
+static int set_notify(struct asked *asked, PyObject *pair)
+{
+    if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "_notify is a pair of a callback and a token");
+        return -1;
+    }
+    asked->callback = PyTuple_GetItem(pair, 0);
+    asked->token = PyTuple_GetItem(pair, 1);
+    asked->has_options = true;
+    return mupy_notice_start();
+}
+
+static int set_key(struct asked *asked, int key, PyObject *value)
+{
+    PyObject **objects[] = {&asked->function, &asked->args, &asked->kwargs};
+    int truth;
+
+    if (key <= KEY_KWARGS && *objects[key] != NULL) {
+        PyErr_Format(PyExc_TypeError, "schedule() got two values for %s", key_names[key]);
+        return -1;
+    }
+    if (key <= KEY_KWARGS) {
+        *objects[key] = value;
+        return 0;
+    }
+    if (key == KEY_RESULT) {
+        truth = PyObject_IsTrue(value);
+        asked->wants_result = truth != 0;
+        return truth < 0 ? -1 : 0;
+    }
+    if (value == Py_None)
+        return 0;
+    if (key == KEY_NOTIFY)
+        return set_notify(asked, value);
+    if (key == KEY_TIMEOUT)
+        return mupy_timeout(value, &asked->timeout_ms);
+    return set_option(asked, key, value);
+}
+
+static int parse(PyObject *const *args, Py_ssize_t count, PyObject *names,
+                 struct asked *asked)
+{
+    Py_ssize_t keywords = names == NULL ? 0 : PyTuple_Size(names);
+
+    memset(asked, 0, sizeof *asked);
+    asked->timeout_ms = -1;
+    asked->wants_result = true;
+    if (count > 3) {
+        PyErr_Format(PyExc_TypeError, "schedule() takes fn, args and kwargs; options are "
+                     "keywords; got %zd positional arguments", count);
+        return -1;
+    }
+    if (keywords > 0)
+        mu_closure_options_init(&asked->options);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (set_key(asked, (int)i, args[i]) != 0)
+            return -1;
+    for (Py_ssize_t i = 0; i < keywords; i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        int key = key_of(name);
+
+        if (key < 0) {
+            PyErr_Format(PyExc_TypeError, "schedule() got an unexpected keyword argument "
+                         "%R", name);
+            return -1;
+        }
+        if (set_key(asked, key, args[count + i]) != 0)
+            return -1;
+    }
+    if (asked->function != NULL)
+        return 0;
+    PyErr_SetString(PyExc_TypeError, "schedule() has no fn: expected a function, or the "
+                    "name of one");
+    return -1;
+}
+
+/* ---- functions ---- */
+
+/* New reference. */
+static PyObject *find_function(struct mupy_coordinator *self, PyObject *callable)
+{
+    static PyObject *make;
+    PyObject *entry = NULL;
+
+    if (callable == self->last_callable) {
+        Py_INCREF(self->last_function);
+        return (PyObject *)self->last_function;
+    }
+    if ((PyObject *)Py_TYPE(callable) == function_type)
+        entry = PyDict_GetItemWithError(self->functions, callable);
+    if (entry != NULL) {
+        Py_INCREF(entry);
+    } else {
+        if (PyErr_Occurred() ||
+            mupy_import(&make, "muster._functions", "entry_of") == NULL)
+            return NULL;
+        entry = PyObject_CallFunctionObjArgs(make, self, self->functions, self->by_hash,
+                                             callable, NULL);
+        if (entry == NULL)
+            return NULL;
+    }
+    /* Borrowed: `functions` has both as long as they are remembered here. */
+    self->last_callable = NULL;
+    if ((PyObject *)Py_TYPE(callable) == function_type && self->functions != NULL &&
+        PyDict_GetItem(self->functions, callable) == entry) {
+        self->last_callable = callable;
+        self->last_function = (struct mupy_function *)entry;
+    }
+    return entry;
+}
+
+/* ---- arguments ---- */
+
+static mu_value *named_args(const struct asked *asked)
+{
+    if (asked->kwargs != NULL && asked->kwargs != Py_None) {
+        if (asked->args != NULL && asked->args != Py_None) {
+            PyErr_SetString(PyExc_TypeError, "a function by name has args or kwargs, not "
+                            "both");
+            return NULL;
+        }
+        return mupy_to_value(asked->kwargs, MUPY_REFERENCES);
+    }
+    return mupy_to_value(asked->args == NULL ? Py_None : asked->args, MUPY_REFERENCES);
+}
+
+static mu_value *call_args(struct mupy_coordinator *self, const struct asked *asked,
+                           struct mupy_function *function)
+{
+    PyObject *kwargs = asked->kwargs == Py_None ? NULL : asked->kwargs;
+    PyObject *args = asked->args;
+    mu_value *value;
+
+    if (kwargs != NULL && !PyDict_Check(kwargs)) {
+        PyErr_Format(PyExc_TypeError, "kwargs is %R, expected a dict", kwargs);
+        return NULL;
+    }
+    if (args == NULL || args == Py_None)
+        args = empty_tuple;
+    if (PyTuple_Check(args))
+        return mupy_encode_call(function, args, kwargs, (PyObject *)self);
+    if (!PyList_Check(args)) {
+        PyErr_Format(PyExc_TypeError, "args is %R, expected a tuple or a list of the "
+                     "function's arguments", args);
+        return NULL;
+    }
+    args = PySequence_Tuple(args);
+    if (args == NULL)
+        return NULL;
+    value = mupy_encode_call(function, args, kwargs, (PyObject *)self);
+    Py_DECREF(args);
+    return value;
+}
+
+/* ---- scheduling ---- */
+
+struct posted {
+    mu_coordinator *coordinator;
+    const char *function;
+    const mu_value *args;
+    const mu_closure_options *options;
+    mu_remote_value **ret_value;
+};
+
+static int post(const struct posted *posted, int64_t timeout_ms, mu_error *error)
+{
+    return mu_coordinator_schedule_with(posted->coordinator, posted->function,
+                                        posted->args, posted->options, timeout_ms, error,
+                                        posted->ret_value);
+}
+
+/* There is no room, or an error is to be raised once the rest was cancelled. */
+static int post_and_wait(const struct posted *posted, int64_t timeout_ms,
+                         mu_error *error)
+{
+    struct mupy_pieces pieces;
+    int rv;
+
+    mupy_pieces_begin(&pieces, timeout_ms);
+    do {
+        int64_t piece_ms = mupy_pieces_next(&pieces);
+
+        Py_BEGIN_ALLOW_THREADS
+        rv = post(posted, piece_ms < 1 ? 1 : piece_ms, error);
+        Py_END_ALLOW_THREADS
+        if (rv != -MU_EDEADLINE || error->closure != 0)
+            return rv;
+        if (PyErr_CheckSignals() != 0)
+            return 1;
+    } while (!mupy_pieces_over(&pieces));
+    return rv;
+}
+
+/* On the loop's thread, maybe before the value is known to the one who schedules. */
+static void on_ready(mu_remote_value *value, void *user)
+{
+    mupy_remote_value_set(mupy_notice_argument(user), value);
+    mupy_notice_post(user);
+}
+
+/* The object is made first: the callback may get it while this returns. */
+static PyObject *schedule_notified(struct mupy_coordinator *self, struct asked *asked,
+                                   PyObject *function, const char *name, mu_value *args)
+{
+    PyObject *object = mupy_remote_value_new(NULL, (PyObject *)self, function,
+                                             asked->options.flags);
+    struct mupy_notice *notice =
+        object == NULL ? NULL
+                       : mupy_notice_new_batched(asked->callback, asked->token, object);
+    mu_remote_value *value = NULL;
+    const struct posted posted = {self->coordinator, name, args, &asked->options, &value};
+    mu_error error = {0};
+    int rv = -MU_ENOMEM;
+
+    if (notice != NULL) {
+        asked->options.notify = on_ready;
+        asked->options.user = notice;
+        rv = post(&posted, 0, &error);
+        if (rv == -MU_EAGAIN && asked->timeout_ms != 0)
+            rv = post_and_wait(&posted, asked->timeout_ms, &error);
+    }
+    mu_value_free(args);
+    if (rv == 0) {
+        mupy_remote_value_set(object, value);
+        return object;
+    }
+    if (notice != NULL)
+        mupy_notice_free(notice);
+    Py_XDECREF(object);
+    if (notice != NULL && rv != 1)
+        (void)mupy_coordinator_raise(self, &error, NULL);
+    return NULL;
+}
+
+static PyObject *schedule_value(struct mupy_coordinator *self, struct asked *asked,
+                                PyObject *function, const char *name, mu_value *args)
+{
+    mu_remote_value *value = NULL;
+    const struct posted posted = {self->coordinator, name, args,
+                                  asked->has_options ? &asked->options : NULL,
+                                  asked->wants_result ? &value : NULL};
+    mu_error error = {0};
+    int rv;
+
+    if (asked->callback != NULL)
+        return schedule_notified(self, asked, function, name, args);
+    rv = post(&posted, 0, &error);
+    if (rv == -MU_EAGAIN && asked->timeout_ms != 0)
+        rv = post_and_wait(&posted, asked->timeout_ms, &error);
+    mu_value_free(args);
+    if (rv == 1)
+        return NULL;
+    if (rv != 0)
+        return mupy_coordinator_raise(self, &error, NULL);
+    if (!asked->wants_result)
+        Py_RETURN_NONE;
+    return mupy_remote_value_new(value, (PyObject *)self, function, asked->options.flags);
+}
+
+static PyObject *schedule_named(struct mupy_coordinator *self, struct asked *asked)
+{
+    const char *name = PyUnicode_AsUTF8AndSize(asked->function, NULL);
+    mu_value *args = name == NULL ? NULL : named_args(asked);
+
+    return args == NULL ? NULL
+                        : schedule_value(self, asked, asked->function, name, args);
+}
+
+static PyObject *schedule_callable(struct mupy_coordinator *self, struct asked *asked)
+{
+    PyObject *function = find_function(self, asked->function);
+    PyObject *result = NULL;
+    mu_value *args;
+
+    if (function == NULL)
+        return NULL;
+    args = call_args(self, asked, (struct mupy_function *)function);
+    if (args != NULL && self->coordinator == NULL) {
+        mu_value_free(args);
+        args = NULL;
+        (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
+    }
+    if (args != NULL)
+        result = schedule_value(self, asked, function,
+                                (asked->options.flags & MU_CLOSURE_OWN_ERROR) != 0
+                                    ? "python.try"
+                                    : "python.call",
+                                args);
+    Py_DECREF(function);
+    return result;
+}
+
+PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                        PyObject *names)
+{
+    struct mupy_coordinator *self = self_of(object);
+    struct asked asked;
+
+    if (parse(args, count, names, &asked) != 0)
+        return NULL;
+    if (self->coordinator == NULL)
+        return mupy_fail(-MU_ECLOSED, "the coordinator was closed");
+    if (PyUnicode_Check(asked.function))
+        return schedule_named(self, &asked);
+    if (!PyCallable_Check(asked.function))
+        return PyErr_Format(PyExc_TypeError, "fn is %R, expected a function, or the name "
+                            "of one", asked.function);
+    return schedule_callable(self, &asked);
+}
+
+int mupy_schedule_init(PyObject *module)
+{
+    PyObject *types = PyImport_ImportModule("types");
+
+    (void)module;
+    if (types != NULL)
+        function_type = PyObject_GetAttrString(types, "FunctionType");
+    Py_XDECREF(types);
+    empty_tuple = PyTuple_New(0);
+    for (int i = 0; i < KEYS; i++)
+        key_objects[i] = PyUnicode_InternFromString(key_names[i]);
+    return function_type == NULL || empty_tuple == NULL ? -1 : 0;
+}

@@ -1,0 +1,148 @@
+/* Structures of remote values: lists, tuples and dicts with results in their place. */
+#include "extension.h"
+
+/* Collects the remote values of lists, tuples and dicts (of exactly these types), at any
+ * depth; 0, or -1 with an exception. */
+static int collect(PyObject *structure, PyObject *found, int depth)
+{
+    if (Py_TYPE(structure) == mupy_remote_value_type)
+        return PyList_Append(found, structure);
+    if (PyList_Check(structure) || PyTuple_Check(structure)) {
+        Py_ssize_t count = PySequence_Size(structure);
+        bool is_list = PyList_Check(structure);
+
+        if (depth > 200) {
+            PyErr_SetString(PyExc_RecursionError, "a structure to fetch is nested more "
+                            "than 200 deep, or contains itself");
+            return -1;
+        }
+        for (Py_ssize_t i = 0; i < count; i++)
+            if (collect(is_list ? PyList_GetItem(structure, i)
+                                : PyTuple_GetItem(structure, i), found, depth + 1) != 0)
+                return -1;
+    } else if (PyDict_Check(structure)) {
+        PyObject *key;
+        PyObject *item;
+        Py_ssize_t at = 0;
+
+        while (PyDict_Next(structure, &at, &key, &item))
+            if (collect(item, found, depth + 1) != 0)
+                return -1;
+    }
+    return 0;
+}
+
+static PyObject *resolved(PyObject *structure);
+
+static PyObject *resolved_list(PyObject *structure)
+{
+    Py_ssize_t count = PyList_Size(structure);
+    PyObject *list = PyList_New(count);
+
+    for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
+        PyObject *item = resolved(PyList_GetItem(structure, i));
+
+        if (item == NULL || PyList_SetItem(list, i, item) != 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* A named tuple is made by its class. */
+static PyObject *resolved_tuple(PyObject *structure)
+{
+    Py_ssize_t count = PyTuple_Size(structure);
+    PyObject *tuple = PyTuple_New(count);
+    PyObject *made;
+
+    for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
+        PyObject *item = resolved(PyTuple_GetItem(structure, i));
+
+        if (item == NULL || PyTuple_SetItem(tuple, i, item) != 0)
+            Py_CLEAR(tuple);
+    }
+    if (tuple == NULL || Py_TYPE(structure) == &PyTuple_Type)
+        return tuple;
+    if (PyObject_HasAttrString(structure, "_fields"))
+        made = PyObject_CallObject((PyObject *)Py_TYPE(structure), tuple);
+    else
+        made = PyObject_CallFunctionObjArgs((PyObject *)Py_TYPE(structure), tuple, NULL);
+    Py_DECREF(tuple);
+    return made;
+}
+
+static PyObject *resolved_dict(PyObject *structure)
+{
+    PyObject *dict = PyDict_New();
+    PyObject *key;
+    PyObject *item;
+    Py_ssize_t at = 0;
+
+    while (dict != NULL && PyDict_Next(structure, &at, &key, &item)) {
+        PyObject *value = resolved(item);
+
+        if (value == NULL || PyDict_SetItem(dict, key, value) != 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+static PyObject *resolved(PyObject *structure)
+{
+    if (Py_TYPE(structure) == mupy_remote_value_type)
+        return mupy_remote_value_take(structure);
+    if (PyList_Check(structure))
+        return resolved_list(structure);
+    if (PyTuple_Check(structure))
+        return resolved_tuple(structure);
+    if (PyDict_Check(structure))
+        return resolved_dict(structure);
+    Py_INCREF(structure);
+    return structure;
+}
+
+static int wait_for_found(PyObject *found, int64_t timeout_ms)
+{
+    Py_ssize_t count = PyList_Size(found);
+    PyObject **values = PyMem_Malloc((size_t)(count + 1) * sizeof *values);
+    PyObject *late = NULL;
+    int rv;
+
+    if (values == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        values[i] = PyList_GetItem(found, i);
+    rv = mupy_remote_values_wait(values, (size_t)count, timeout_ms, &late);
+    PyMem_Free(values);
+    if (rv == 1) {
+        PyObject *result = PyObject_CallMethod(late, "fetch", "i", 0);
+
+        Py_XDECREF(result);
+        return result == NULL ? -1 : 0;
+    }
+    return rv;
+}
+
+PyObject *mupy_fetch(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"val", "timeout", NULL};
+    PyObject *structure;
+    PyObject *timeout = NULL;
+    PyObject *found;
+    int64_t timeout_ms;
+    int rv = -1;
+
+    (void)object;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:fetch", names, &structure,
+                                     &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    found = PyList_New(0);
+    if (found != NULL && collect(structure, found, 0) == 0)
+        rv = wait_for_found(found, timeout_ms);
+    Py_XDECREF(found);
+    return rv == 0 ? resolved(structure) : NULL;
+}

@@ -1,0 +1,57 @@
+/* Arguments of public calls that must not be NULL.
+ *
+ *     int mu_kv_get(mu_node *node, const char *key, mu_error *ret_error, mu_kv_item *ret)
+ *     {
+ *         MU__REQUIRE(ret_error, node, key, ret);
+ *
+ * returns -MU_EINVALID, with words that name the call and the argument. The first line of
+ * a function, since what it declares next may use them already. */
+#ifndef MU_RUNTIME_MESSAGE_ARGUMENTS_H
+#define MU_RUNTIME_MESSAGE_ARGUMENTS_H
+
+#include <muster/error.h>
+
+/* -MU_EINVALID: of `names`, with commas between, the one of that number (from 1) is NULL.
+ * ret_error may be NULL. */
+int mu__refuse_null(mu_error *ret_error, const char *call, const char *names,
+                    unsigned number);
+
+/* The number, from 1, of the first that is NULL; 0: none is. One to six. */
+#define MU__NULL_1(n, a) ((a) == NULL ? (n) : 0U)
+#define MU__NULL_2(n, a, ...) ((a) == NULL ? (n) : MU__NULL_1((n) + 1, __VA_ARGS__))
+#define MU__NULL_3(n, a, ...) ((a) == NULL ? (n) : MU__NULL_2((n) + 1, __VA_ARGS__))
+#define MU__NULL_4(n, a, ...) ((a) == NULL ? (n) : MU__NULL_3((n) + 1, __VA_ARGS__))
+#define MU__NULL_5(n, a, ...) ((a) == NULL ? (n) : MU__NULL_4((n) + 1, __VA_ARGS__))
+#define MU__NULL_6(n, a, ...) ((a) == NULL ? (n) : MU__NULL_5((n) + 1, __VA_ARGS__))
+#define MU__NULL_PICK(a, b, c, d, e, f, picked, ...) picked
+#define MU__NULL_OF(...)                                                             \
+    MU__NULL_PICK(__VA_ARGS__, MU__NULL_6, MU__NULL_5, MU__NULL_4, MU__NULL_3,       \
+                  MU__NULL_2, MU__NULL_1, 0)(1U, __VA_ARGS__)
+
+#define MU__REQUIRE_AS(ret_error, names, ...)                                        \
+    do {                                                                             \
+        unsigned mu__null = MU__NULL_OF(__VA_ARGS__);                                \
+        if (mu__null != 0)                                                           \
+            return mu__refuse_null(ret_error, __func__, names, mu__null);            \
+    } while (0)
+
+#define MU__REQUIRE(ret_error, ...)                                                  \
+    MU__REQUIRE_AS(ret_error, #__VA_ARGS__, __VA_ARGS__)
+
+/* One of the first `count` in a list of handles, or the list itself. */
+#define MU__REQUIRE_MANY(ret_error, list, count)                                     \
+    do {                                                                             \
+        if ((count) > 0)                                                             \
+            MU__REQUIRE(ret_error, list);                                            \
+        for (size_t mu__i = 0; mu__i < (count); mu__i++)                             \
+            MU__REQUIRE_AS(ret_error, #list "[i]", (list)[mu__i]);                   \
+    } while (0)
+
+/* The same for functions without a code, which return `answer`, or (empty) nothing. */
+#define MU__REQUIRE_OR(answer, ...)                                                  \
+    do {                                                                             \
+        if (MU__NULL_OF(__VA_ARGS__) != 0)                                           \
+            return answer;                                                           \
+    } while (0)
+
+#endif

@@ -1,0 +1,646 @@
+/* Each public function is called with NULL for each of its pointers, and for all of them:
+ * it has to say -MU_EINVALID and which one, or nothing, as its header says, and must not
+ * crash or hang. The calls are written by tests/null_calls.py.
+ *
+ * They are made in a child, which begins with the next one after each that ended it. */
+#define _DEFAULT_SOURCE     /* MAP_ANONYMOUS */
+#include "tests/real/null_env.h"
+
+#include "tests/real/nodes.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+enum { CALLS_MAX = 2000, WORDS_MAX = 1 << 16, HANGS_S = 20 };
+
+/* Between the child and its parent. */
+struct shared {
+    const struct null_row *now; /* that is called */
+    bool is_done[CALLS_MAX];    /* of null_rows, and behind them of the fields */
+    bool is_over;
+    char words[WORDS_MAX];      /* what is wrong, a line for each */
+};
+
+static struct shared *shared;
+static struct null_env env;
+
+void null_on_error(void *user, const mu_error *error)
+{
+    (void)user;
+    (void)error;
+}
+
+void null_on_barrier(void *user, int code, const mu_error *error)
+{
+    (void)user;
+    (void)code;
+    (void)error;
+}
+
+void null_on_cluster(mu_node *node, const mu_cluster_change *change, void *user)
+{
+    (void)node;
+    (void)change;
+    (void)user;
+}
+
+void null_on_answer(void *user, const mu_kv_answer *answer)
+{
+    (void)user;
+    (void)answer;
+}
+
+void null_on_line(void *user, const char *line)
+{
+    (void)user;
+    (void)line;
+}
+
+void null_on_ready(mu_remote_value *value, void *user)
+{
+    (void)value;
+    (void)user;
+}
+
+void null_drop(void *state)
+{
+    (void)state;
+}
+
+int null_next(void *state, mu_value **ret_element)
+{
+    (void)state;
+    (void)ret_element;
+    return -MU_ERANGE;
+}
+
+int null_function(mu_run *run, void *user)
+{
+    (void)run;
+    (void)user;
+    return 0;
+}
+
+int null_program(mu_node *node, void *user)
+{
+    (void)node;
+    (void)user;
+    return 0;
+}
+
+/* ---- One call ---- */
+
+static void complain(const struct null_row *row, const char *format, ...)
+    MU_PRINTF(2, 3);
+static void complain(const struct null_row *row, const char *format, ...)
+{
+    size_t size = strlen(shared->words);
+    size_t room = sizeof shared->words - size;
+    va_list args;
+    int written = snprintf(shared->words + size, room, "%s with %s NULL: ", row->function,
+                           row->parameter);
+
+    if (written < 0 || (size_t)written >= room)
+        return;
+    size += (size_t)written;
+    va_start(args, format);
+    written = vsnprintf(shared->words + size, room - (size_t)written, format, args);
+    va_end(args);
+    (void)written;
+    size = strlen(shared->words);
+    if (size + 1 < sizeof shared->words)
+        memcpy(shared->words + size, "\n", 2);
+}
+
+static void check_refused(const struct null_row *row)
+{
+    mu_error error = {0};
+    intmax_t rv = row->call(&env, &error);
+
+    if (rv != -MU_EINVALID)
+        complain(row, "%s, expected EINVALID", rv == 0 ? "0" : mu_err_name((int)rv));
+    else if (row->says_why && (error.code != rv || error.message[0] == '\0'))
+        complain(row, "EINVALID without words");
+    if (rv == -MU_EINVALID && row->says_why && row->call(&env, NULL) != -MU_EINVALID)
+        complain(row, "something else than EINVALID without a mu_error");
+}
+
+static void try_row(const struct null_row *row)
+{
+    mu_error error = {0};
+    intmax_t rv;
+
+    switch (row->expects) {
+    case NULL_REFUSED:
+        check_refused(row);
+        break;
+    case NULL_ANSWERED:
+        rv = row->call(&env, &error);
+        if (rv != row->answer)
+            complain(row, "%jd, expected %jd", rv, row->answer);
+        break;
+    case NULL_FINE:
+        (void)row->call(&env, &error);
+        break;
+    }
+}
+
+/* ---- Fields of structures ---- */
+
+static intmax_t begin_without_key(struct null_env *e, mu_error *error)
+{
+    const mu_kv_ask ask = {.operation = MU_KV_GET};
+
+    (void)error;
+    return mu_kv_begin(e->node, &ask, null_on_answer, NULL, NULL);
+}
+
+static intmax_t put_without_value(struct null_env *e, mu_error *error)
+{
+    return mu_kv_put(e->node, "a", NULL, 1, 0, 0, NULL_LIMIT_MS, error, NULL);
+}
+
+static intmax_t transact(struct null_env *e, const mu_kv_check *check,
+                         const mu_kv_change *change, mu_error *error)
+{
+    const mu_kv_transaction transaction = {check, 1, change, 1};
+
+    return mu_kv_transact(e->node, &transaction, NULL_LIMIT_MS, error, NULL);
+}
+
+static const mu_kv_check good_check = {.type = MU_KV_IF_ABSENT, .key = "a"};
+static const mu_kv_change good_change = {.operation = MU_KV_DELETE, .key = "a"};
+
+static intmax_t transact_without_checks(struct null_env *e, mu_error *error)
+{
+    return transact(e, NULL, &good_change, error);
+}
+
+static intmax_t transact_without_changes(struct null_env *e, mu_error *error)
+{
+    return transact(e, &good_check, NULL, error);
+}
+
+static intmax_t transact_without_check_key(struct null_env *e, mu_error *error)
+{
+    const mu_kv_check check = {.type = MU_KV_IF_ABSENT};
+
+    return transact(e, &check, &good_change, error);
+}
+
+static intmax_t transact_without_check_value(struct null_env *e, mu_error *error)
+{
+    const mu_kv_check check = {.type = MU_KV_IF_VALUE, .key = "a", .size = 1};
+
+    return transact(e, &check, &good_change, error);
+}
+
+static intmax_t transact_without_change_key(struct null_env *e, mu_error *error)
+{
+    const mu_kv_change change = {.operation = MU_KV_DELETE};
+
+    return transact(e, &good_check, &change, error);
+}
+
+static intmax_t transact_without_change_value(struct null_env *e, mu_error *error)
+{
+    const mu_kv_change change = {.operation = MU_KV_PUT, .key = "a", .size = 1};
+
+    return transact(e, &good_check, &change, error);
+}
+
+static intmax_t open_variable_without_name(struct null_env *e, mu_error *error)
+{
+    mu_variable_spec spec = e->variable_spec;
+    mu_variable *variable;
+
+    spec.name = NULL;
+    return mu_variable_open(e->node, &spec, NULL_LIMIT_MS, error, &variable);
+}
+
+static intmax_t open_variable_without_dims(struct null_env *e, mu_error *error)
+{
+    mu_variable_spec spec = e->variable_spec;
+    mu_variable *variable;
+
+    spec.dims = NULL;
+    return mu_variable_open(e->node, &spec, NULL_LIMIT_MS, error, &variable);
+}
+
+static intmax_t save_nowhere(struct null_env *e, mu_error *error)
+{
+    mu_checkpoint_options options = e->checkpoint_options;
+
+    options.directory = NULL;
+    return mu_checkpoint_save(&options, 1, &e->variable, 1, NULL, error, NULL);
+}
+
+static intmax_t save_no_variable(struct null_env *e, mu_error *error)
+{
+    mu_variable *const variables[2] = {e->variable, NULL};
+
+    return mu_checkpoint_save(&e->checkpoint_options, 1, variables, 2, NULL, error, NULL);
+}
+
+static intmax_t restore_no_name(struct null_env *e, mu_error *error)
+{
+    const char *const names[1] = {NULL};
+
+    return mu_checkpoint_restore(e->node, "no/such", names, 1, NULL_LIMIT_MS, error);
+}
+
+static intmax_t fetch_no_value(struct null_env *e, mu_error *error)
+{
+    mu_remote_value *const values[2] = {e->remote, NULL};
+
+    return mu_remote_value_fetch_all(values, 2, NULL_LIMIT_MS, error, NULL);
+}
+
+static intmax_t unite_no_resolver(struct null_env *e, mu_error *error)
+{
+    mu_resolver *const members[2] = {e->resolver, NULL};
+    mu_resolver *resolver;
+
+    return mu_resolver_new_union(members, 2, error, &resolver);
+}
+
+static intmax_t register_kind_without_name(struct null_env *e, mu_error *error)
+{
+    mu_resolver_kind kind = e->resolver_kind;
+
+    kind.name = NULL;
+    return mu_resolver_register(&kind, error);
+}
+
+static intmax_t register_kind_without_resolve(struct null_env *e, mu_error *error)
+{
+    return mu_resolver_register(&e->resolver_kind, error);
+}
+
+static intmax_t open_node_without_cluster(struct null_env *e, mu_error *error)
+{
+    mu_node_options options = e->node_options;
+    mu_node *node;
+
+    options.cluster = NULL;
+    return mu_node_open(&options, error, &node);
+}
+
+static intmax_t open_node_without_type(struct null_env *e, mu_error *error)
+{
+    mu_node_options options = e->node_options;
+    mu_node *node;
+
+    options.task_type = NULL;
+    return mu_node_open(&options, error, &node);
+}
+
+static intmax_t open_node_without_name(struct null_env *e, mu_error *error)
+{
+    mu_node_options options = e->node_options;
+    mu_node *node;
+
+    options.cluster_name = NULL;
+    return mu_node_open(&options, error, &node);
+}
+
+static intmax_t open_node_without_texts(struct null_env *e, mu_error *error)
+{
+    mu_node_options options = e->node_options;
+    mu_node *node = NULL;
+    int rv;
+
+    options.coordinated_jobs = NULL;
+    options.recoverable = NULL;
+    options.worker_types = NULL;
+    options.store = NULL;
+    options.log = NULL;
+    options.log_level = MU_LOG_ERROR;
+    rv = mu_node_open(&options, error, &node);
+    if (rv == 0)
+        rv = mu_node_close(node, -1, error);
+    return rv;
+}
+
+static intmax_t start_server_without_type(struct null_env *e, mu_error *error)
+{
+    mu_server_options options = e->server_options;
+    mu_server *server;
+
+    options.environment = "";
+    options.node.task_type = NULL;
+    return mu_server_start(&options, error, &server);
+}
+
+static intmax_t start_server_without_filters(struct null_env *e, mu_error *error)
+{
+    mu_server_options options = e->server_options;
+    mu_server *server;
+
+    options.environment = "";
+    options.config.device_filters_count = 1;
+    return mu_server_start(&options, error, &server);
+}
+
+static intmax_t offer_without_cluster(struct null_env *e, mu_error *error)
+{
+    mu_server_offer offer = e->server_offer;
+
+    offer.task_type = "worker";
+    return mu_server_offer_cluster(&offer, NULL_LIMIT_MS, error);
+}
+
+static intmax_t offer_without_type(struct null_env *e, mu_error *error)
+{
+    mu_server_offer offer = e->server_offer;
+
+    offer.cluster = e->cluster;
+    return mu_server_offer_cluster(&offer, NULL_LIMIT_MS, error);
+}
+
+static intmax_t open_session_without_name(struct null_env *e, mu_error *error)
+{
+    mu_session_options options = e->session_options;
+    mu_session *session;
+
+    options.name = NULL;
+    return mu_session_open(e->node, &options, error, &session);
+}
+
+static intmax_t distribute_nothing(struct null_env *e, mu_error *error)
+{
+    mu_distribute_options options = e->distribute_options;
+
+    options.worker = NULL;
+    return mu_distribute_run(&options, error, NULL);
+}
+
+#define FIELD(function, field, call) {function, field, call, NULL_REFUSED, 0, true}
+
+static const struct null_row fields[] = {
+    {"mu_kv_begin", "ask.key", begin_without_key, NULL_REFUSED, 0, false},
+    FIELD("mu_kv_put", "value", put_without_value),
+    FIELD("mu_kv_transact", "checks", transact_without_checks),
+    FIELD("mu_kv_transact", "changes", transact_without_changes),
+    FIELD("mu_kv_transact", "check.key", transact_without_check_key),
+    FIELD("mu_kv_transact", "check.value", transact_without_check_value),
+    FIELD("mu_kv_transact", "change.key", transact_without_change_key),
+    FIELD("mu_kv_transact", "change.value", transact_without_change_value),
+    FIELD("mu_variable_open", "spec.name", open_variable_without_name),
+    FIELD("mu_variable_open", "spec.dims", open_variable_without_dims),
+    FIELD("mu_checkpoint_save", "directory", save_nowhere),
+    FIELD("mu_checkpoint_save", "variables[1]", save_no_variable),
+    FIELD("mu_checkpoint_restore", "names[0]", restore_no_name),
+    FIELD("mu_remote_value_fetch_all", "values[1]", fetch_no_value),
+    FIELD("mu_resolver_new_union", "members[1]", unite_no_resolver),
+    FIELD("mu_resolver_register", "name", register_kind_without_name),
+    FIELD("mu_resolver_register", "resolve", register_kind_without_resolve),
+    FIELD("mu_node_open", "cluster", open_node_without_cluster),
+    FIELD("mu_node_open", "task_type", open_node_without_type),
+    FIELD("mu_node_open", "cluster_name", open_node_without_name),
+    {"mu_node_open", "texts", open_node_without_texts, NULL_ANSWERED, 0, true},
+    FIELD("mu_server_start", "task_type", start_server_without_type),
+    FIELD("mu_server_start", "device_filters", start_server_without_filters),
+    FIELD("mu_server_offer_cluster", "cluster", offer_without_cluster),
+    FIELD("mu_server_offer_cluster", "task_type", offer_without_type),
+    FIELD("mu_session_open", "name", open_session_without_name),
+    FIELD("mu_distribute_run", "worker", distribute_nothing),
+};
+
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+/* ---- All of them ---- */
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static void try_once(const struct null_row *row, bool *is_done)
+{
+    if (*is_done)
+        return;
+    *is_done = true;
+    shared->now = row;
+    (void)alarm(HANGS_S);
+    try_row(row);
+    (void)alarm(0);
+}
+
+/* Rows of the functions for a run, a context, or neither. */
+static void try_rows(const char *prefix, bool fine)
+{
+    for (size_t i = 0; i < null_rows_count; i++) {
+        const struct null_row *row = &null_rows[i];
+        const char *own = begins_with(row->function, "mu_run_")       ? "mu_run_"
+                          : begins_with(row->function, "mu_context_") ? "mu_context_"
+                                                                      : "";
+
+        if (strcmp(own, prefix) == 0 && (row->expects == NULL_FINE) == fine)
+            try_once(row, &shared->is_done[i]);
+    }
+}
+
+static int try_runs(mu_run *run, void *user)
+{
+    (void)user;
+    env.run = run;
+    try_rows("mu_run_", false);
+    try_rows("mu_run_", true);
+    mu_run_return(run, mu_value_nil());
+    return 0;
+}
+
+static int try_contexts(mu_context *context, void *user)
+{
+    (void)user;
+    env.context = context;
+    try_rows("mu_context_", false);
+    try_rows("mu_context_", true);
+    return 0;
+}
+
+/* ---- What they are called with ---- */
+
+static void must(int rv, const mu_error *error)
+{
+    if (rv == 0)
+        return;
+    (void)fprintf(stderr, "%s\n", error->message);
+    _exit(3);
+}
+
+static void fill_options(struct nodes *nodes)
+{
+    static const uint64_t dims[1] = {NULL_VARIABLE_BYTES / sizeof(float)};
+    static const mu_kv_change change = {.operation = MU_KV_DELETE, .key = "a"};
+
+    mu_barrier_options_init(&env.barrier_options);
+    env.barrier_options.limit_ms = NULL_LIMIT_MS;
+    mu_checkpoint_options_init(&env.checkpoint_options);
+    env.checkpoint_options.directory = "/proc/none";
+    mu_closure_options_init(&env.closure_options);
+    mu_deal_options_init(&env.deal_options);
+    env.deal_options.shards = 2;
+    mu_distribute_options_init(&env.distribute_options);
+    env.distribute_options.mode = MU_MODE_LOCAL;
+    env.distribute_options.worker = try_contexts;
+    env.distribute_options.node = env.node;
+    env.kv_ask = (mu_kv_ask){.operation = MU_KV_TRY_GET, .key = "a", .limit_ms = 50};
+    env.kv_transaction = (mu_kv_transaction){.changes = &change, .changes_count = 1};
+    nodes_options(nodes, "client", 0, &env.node_options);
+    env.optimizer = (mu_optimizer){.rate = 1};
+    env.resolver_kind = (mu_resolver_kind){.name = "none"};
+    mu_server_offer_init(&env.server_offer);
+    mu_server_options_init(&env.server_options);
+    env.server_options.environment = "google";
+    env.server_options.node = env.node_options;
+    mu_session_options_init(&env.session_options);
+    env.session_options.limit_ms = NULL_LIMIT_MS;
+    env.variable_spec = (mu_variable_spec){
+        .name = "v", .dtype = MU_F32, .rank = 1, .dims = dims};
+    env.names[0] = "v";
+}
+
+static void make_values(void)
+{
+    static const uint64_t dims[1] = {1};
+
+    env.list = mu_value_list();
+    env.map = mu_value_map();
+    env.truth = mu_value_bool(1);
+    env.number = mu_value_int(1);
+    env.text = mu_value_string("text");
+    env.bytes = mu_value_bytes("b", 1);
+    env.tensor = mu_value_tensor(MU_I8, 1, dims, NULL);
+}
+
+static void open_cluster(struct nodes *nodes)
+{
+    mu_node_options options;
+    mu_node *worker;
+
+    nodes_init(nodes, 1, 1);
+    env.cluster = nodes->cluster;
+    nodes_options(nodes, "chief", 0, &options);
+    options.coordinated_jobs = "chief";
+    env.node = nodes_open_with(nodes, &options);
+    nodes_options(nodes, "ps", 0, &options);
+    options.coordinated_jobs = "chief";
+    (void)nodes_open_with(nodes, &options);
+    nodes_options(nodes, "worker", 0, &options);
+    options.coordinated_jobs = "chief";
+    worker = nodes_open_with(nodes, &options);
+    assert_int_equal(mu_node_register(worker, "try", try_runs, NULL, 0), 0);
+    assert_int_equal(mu_node_serve(worker), 0);
+}
+
+static void make_handles(void)
+{
+    mu_error error = {0};
+
+    env.coordinator = nodes_coordinator(env.node);
+    must(mu_agent_register(env.node, 0, SOON_MS, &error), &error);
+    must(mu_variable_open(env.node, &env.variable_spec, SOON_MS, &error, &env.variable),
+         &error);
+    must(mu_deal_open(env.coordinator, &env.deal_options, &error, &env.deal), &error);
+    must(mu_kv_watch_open(env.node, "watched", 0, SOON_MS, &error, &env.watch), &error);
+    must(mu_lock_acquire(env.node, "held", SOON_MS, &error, &env.lock), &error);
+    must(mu_per_worker_open_values(env.coordinator, env.list, SOON_MS, &error,
+                                   &env.per_worker), &error);
+    must(mu_resolver_new_static(env.cluster, NULL, "chief", 0, &error, &env.resolver),
+         &error);
+    must(mu_server_start(&env.server_options, &error, &env.server), &error);
+    must(mu_session_open(env.node, &env.session_options, &error, &env.session), &error);
+    must(mu_tpu_new(&error, &env.tpu), &error);
+    must(mu_tpu_set(env.tpu, "tpu", "grpc://127.0.0.1:1", &error), &error);
+}
+
+/* Everything is left to the end of the process. */
+static void walk(void)
+{
+    static struct nodes nodes;
+    mu_error error = {0};
+
+    make_values();
+    open_cluster(&nodes);
+    fill_options(&nodes);
+    make_handles();
+    must(mu_coordinator_schedule(env.coordinator, "try", NULL, SOON_MS, &error,
+                                 &env.remote), &error);
+    (void)mu_remote_value_fetch(env.remote, -1, &error, NULL);
+    must(mu_distribute_run(&env.distribute_options, &error, NULL), &error);
+    env.distribute_options.node = NULL;
+    try_rows("", false);
+    for (size_t i = 0; i < FIELDS; i++)
+        try_once(&fields[i], &shared->is_done[null_rows_count + i]);
+    try_rows("", true);
+    shared->is_over = true;
+}
+
+/* A signal is to end this process, and nothing else. */
+static void be_plain(void)
+{
+    static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+    const struct rlimit none = {0, 0};
+
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        (void)signal(signals[i], SIG_DFL);
+    (void)setrlimit(RLIMIT_CORE, &none);
+    (void)alarm(3 * HANGS_S);
+}
+
+static void note_end(int status)
+{
+    const struct null_row *row = shared->now;
+
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        complain(row, "it does not come back");
+    else if (WIFSIGNALED(status))
+        complain(row, "it ends the process with signal %d", WTERMSIG(status));
+    else
+        complain(row, "it ends the process with exit code %d", WEXITSTATUS(status));
+}
+
+static void test_null_is_refused_or_fine(void **state)
+{
+    int status;
+    pid_t pid;
+
+    (void)state;
+    assert_true(null_rows_count + FIELDS <= CALLS_MAX);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
+    for (size_t i = 0; i <= null_rows_count + FIELDS && !shared->is_over; i++) {
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            be_plain();
+            walk();
+            _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (shared->now == NULL)
+            fail_msg("nothing was called");
+        if (!shared->is_over)
+            note_end(status);
+    }
+    for (size_t i = 0; i < null_rows_count; i++)
+        if (!shared->is_done[i])
+            complain(&null_rows[i], "it was not tried");
+    (void)fputs(shared->words, stderr);
+    assert_int_equal(shared->words[0], '\0');
+    (void)munmap(shared, sizeof *shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_null_is_refused_or_fine),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
