@@ -25,8 +25,8 @@ struct mu__block {
 _Static_assert(sizeof(struct mu__block) == MU__BLOCK_HEADER_BYTES &&
                MU__BLOCK_HEADER_BYTES % 16 == 0 && alignof(max_align_t) >= 16,
                "what follows the header is aligned to 16 bytes");
-_Static_assert(MU__BLOCK_BYTES_MIN << 12 == MU__BLOCK_BYTES_MAX,
-               "MU__BLOCK_CLASSES has twelve doublings");
+_Static_assert(MU__BLOCK_BYTES_MIN << 15 == MU__BLOCK_BYTES_MAX,
+               "MU__BLOCK_CLASSES has fifteen doublings");
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_ASAN 1

@@ -1,6 +1,6 @@
 /* Memory of frames, packed values, tensors and pieces of variables: blocks of some KB
- * to some MB that come and go thousands of times a second. Free ones are kept, by size,
- * and given out again: malloc would map, fault in and unmap each large one anew.
+ * to a hundred MB that come and go thousands of times a second. Free ones are kept, by
+ * size, and given out again: malloc would map, fault in and unmap each large one anew.
  *
  * Any thread may get and put, also a block of another thread's. Each size class has a
  * lock of its own, held for a few instructions. Nobody waits for one whose holder has
@@ -22,9 +22,9 @@
 
 enum {
     MU__BLOCK_BYTES_MIN = 4 << 10,      /* smaller blocks are malloc's, */
-    MU__BLOCK_BYTES_MAX = 16 << 20,     /* and larger ones */
+    MU__BLOCK_BYTES_MAX = 128 << 20,    /* and larger ones */
     MU__BLOCK_HEADER_BYTES = 16,        /* before each block, counted in its class */
-    MU__BLOCK_CLASSES = 12 * 4 + 1,     /* four for each doubling of the size */
+    MU__BLOCK_CLASSES = 15 * 4 + 1,     /* four for each doubling of the size */
 #ifdef MUSTER_TINY
     MU__BLOCKS_KEPT_BYTES_MAX = 256 << 10,
 #else

@@ -20,9 +20,11 @@ static char loaded[256];
 /* The last module is refused, which ends the node. */
 static int load(mu_node *node, const char *module, void *user, mu_error *ret_error)
 {
+    size_t used = strlen(loaded);
+
     assert_non_null(node);
     assert_ptr_equal(user, loaded);
-    (void)snprintf(loaded + strlen(loaded), sizeof loaded - strlen(loaded), "<%s>", module);
+    (void)snprintf(loaded + used, sizeof loaded - used, "<%s>", module);
     return strcmp(module, "last") == 0
                ? mu_error_set(ret_error, -MU_ENOTFOUND, "there is no module last")
                : 0;
