@@ -22,7 +22,11 @@ from .variable import Variable
 if TYPE_CHECKING:
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
+    from .checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
     from .coordination import CoordinationService
+    from .dispenser import Shard, ShardDispenser
+    from .distribute import (CoordinatorMode, WorkerContext, get_current_worker_context,
+                             run_distribute_coordinator)
     from .strategy import ParameterServerStrategy
     from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
@@ -45,6 +49,15 @@ _LAZY = {
     "wait": "futures",
     "ClusterSpec": "cluster_spec",
     "CoordinationService": "coordination",
+    "Checkpoint": "checkpoint",
+    "CheckpointManager": "checkpoint",
+    "latest_checkpoint": "checkpoint",
+    "Shard": "dispenser",
+    "ShardDispenser": "dispenser",
+    "CoordinatorMode": "distribute",
+    "WorkerContext": "distribute",
+    "get_current_worker_context": "distribute",
+    "run_distribute_coordinator": "distribute",
     "ParameterServerStrategy": "strategy",
     "Server": "server",
     "ServerConfig": "server",
@@ -68,7 +81,9 @@ __all__ = [
     "KubernetesClusterResolver", "NamedClusterResolver", "SageMakerClusterResolver",
     "SimpleClusterResolver", "SlurmClusterResolver", "TFConfigClusterResolver",
     "TPUClusterResolver", "UnionClusterResolver", "ParameterServerStrategy", "Server",
-    "ServerConfig",
+    "ServerConfig", "Checkpoint", "CheckpointManager", "latest_checkpoint", "Shard",
+    "ShardDispenser", "CoordinatorMode", "WorkerContext", "get_current_worker_context",
+    "run_distribute_coordinator",
 ]
 
 

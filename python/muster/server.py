@@ -153,7 +153,9 @@ def offer_cluster(cluster: ClusterSpecLike, task_type: str, task_index: int,
     InvalidArgumentError: the spec is none, or the server is at another address;
     DeadlineExceededError: who was not reached, and why.
     """
-    _muster.offer_cluster(ClusterSpec(cluster), task_type, task_index, cluster_name,
+    spec = ClusterSpec(cluster)
+    spec.validate(task_type, task_index)
+    _muster.offer_cluster(spec, task_type, task_index, cluster_name,
                           bind_address, _config(config), timeout)
 
 

@@ -25,6 +25,9 @@ static int (*const objects[])(PyObject *module) = {
     mupy_agent_init,
     mupy_barrier_init,
     mupy_server_init,
+    mupy_distribute_init,
+    mupy_checkpoint_init,
+    mupy_deal_init,
 };
 
 PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec)

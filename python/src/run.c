@@ -273,16 +273,41 @@ static int finish_object(mu_run *run, PyObject *object)
 
 /* ---- what is registered ---- */
 
+/* A closure that was dealt a shard has its own arguments below "args". */
+static const mu_value *own_args(mu_run *run)
+{
+    const mu_value *args = mu_run_args(run);
+
+    return mu_value_type(args) == MU_VALUE_MAP ? mu_value_find(args, "args") : args;
+}
+
+/* The shard before the other arguments. Takes `args`. */
+static PyObject *with_shard(const mu_value *dealt, PyObject *args)
+{
+    static PyObject *make;
+    PyObject *fields = mupy_from_value(dealt, false);
+    PyObject *all = NULL;
+
+    if (fields != NULL && mupy_import(&make, "muster.dispenser", "_with_shard") != NULL)
+        all = PyObject_CallFunctionObjArgs(make, fields, args, NULL);
+    Py_XDECREF(fields);
+    Py_DECREF(args);
+    return all;
+}
+
 static PyObject *call_function(mu_run *run, PyObject *function, size_t first)
 {
     PyObject *args;
     PyObject *kwargs;
-    PyObject *result;
+    PyObject *result = NULL;
 
-    if (mupy_decode_call(mu_run_args(run), first, run, &args, &kwargs) != 0)
+    if (mupy_decode_call(own_args(run), first, run, &args, &kwargs) != 0)
         return NULL;
-    result = PyObject_Call(function, args, kwargs);
-    Py_DECREF(args);
+    if (own_args(run) != mu_run_args(run))
+        args = with_shard(mu_run_args(run), args);
+    if (args != NULL)
+        result = PyObject_Call(function, args, kwargs);
+    Py_XDECREF(args);
     Py_XDECREF(kwargs);
     return result;
 }
@@ -342,7 +367,7 @@ static int run_call(mu_run *run, void *user)
     mupy_enter();
     mupy_drop_now();
     outer = begin_run(run);
-    function = object_of(run, mu_value_at(mu_run_args(run), 0));
+    function = object_of(run, mu_value_at(own_args(run), 0));
     if (function != NULL)
         result = call_function(run, function, 1);
     else

@@ -1,5 +1,7 @@
 /* Scheduling: from the arguments of schedule() to a message of the library. */
-#include "extension.h"
+#include "services.h"
+
+#include "muster/deal.h"
 
 #include <string.h>
 
@@ -23,6 +25,7 @@ struct asked {
     PyObject *token;
     int64_t timeout_ms;
     bool wants_result;
+    struct mu_deal *deal;       /* which deals the closure its shard; NULL: none */
 };
 
 enum key {
@@ -295,10 +298,14 @@ struct posted {
     const mu_value *args;
     const mu_closure_options *options;
     mu_remote_value **ret_value;
+    struct mu_deal *deal;
 };
 
 static int post(const struct posted *posted, int64_t timeout_ms, mu_error *error)
 {
+    if (posted->deal != NULL)
+        return mu_deal_schedule(posted->deal, posted->function, posted->args,
+                                posted->options, timeout_ms, error);
     return mu_coordinator_schedule_with(posted->coordinator, posted->function,
                                         posted->args, posted->options, timeout_ms, error,
                                         posted->ret_value);
@@ -373,7 +380,7 @@ static PyObject *schedule_value(struct mupy_coordinator *self, struct asked *ask
     mu_remote_value *value = NULL;
     const struct posted posted = {self->coordinator, name, args,
                                   asked->has_options ? &asked->options : NULL,
-                                  asked->wants_result ? &value : NULL};
+                                  asked->wants_result ? &value : NULL, asked->deal};
     mu_error error = {0};
     int rv;
 
@@ -425,22 +432,38 @@ static PyObject *schedule_callable(struct mupy_coordinator *self, struct asked *
     return result;
 }
 
+static PyObject *schedule_asked(struct mupy_coordinator *self, struct asked *asked)
+{
+    if (self->coordinator == NULL)
+        return mupy_fail(-MU_ECLOSED, "the coordinator was closed");
+    if (PyUnicode_Check(asked->function))
+        return schedule_named(self, asked);
+    if (!PyCallable_Check(asked->function))
+        return PyErr_Format(PyExc_TypeError, "fn is %R, expected a function, or the name "
+                            "of one", asked->function);
+    return schedule_callable(self, asked);
+}
+
 PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
                         PyObject *names)
 {
-    struct mupy_coordinator *self = self_of(object);
     struct asked asked;
 
     if (parse(args, count, names, &asked) != 0)
         return NULL;
-    if (self->coordinator == NULL)
-        return mupy_fail(-MU_ECLOSED, "the coordinator was closed");
-    if (PyUnicode_Check(asked.function))
-        return schedule_named(self, &asked);
-    if (!PyCallable_Check(asked.function))
-        return PyErr_Format(PyExc_TypeError, "fn is %R, expected a function, or the name "
-                            "of one", asked.function);
-    return schedule_callable(self, &asked);
+    return schedule_asked(self_of(object), &asked);
+}
+
+PyObject *mupy_schedule_dealt(PyObject *object, struct mu_deal *deal,
+                              PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    struct asked asked;
+
+    if (parse(args, count, names, &asked) != 0)
+        return NULL;
+    asked.wants_result = false;
+    asked.deal = deal;
+    return schedule_asked(self_of(object), &asked);
 }
 
 int mupy_schedule_init(PyObject *module)

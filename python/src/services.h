@@ -6,6 +6,7 @@
 
 #include "muster/cluster.h"
 #include "muster/coordination.h"
+#include "muster/deal.h"
 #include "muster/resolver.h"
 
 /* A row each in module.c. */
@@ -17,6 +18,9 @@ int mupy_watch_init(PyObject *module);
 int mupy_agent_init(PyObject *module);
 int mupy_barrier_init(PyObject *module);
 int mupy_server_init(PyObject *module);
+int mupy_distribute_init(PyObject *module);
+int mupy_checkpoint_init(PyObject *module);
+int mupy_deal_init(PyObject *module);
 
 /* ---- service.c: what most calls are made of ---- */
 
@@ -71,6 +75,12 @@ void mupy_setup_free(struct mupy_setup *setup);
 
 /* What a Node that was wrapped stands for is closed. NULL is fine. */
 void mupy_node_unwrap(PyObject *node);
+
+/* ---- schedule.c ---- */
+
+/* mupy_schedule() of a closure that gets a shard of a deal, and has no result. */
+PyObject *mupy_schedule_dealt(PyObject *coordinator, struct mu_deal *deal,
+                              PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* ---- cluster.c ---- */
 

@@ -1,0 +1,229 @@
+"""Checkpoints of variables: TensorFlow's ``tf.train.Checkpoint`` and its manager."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+
+from . import _muster, _scope, errors
+
+__all__ = ["Checkpoint", "CheckpointManager", "RestoreStatus", "latest_checkpoint",
+           "read_checkpoint"]
+
+_Path = Union[str, "os.PathLike[str]"]
+
+
+def _variables(tracked: Any, path: str) -> Iterator[Tuple[str, _muster.BaseVariable]]:
+    if isinstance(tracked, _muster.BaseVariable):
+        yield path, tracked
+    elif isinstance(tracked, Mapping):
+        for key, item in tracked.items():
+            yield from _variables(item, f"{path}/{key}")
+    elif isinstance(tracked, (list, tuple)):
+        for number, item in enumerate(tracked):
+            yield from _variables(item, f"{path}/{number}")
+    else:
+        raise TypeError(f"{path} is {tracked!r}, expected a Variable, or a dict or a list "
+                        "of them; plain values go to save(values=...)")
+
+
+def latest_checkpoint(checkpoint_dir: _Path, latest_filename: str = "model"
+                      ) -> Optional[str]:
+    """The path of the newest checkpoint of a name that is whole: all its bytes are read
+    and checked, damaged ones are passed over. None when there is none (nor perhaps a
+    directory). DataLossError: there are some, and all are damaged."""
+    try:
+        return _muster.checkpoint_latest(os.fspath(checkpoint_dir), latest_filename)[0]
+    except errors.NotFoundError:
+        return None
+
+
+def read_checkpoint(path: _Path) -> Dict[str, Any]:
+    """What is in a checkpoint: step, values (what was saved with it, or None), variables
+    (a list of dicts: name, dtype, shape, shards, bytes). DataLossError says where it is
+    damaged; NotFoundError: there is no such file."""
+    return _muster.checkpoint_read(os.fspath(path))
+
+
+class RestoreStatus:
+    """What a restore did.
+
+    path: of the checkpoint, None when there was none. step: of it. values: what was saved
+    with it. names: the variables that were restored.
+    """
+
+    def __init__(self, path: Optional[str], step: int, values: Any, names: List[str],
+                 missing: List[str], unused: List[str]) -> None:
+        self.path = path
+        self.step = step
+        self.values = values
+        self.names = names
+        self._missing = missing
+        self._unused = unused
+
+    def assert_existing_objects_matched(self) -> RestoreStatus:
+        """AssertionError: a tracked variable is not in the checkpoint."""
+        if self._missing:
+            raise AssertionError(f"not in the checkpoint: {', '.join(self._missing)}")
+        return self
+
+    def assert_consumed(self) -> RestoreStatus:
+        """The same, and nothing in the checkpoint is left over."""
+        self.assert_existing_objects_matched()
+        if self._unused:
+            raise AssertionError("in the checkpoint, and not tracked: "
+                                 f"{', '.join(self._unused)}")
+        return self
+
+    def expect_partial(self) -> RestoreStatus:
+        """Does nothing: what does not match is no warning here."""
+        return self
+
+
+class Checkpoint:
+    """Variables that are saved and restored together.
+
+        checkpoint = muster.Checkpoint(model={"w": w, "b": b}, step=counter)
+        path = checkpoint.save("/data/run1/model", values={"epoch": 3})
+        checkpoint.restore(muster.latest_checkpoint("/data/run1"))
+
+    root, kwargs: Variables, or dicts and lists of them, at any depth. A variable is found
+    in a file by its own name. There is no one moment of all: each is read as
+    Variable.read() does.
+
+    TypeError: something else is among them. ValueError: two variables of one name.
+    """
+
+    def __init__(self, root: Any = None, **kwargs: Any) -> None:
+        self._tracked: Dict[str, _muster.BaseVariable] = {}
+        named = dict(kwargs) if root is None else {"root": root, **kwargs}
+        for key, value in named.items():
+            for path, variable in _variables(value, key):
+                other = self._tracked.get(variable.name)
+                if other is not None and other is not variable:
+                    raise ValueError(f"{path}: there is another variable with the name "
+                                     f"{variable.name!r}")
+                self._tracked[variable.name] = variable
+        self._counter = 0
+
+    @property
+    def variables(self) -> List[_muster.BaseVariable]:
+        """All of them."""
+        return list(self._tracked.values())
+
+    @property
+    def save_counter(self) -> int:
+        """The step of the last save, or of what was restored."""
+        return self._counter
+
+    def save(self, file_prefix: _Path, step: Optional[int] = None, values: Any = None,
+             keep: int = 0, timeout: Optional[float] = None) -> str:
+        """Write a checkpoint, "DIRECTORY/NAME-STEP.ckpt" for the prefix
+        "DIRECTORY/NAME", and return its path. It is there as a whole or not at all.
+
+        step: by default one more than the last one. values: kept with it: None, bool,
+        int, float, str, bytes, arrays, lists, dicts. keep: the newest of this name that
+        stay; 0: all. timeout: seconds for reading all variables.
+
+        ResourceExhaustedError (the disk is full), PermissionDeniedError, and the errors
+        of reading variables: then the checkpoints are as before.
+        """
+        directory, name = os.path.split(os.fspath(file_prefix))
+        number = self._counter + 1 if step is None else step
+        path = _muster.checkpoint_save(directory or ".", name or "model", keep, number,
+                                       tuple(self._tracked.values()), values, timeout)
+        self._counter = number
+        return path
+
+    write = save
+
+    def restore(self, save_path: Optional[_Path], timeout: Optional[float] = None
+                ) -> RestoreStatus:
+        """Give the variables the content that they have in a checkpoint; those that are
+        not in it stay as they are. None: nothing is done.
+
+        The file is checked before anything is written: DataLossError. NotFoundError:
+        there is no such file. FailedPreconditionError: a variable has another dtype or
+        shape there.
+        """
+        if save_path is None:
+            return RestoreStatus(None, 0, None, [], [], [])
+        path = os.fspath(save_path)
+        content = _muster.checkpoint_read(path)
+        saved = [str(variable["name"]) for variable in content["variables"]]
+        names = [name for name in saved if name in self._tracked]
+        if names:
+            node = self._tracked[names[0]].node
+            _muster.checkpoint_restore(node, path, tuple(names), timeout)
+        self._counter = int(content["step"])
+        return RestoreStatus(path, self._counter, content["values"], names,
+                             [name for name in self._tracked if name not in saved],
+                             [name for name in saved if name not in self._tracked])
+
+    read = restore
+
+
+def restore_all(path: _Path, node: Any = None, timeout: Optional[float] = None) -> None:
+    """Give all variables of a checkpoint their content, creating those that are not on
+    the servers. node: as of Variable()."""
+    owner = _scope.current_node() if node is None else _scope.node_of(node)
+    _muster.checkpoint_restore(owner, os.fspath(path), None, timeout)
+
+
+class CheckpointManager:
+    """Keeps the newest checkpoints of a directory.
+
+    checkpoint: a Checkpoint. directory: made when it is not there. max_to_keep: how many
+    stay (None: all). checkpoint_name: what files begin with.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, directory: _Path,
+                 max_to_keep: Optional[int] = 5, checkpoint_name: str = "ckpt") -> None:
+        if max_to_keep is not None and max_to_keep < 1:
+            raise ValueError(f"max_to_keep is {max_to_keep}, expected at least 1, or None")
+        self._checkpoint = checkpoint
+        self._directory = os.fspath(directory)
+        self._keep = 0 if max_to_keep is None else max_to_keep
+        self._name = checkpoint_name
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """What is saved."""
+        return self._checkpoint
+
+    @property
+    def directory(self) -> str:
+        """Where."""
+        return self._directory
+
+    @property
+    def latest_checkpoint(self) -> Optional[str]:
+        """The newest one that is whole, None when there is none."""
+        return latest_checkpoint(self._directory, self._name)
+
+    @property
+    def checkpoints(self) -> List[str]:
+        """The paths of all that are there, the oldest first."""
+        pattern = re.compile(re.escape(self._name) + r"-(\d+)\.ckpt")
+        found = []
+        for file in (os.listdir(self._directory) if os.path.isdir(self._directory)
+                     else ()):
+            match = pattern.fullmatch(file)
+            if match:
+                found.append((int(match[1]), os.path.join(self._directory, file)))
+        return [path for _, path in sorted(found)]
+
+    def save(self, checkpoint_number: Optional[int] = None, values: Any = None,
+             timeout: Optional[float] = None) -> str:
+        """Write one, see Checkpoint.save(), and remove the oldest."""
+        return self._checkpoint.save(os.path.join(self._directory, self._name),
+                                     checkpoint_number, values, self._keep, timeout)
+
+    def restore_or_initialize(self, timeout: Optional[float] = None) -> Optional[str]:
+        """Restore the newest one, and return its path; None when there is none: the
+        variables are as they were created."""
+        path = self.latest_checkpoint
+        if path is not None:
+            self._checkpoint.restore(path, timeout)
+        return path
