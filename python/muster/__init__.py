@@ -20,6 +20,10 @@ from .errors import InputError, MusterError, RemoteTraceback
 from .variable import Variable
 
 if TYPE_CHECKING:
+    from ._progress import progress
+    from ._scatter import gather
+    from ._scatter import map as map
+    from ._scatter import scatter
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
     from .checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from .dispenser import Shard, ShardDispenser
     from .distribute import (CoordinatorMode, WorkerContext, get_current_worker_context,
                              run_distribute_coordinator)
+    from .executor import Executor
+    from .futures import Future, as_completed, future_of, wait
     from .strategy import ParameterServerStrategy
     from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
@@ -84,6 +90,8 @@ __all__ = [
     "ServerConfig", "Checkpoint", "CheckpointManager", "latest_checkpoint", "Shard",
     "ShardDispenser", "CoordinatorMode", "WorkerContext", "get_current_worker_context",
     "run_distribute_coordinator",
+    "ServerConfig", "Executor", "Future", "as_completed", "future_of", "gather",
+    "progress", "scatter", "wait",
 ]
 
 

@@ -11,6 +11,7 @@ Importing this module registers the backend.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from typing import Any, Callable, Dict, Optional, Tuple
 
@@ -37,7 +38,14 @@ def _close_own() -> None:
         own.shutdown(True, cancel_futures=True)
 
 
+def _after_fork() -> None:
+    global _own, _lock
+    _lock = threading.Lock()
+    _own = None     # the parent's
+
+
 atexit.register(_close_own)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _own_executor(n_jobs: int, env: Dict[str, str], options: Dict[str, Any]) -> Executor:
@@ -45,14 +53,11 @@ def _own_executor(n_jobs: int, env: Dict[str, str], options: Dict[str, Any]) -> 
     global _own, _own_key
     key = (tuple(sorted(env.items())), repr(sorted(options.items())))
     with _lock:
-        old = None
         if _own is None or _own_key != key or _own._max_workers < n_jobs or _own._broken:
-            old, _own = _own, Executor(max_workers=n_jobs, env=env, **options)
+            # Another one ends once nobody uses it any more.
+            _own = Executor(max_workers=n_jobs, env=env, **options)
             _own_key = key
-        own = _own
-    if old is not None:
-        old.shutdown(False)
-    return own
+        return _own
 
 
 def _run_batch(batch: Callable[[], Any]) -> Any:
@@ -81,7 +86,7 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
                          inner_max_num_threads=inner_max_num_threads)
         self._cluster = cluster
         self._options = options
-        self._executor: Optional[Executor] = None
+        self._workers: Optional[Executor] = None
         self._is_own = False        # the executor is of this backend alone
         # Processes that are there have the environment that they have.
         self.supports_inner_max_num_threads = cluster is None
@@ -97,9 +102,9 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         with _scope._lock:
             return _scope._shared[-1] if _scope._shared else None
 
-    def _workers(self) -> int:
-        if self._executor is not None:
-            return self._executor._max_workers
+    def _count(self) -> int:
+        if self._workers is not None:
+            return self._workers._max_workers
         place = self._place()
         if place is None:
             import joblib
@@ -108,7 +113,7 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         if isinstance(place, Executor):
             return place._max_workers
         self._open(1)
-        return self._executor._max_workers if self._executor is not None else 1
+        return self._workers._max_workers if self._workers is not None else 1
 
     def effective_n_jobs(self, n_jobs: Optional[int]) -> int:
         """How many calls run at a time."""
@@ -117,20 +122,20 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         if n_jobs is None:
             return 1
         if n_jobs < 0:
-            return max(self._workers() + 1 + n_jobs, 1)
+            return max(self._count() + 1 + n_jobs, 1)
         return n_jobs
 
     def _open(self, n_jobs: int) -> None:
         place = self._place()
         self._is_own = False
         if isinstance(place, Executor):
-            self._executor = place
+            self._workers = place
         elif place is not None:
-            self._executor = Executor(place, **self._options)
+            self._workers = Executor(place, **self._options)
             self._is_own = True
         else:
             env = self._prepare_worker_env(n_jobs)
-            self._executor = _own_executor(n_jobs, env, self._options)
+            self._workers = _own_executor(n_jobs, env, self._options)
 
     def configure(self, n_jobs: Optional[int] = 1, parallel: Any = None, prefer: Any = None,
                   require: Any = None, **options: Any) -> int:
@@ -141,14 +146,14 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         # What joblib says to its own processes about memory maps is not for a cluster.
         self._options.update((key, value) for key, value in options.items()
                              if key in ("initializer", "initargs"))
-        if self._executor is None:
-            self._open(jobs)
+        if self._workers is None or (not self._is_own and self._place() is None):
+            self._open(jobs)    # the one of the process may have been replaced
         self.parallel = parallel
         return jobs
 
     def terminate(self) -> None:
         """Called by joblib after the end."""
-        executor, self._executor = self._executor, None
+        executor, self._workers = self._workers, None
         if executor is not None and self._is_own:
             executor.shutdown(False)
         self.reset_batch_stats()
@@ -172,7 +177,7 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
     def submit(self, func: Callable[[], Any],
                callback: Optional[Callable[[Any], Any]] = None) -> "Future[Any]":
         """Send a batch of calls."""
-        executor = self._executor
+        executor = self._workers
         if executor is None:
             raise RuntimeError("the backend was not configured")
         future = executor.submit(_run_batch, func)

@@ -1,0 +1,408 @@
+"""muster.Executor beside what a concurrent.futures.Executor promises."""
+
+import asyncio
+import concurrent.futures as cf
+import functools
+import gc
+import os
+import pickle
+import signal
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import jobs_executor as jobs
+import muster
+from muster import errors
+from muster.executor import BrokenClusterExecutor
+
+
+@pytest.fixture
+def executor(coordinator):
+    with muster.Executor(coordinator) as executor:
+        yield executor
+
+
+def test_a_result_and_keyword_arguments(executor):
+    assert executor.submit(pow, 2, 8).result(20) == 256
+    assert executor.submit(jobs.both, 1, fn=2, self=3).result(20) == ((1,), {"fn": 2,
+                                                                           "self": 3})
+
+
+def test_it_is_an_executor_and_gives_its_futures(executor):
+    future = executor.submit(abs, -1)
+    assert isinstance(executor, cf.Executor) and isinstance(future, cf.Future)
+    assert cf.wait([future], 20).done == {future} and not future.running()
+
+
+def test_an_exception_is_of_its_class_with_the_traceback_as_cause(executor):
+    with pytest.raises(ZeroDivisionError) as caught:
+        executor.submit(jobs.divide, 1, 0).result(20)
+    assert isinstance(caught.value.__cause__, muster.RemoteTraceback)
+    assert "in divide" in str(caught.value.__cause__)
+
+
+def test_a_large_exception_keeps_its_class_and_arguments(executor):
+    error = executor.submit(jobs.fail, "x" * 100000).exception(20)
+    assert type(error) is ValueError and len(error.args[0]) == 100000
+
+
+def test_an_exception_that_cannot_be_pickled_comes_as_words(executor):
+    error = executor.submit(jobs.fail_with_lock).exception(20)
+    assert isinstance(error, muster.MusterError) and "RuntimeError: held" in str(error)
+    assert "fail_with_lock" in str(error.__cause__)
+
+
+def test_an_exception_is_of_its_future_alone(coordinator, executor):
+    good = [executor.submit(jobs.wait_and_give, 0.05, i) for i in range(8)]
+    assert isinstance(executor.submit(jobs.divide, 1, 0).exception(20), ZeroDivisionError)
+    assert [future.result(20) for future in good] == list(range(8))
+    coordinator.join(20)
+    assert coordinator.errors() == []
+
+
+def test_futures_outlive_the_error_of_a_scheduled_closure(coordinator, executor):
+    futures = [executor.submit(jobs.wait_and_give, 0.01, i) for i in range(100)]
+    coordinator.schedule(jobs.divide, (1, 0))
+    with pytest.raises(ZeroDivisionError):
+        coordinator.join(30)
+    assert [future.result(30) for future in futures] == list(range(100))
+
+
+def test_what_cannot_be_pickled_is_an_error_of_its_future(executor):
+    error = executor.submit(abs, threading.Lock()).exception(20)
+    assert isinstance(error, (TypeError, pickle.PicklingError))
+    error = executor.submit(threading.Lock).exception(20)
+    assert isinstance(error, (TypeError, pickle.PicklingError))
+
+
+def test_functions_of_many_kinds(executor):
+    k = 3
+    calls = [(jobs.Multiplier(4), 12), (functools.partial(pow, 2), 8),
+             (lambda x: x * k, 9), (jobs.Multiplier(5).times, 15), (abs, 3), (float, 3.0)]
+    for _ in range(3):
+        assert [executor.submit(fn, 3).result(20) for fn, _ in calls] == [
+            expected for _, expected in calls]
+
+
+def test_a_callable_with_a_state_is_sent_as_it_is_now(executor):
+    multiplier = jobs.Multiplier(2)
+    first = executor.submit(multiplier, 10).result(20)
+    multiplier.k = 7
+    assert (first, executor.submit(multiplier, 10).result(20)) == (20, 70)
+
+
+@pytest.mark.parametrize("chunksize", [1, 3, 100])
+@pytest.mark.parametrize("buffersize", [None, 1, 4])
+def test_map_gives_results_in_order(executor, chunksize, buffersize):
+    expected = [pow(i, 2) for i in range(20)]
+    for given in (range(20), list(range(20)), iter(range(20)), np.arange(20)):
+        assert list(executor.map(jobs.square, given, chunksize=chunksize,
+                                 buffersize=buffersize)) == expected
+    assert list(executor.map(pow, range(20), [2] * 20, chunksize=chunksize,
+                             buffersize=buffersize)) == expected
+    assert list(executor.map(jobs.Multiplier(2), range(5), chunksize=chunksize)) == [
+        0, 2, 4, 6, 8]
+
+
+def test_map_takes_from_its_iterable_no_more_than_the_buffer(executor):
+    taken = []
+    results = executor.map(abs, (taken.append(i) or i for i in range(100)), buffersize=3)
+    assert len(taken) == 3
+    assert next(results) == 0 and len(taken) == 4
+    results.close()
+
+
+def test_map_raises_where_the_call_was_and_at_the_timeout(executor):
+    results = executor.map(jobs.divide, [4, 4, 4], [2, 0, 4])
+    assert next(results) == 2.0
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    with pytest.raises(cf.TimeoutError):
+        list(executor.map(time.sleep, [0, 3], timeout=0.2))
+
+
+@pytest.mark.parametrize("options, error", [
+    ({"chunksize": 0}, ValueError), ({"buffersize": 0}, ValueError),
+    ({"buffersize": 1.5}, ValueError)])
+def test_wrong_options_of_map(executor, options, error):
+    with pytest.raises(error):
+        executor.map(abs, [1], **options)
+
+
+def test_wrong_use(coordinator):
+    for arguments, error in [
+            (dict(max_workers=0), ValueError), (dict(max_workers=-1), ValueError),
+            (dict(cluster=2, max_workers=2), TypeError), (dict(cluster=object()), TypeError),
+            (dict(cluster=coordinator, threads=2), TypeError),
+            (dict(initializer=3), TypeError)]:
+        with pytest.raises(error):
+            muster.Executor(**arguments)
+    with muster.Executor(coordinator) as executor:
+        with pytest.raises(TypeError):
+            executor.submit(3)
+        with pytest.raises(TypeError):
+            executor.submit()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(abs, 1)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.map(abs, [1])
+    with pytest.raises(TypeError):
+        muster.future_of(3)
+
+
+# ---- cancelling ----
+
+def test_what_waits_is_cancelled_and_what_runs_is_not(coordinator):
+    with muster.Executor(coordinator, max_workers=1) as executor:
+        first = executor.submit(time.sleep, 0.3)
+        second = executor.submit(time.sleep, 0.3)
+        assert first.running() and not second.running()
+        assert second.cancel() and second.cancelled() and not first.cancel()
+        with pytest.raises(cf.CancelledError):
+            second.result()
+        assert first.result(20) is None
+
+
+def test_shutdown_cancels_what_waits(coordinator):
+    executor = muster.Executor(coordinator, max_workers=1)
+    futures = [executor.submit(time.sleep, 0.1) for _ in range(20)]
+    executor.shutdown(cancel_futures=True)
+    assert futures[0].result(0) is None
+    assert sum(future.cancelled() for future in futures) == 19
+
+
+def test_a_function_that_runs_is_asked_to_stop(coordinator, tmp_path):
+    path = str(tmp_path / "stopped")
+    with muster.Executor(coordinator, cancel_running=True) as executor:
+        future = executor.submit(jobs.run_until_cancelled, path)
+        limit = time.monotonic() + 20
+        while not os.path.exists(path + ".begun") and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert future.cancel() and future.cancelled()
+        while not os.path.exists(path) and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert os.path.exists(path)
+
+
+def test_callbacks_come_once_whatever_happens(executor):
+    told = []
+    futures = [executor.submit(pow, 2, 3), executor.submit(jobs.divide, 1, 0)]
+    for future in futures:
+        future.add_done_callback(told.append)
+    muster.wait(futures, 20)
+    limit = time.monotonic() + 10
+    while len(told) < 2 and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert sorted(map(id, told)) == sorted(map(id, futures))
+    futures[0].add_done_callback(told.append)
+    assert told[2] is futures[0]
+
+
+# ---- waiting ----
+
+def test_as_completed_and_wait_take_remote_values(coordinator, executor):
+    values = [coordinator.schedule(jobs.wait_and_give, (0.05 * i, i)) for i in range(3)]
+    futures = [executor.submit(jobs.wait_and_give, 0, i) for i in range(3)]
+    seen = list(muster.as_completed([*values, *futures, *values], timeout=20))
+    assert len(seen) == 6 and set(seen) == {*values, *futures}
+    assert [item for item in seen if item in values] == values
+    done, not_done = muster.wait(values, timeout=20)
+    assert (done, not_done) == (set(values), set())
+    late = coordinator.schedule(time.sleep, (0.5,))
+    done, not_done = muster.wait([late, values[0]], return_when=muster.futures.FIRST_COMPLETED)
+    assert (done, not_done) == ({values[0]}, {late})
+    with pytest.raises(cf.TimeoutError):
+        list(muster.as_completed([late], timeout=0.01))
+
+
+def test_futures_are_awaited(executor, coordinator):
+    async def main():
+        loop = asyncio.get_running_loop()
+        assert await executor.submit(pow, 2, 5) == 32
+        assert await asyncio.wrap_future(executor.submit(pow, 2, 6)) == 64
+        assert await loop.run_in_executor(executor, pow, 2, 7) == 128
+        assert await coordinator.schedule(jobs.square, (3,)) == 9
+        assert await asyncio.gather(*[asyncio.wrap_future(executor.submit(jobs.square, i))
+                                      for i in range(5)]) == [0, 1, 4, 9, 16]
+        with pytest.raises(ZeroDivisionError):
+            await executor.submit(jobs.divide, 1, 0)
+
+    asyncio.run(main())
+
+
+def test_cancelling_goes_both_ways(coordinator):
+    async def main(executor):
+        blocker = executor.submit(time.sleep, 0.3)
+        future = executor.submit(time.sleep, 0)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.wrap_future(future), 0.02)
+        assert future.cancelled()
+        future = executor.submit(time.sleep, 0)
+        waits = asyncio.ensure_future(asyncio.wrap_future(future))
+        await asyncio.sleep(0)
+        assert future.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+        await blocker
+
+    with muster.Executor(coordinator, max_workers=1) as executor:
+        asyncio.run(main(executor))
+
+
+# ---- workers that die ----
+
+def test_what_ran_on_a_killed_worker_runs_elsewhere(own_cluster):
+    cluster = own_cluster(workers=2)
+    with muster.Executor(cluster) as executor:
+        cluster.wait()
+        futures = [executor.submit(jobs.wait_and_give, 0.02, i) for i in range(50)]
+        cluster.kill("worker", 0)
+        assert [future.result(60) for future in futures] == list(range(50))
+
+
+@pytest.mark.parametrize("how", ["exit", "kill"])
+def test_a_function_that_ends_its_process_fails_alone(own_cluster, how):
+    cluster = own_cluster(workers=2)
+    with muster.Executor(cluster, attempts=2) as executor:
+        bad = executor.submit(jobs.end_process, how)
+        good = [executor.submit(jobs.square, i) for i in range(10)]
+        assert isinstance(bad.exception(60), errors.AbortedError)
+        assert [future.result(60) for future in good] == [i * i for i in range(10)]
+
+
+@pytest.mark.parametrize("when", ["pickle", "unpickle"])
+def test_objects_that_fail_on_their_way(executor, when):
+    argument = jobs.FailsAt(when)
+    with pytest.raises((ValueError, pickle.PicklingError)):
+        executor.submit(jobs.give, argument).result(20)
+    with pytest.raises((ValueError, pickle.PicklingError)):
+        executor.submit(jobs.FailsAt, when).result(20)
+    assert executor.submit(abs, -1).result(20) == 1
+
+
+def test_a_closed_cluster_breaks_the_executor():
+    cluster = muster.LocalCluster(workers=1)
+    executor = muster.Executor(cluster)
+    assert executor.submit(abs, -2).result(30) == 2
+    cluster.close()
+    with pytest.raises((cf.BrokenExecutor, cf.CancelledError)):
+        executor.submit(abs, -2).result(30)
+    with pytest.raises(cf.BrokenExecutor):
+        executor.submit(abs, -2)
+    executor.shutdown()
+
+
+# ---- life ----
+
+def test_an_initializer_is_called_before_anything_and_on_workers_that_return(own_cluster):
+    cluster = own_cluster(workers=1)
+    with muster.Executor(cluster, initializer=jobs.initialize, initargs=(5,)) as executor:
+        assert executor.submit(jobs.initialized).result(30) == 5
+        cluster.kill("worker", 0)
+        assert executor.submit(jobs.initialized).result(60) == 5
+
+
+def test_a_failing_initializer_breaks_the_executor(own_cluster):
+    cluster = own_cluster(workers=1)
+    with muster.Executor(cluster, initializer=jobs.fail, initargs=("no",)) as executor:
+        with pytest.raises(BrokenClusterExecutor):
+            executor.submit(abs, 1).result(30)
+        with pytest.raises(cf.BrokenExecutor):
+            executor.submit(abs, 1)
+
+
+def test_one_that_is_dropped_ends_when_its_work_is_done():
+    executor = muster.Executor(1)
+    future = executor.submit(jobs.wait_and_give, 0.1, 3)
+    cluster = weakref.ref(executor._engine)
+    del executor
+    gc.collect()
+    assert future.result(30) == 3
+    limit = time.monotonic() + 20
+    del future
+    while cluster() is not None and time.monotonic() < limit:
+        gc.collect()
+        time.sleep(0.05)
+    assert cluster() is None
+
+
+def test_nothing_is_held_once_a_future_is_done(executor):
+    thing = jobs.Thing()
+    reference = weakref.ref(thing)
+    future = executor.submit(jobs.give_thing, thing)
+    del thing
+    result = future.result(20)
+    limit = time.monotonic() + 10
+    while reference() is not None and time.monotonic() < limit:
+        gc.collect()
+        time.sleep(0.01)
+    assert reference() is None
+    del future
+    given = weakref.ref(result)
+    del result
+    gc.collect()
+    assert given() is None
+
+
+def test_many_threads_submit(executor):
+    def work(start):
+        futures = [executor.submit(jobs.square, start + i) for i in range(100)]
+        return sum(future.result(60) for future in futures)
+
+    with cf.ThreadPoolExecutor(24) as threads:
+        sums = list(threads.map(work, range(0, 2400, 100)))
+    assert sum(sums) == sum(i * i for i in range(2400))
+
+
+def test_ctrl_c_ends_a_wait(executor):
+    future = executor.submit(time.sleep, 1.0)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        future.result(20)
+    timer.join()
+    assert future.result(20) is None
+
+
+# ---- data that stays on workers ----
+
+def test_scattered_data_is_used_at_any_depth(coordinator, executor):
+    parts = muster.scatter([np.full(100000, i) for i in range(4)], coordinator)
+    total = executor.submit(jobs.total, {"parts": [parts, (parts[3],)]}).result(30)
+    assert total == 100000 * (0 + 1 + 2 + 3 + 3)
+    named = coordinator.scatter({"a": 1, "b": [2, 3]})
+    assert coordinator.gather({"x": [named, executor.submit(abs, -4)]}) == {
+        "x": [{"a": 1, "b": [2, 3]}, 4]}
+    assert coordinator.gather(coordinator.scatter((1, 2))) == (1, 2)
+
+
+def test_broadcast_data_is_on_every_worker(coordinator, executor):
+    everywhere = muster.scatter(np.arange(10), coordinator, broadcast=True)
+    futures = [executor.submit(np.sum, everywhere) for _ in range(8)]
+    assert [int(future.result(30)) for future in futures] == [45] * 8
+    everywhere.close()
+    with pytest.raises(TypeError):
+        muster.scatter(1, coordinator, broadcast=True, worker=1)
+
+
+def test_scattered_data_is_put_again_when_its_worker_is_lost(own_cluster):
+    cluster = own_cluster(workers=2)
+    with muster.Executor(cluster) as executor:
+        cluster.wait()
+        data = muster.scatter(np.arange(100000), cluster)
+        holder = executor.submit(jobs.where, data).result(30)
+        cluster.kill("worker", holder)
+        assert int(executor.submit(np.sum, data).result(60)) == 4999950000
+
+
+def test_map_of_the_module_and_its_progress(coordinator):
+    assert list(muster.map(jobs.square, range(10), cluster=coordinator, chunksize=4,
+                           progress="squares")) == [i * i for i in range(10)]
+    assert list(coordinator.map(pow, [2, 3], [3, 2])) == [8, 9]
+    with coordinator.executor() as executor:
+        futures = [executor.submit(jobs.square, i) for i in range(4)]
+        assert {future.result() for future in muster.progress(futures)} == {0, 1, 4, 9}
