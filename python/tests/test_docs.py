@@ -68,7 +68,8 @@ def missing_lines(text, output):
             at = found + len(line)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "coverage"],
+                         ids=lambda page: page.stem)
 def test_programs_of_the_page_do_what_it_says(page, tmp_path):
     output, blocks = None, blocks_of(page)
     assert any(kind != "text" for kind, _ in blocks), "the page has no program of ours"
@@ -79,6 +80,21 @@ def test_programs_of_the_page_do_what_it_says(page, tmp_path):
             missing = list(missing_lines(text, output))
             assert not missing, f"not printed: {missing}\nbut:\n{output}"
             output = None
+
+
+def test_each_row_of_the_coverage_names_a_test():
+    tests = pathlib.Path(__file__).parent
+    wrong, rows = [], 0
+    for line in (PAGES[0].parent / "coverage.md").read_text().splitlines():
+        if not line.startswith("| ") or line.endswith(" Shown by |"):
+            continue
+        rows += 1
+        for shown in line.rstrip(" |").rpartition("| ")[2].split("; "):
+            file, _, name = shown.partition(": ")
+            path = tests / f"test_{file}.py"
+            if not path.exists() or f"\ndef test_{name}(" not in path.read_text():
+                wrong.append(shown)
+    assert rows > 40 and not wrong
 
 
 @pytest.mark.parametrize("page", PAGES[:-1], ids=lambda page: page.stem)
