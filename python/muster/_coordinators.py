@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Tuple
+from typing import Any, Dict
 
 from . import _scope, errors
 from .coordinator import ClusterCoordinator, _known
 
 _lock = threading.RLock()
+_opened_here: Dict[int, ClusterCoordinator] = {}
 
 
 def _is_open(coordinator: ClusterCoordinator) -> bool:
@@ -20,17 +21,27 @@ def _is_open(coordinator: ClusterCoordinator) -> bool:
     return True
 
 
-def coordinator_of(owner: Any) -> Tuple[ClusterCoordinator, bool]:
-    """The coordinator of a ClusterCoordinator, LocalCluster, Node or strategy; opened when
-    there is none. Whether that was so."""
+def forget_closed() -> None:
+    """Let go of those whose node was closed."""
+    with _lock:
+        for number, coordinator in list(_opened_here.items()):
+            node = coordinator.node
+            if node is None or node.closed or not _is_open(coordinator):
+                del _opened_here[number]
+
+
+def coordinator_of(owner: Any) -> ClusterCoordinator:
+    """The coordinator of a ClusterCoordinator, LocalCluster, Node or strategy. One that
+    is opened here stays open until the node is closed: others may use it by then."""
     if isinstance(owner, ClusterCoordinator):
-        return owner, False
+        return owner
     node = _scope.node_of(owner)
     with _lock:
+        forget_closed()
         known = _known.get(id(node))
-        if known is not None and _is_open(known):
-            return known, False
-        return ClusterCoordinator(owner), True
+        if known is None or not _is_open(known):
+            known = _opened_here[id(node)] = ClusterCoordinator(owner)
+        return known
 
 
 def capacity_of(coordinator: ClusterCoordinator, owner: Any) -> int:

@@ -36,8 +36,8 @@ def bar_over(items: Iterator[Any], total: Optional[int], words: Any) -> Iterator
 
 def progress(fs: Iterable[Any], timeout: Optional[float] = None,
              desc: Optional[str] = None, **options: Any) -> Iterator[Any]:
-    """as_completed(fs, timeout) with a progress bar of tqdm, if that is installed; options
-    are tqdm's."""
+    """as_completed(fs, timeout) with a progress bar of tqdm, if that is installed;
+    options are tqdm's."""
     futures = fs if isinstance(fs, Sized) else list(fs)
     tqdm = _tqdm()
     done = as_completed(futures, timeout)

@@ -18,7 +18,7 @@ def _same(value: Any) -> Any:
 
 def _coordinator(cluster: Any) -> ClusterCoordinator:
     owner = _scope.current_node() if cluster is None else cluster
-    return _coordinators.coordinator_of(owner)[0]
+    return _coordinators.coordinator_of(owner)
 
 
 def _put(coordinator: ClusterCoordinator, value: Any, options: Dict[str, Any]) -> Any:

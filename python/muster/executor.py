@@ -144,7 +144,8 @@ class _Engine(Owner):
         """Of one that is running and counted in flight."""
         fn, args, kwargs = call
         if self.initialized is not None:
-            fn, args, kwargs = _with_value, (self.initialized, fn, args, kwargs or {}), None
+            args = (self.initialized, fn, args, kwargs or {})
+            fn, kwargs = _with_value, None
         elif type(fn) is not types.FunctionType or (
                 fn.__closure__ is not None and self._is_new(fn)):
             fn, args, kwargs = _apply, (fn, args, kwargs or {}), None
@@ -295,6 +296,7 @@ class _Engine(Owner):
             self._is_closed = True
         for close in self.closes:
             close()
+        _coordinators.forget_closed()
         _engines.discard(self)
 
 
@@ -347,9 +349,7 @@ class Executor(cf.Executor):
             fixed = max_workers is not None
             capacity = max_workers or 0
         try:
-            coordinator, is_new = _coordinators.coordinator_of(cluster)
-            if is_new:
-                closes.insert(0, coordinator.close)
+            coordinator = _coordinators.coordinator_of(cluster)
             capacity = capacity or _coordinators.capacity_of(coordinator, cluster)
             engine = _Engine(coordinator, capacity, fixed, closures, cancel_running)
             engine.closes = closes
@@ -377,7 +377,7 @@ class Executor(cf.Executor):
     def _broken(self) -> bool:
         return self._engine.broken is not None
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any,  # type: ignore[override]
+    def submit(self, fn: Callable[..., Any], /, *args: Any,
                **kwargs: Any) -> "Future[Any]":
         """Run fn(*args, **kwargs) on a worker; returns its Future at once.
 
@@ -388,7 +388,7 @@ class Executor(cf.Executor):
             raise TypeError(f"fn is {fn!r}, expected a callable")
         return self._engine.submit((fn, args, kwargs or None))
 
-    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any],  # type: ignore[override]
+    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any],
             timeout: Optional[float] = None, chunksize: int = 1,
             buffersize: Optional[int] = None, progress: Any = None) -> Iterator[Any]:
         """The results of fn over the iterables, in order, as map() gives them.

@@ -130,16 +130,17 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
     def _settle(self, state: str, result: Any, exception: Optional[BaseException],
                 if_running: bool = True) -> bool:
         """Make it done; False when it is, or runs and should not."""
+        expected = (_PENDING, _RUNNING) if if_running else (_PENDING,)
         with _guard:
             if not self._is_shared:
-                if self._state != _PENDING and (self._state != _RUNNING or not if_running):
+                if self._state not in expected:
                     return False
                 self._result, self._exception, self._state = result, exception, state
                 self._call = None
                 return True
         with self._condition:
             with _guard:
-                if self._state != _PENDING and (self._state != _RUNNING or not if_running):
+                if self._state not in expected:
                     return False
                 self._result, self._exception, self._state = result, exception, state
                 self._call = None
@@ -154,7 +155,7 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
                     waiter.add_result(self)
             self._condition.notify_all()
         if self._done_callbacks:
-            self._invoke_callbacks()  # type: ignore[attr-defined]
+            self._invoke_callbacks()
             self._done_callbacks.clear()
         return True
 
@@ -228,14 +229,16 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
     # ---- what the cluster says ----
 
 
-def take_batch(owner: Owner, batch: "List[Tuple[Future[Any], _muster.RemoteValue]]") -> None:
+def take_batch(owner: Owner,
+               batch: "List[Tuple[Future[Any], _muster.RemoteValue]]") -> None:
     """Settle futures whose values are ready."""
     landed = 0
     guard = _guard
     batch.reverse()
     while batch:
         future, value = batch.pop()
-        result, exception, state = None, None, _FINISHED
+        result, state = None, _FINISHED
+        exception: Optional[BaseException] = None
         try:
             result = value.fetch()
         except errors.CancelledError as error:
@@ -326,7 +329,8 @@ def wait(fs: Iterable[Waitable], timeout: Optional[float] = None,
                           {things[future] for future in not_done})
 
 
-def as_completed(fs: Iterable[Waitable], timeout: Optional[float] = None) -> Iterator[Any]:
+def as_completed(fs: Iterable[Waitable],
+                 timeout: Optional[float] = None) -> Iterator[Any]:
     """As concurrent.futures.as_completed(), for futures and RemoteValues: each as soon as
     it is done. TimeoutError when not all are within timeout seconds."""
     things = _futures_of(fs)

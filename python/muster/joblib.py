@@ -1,4 +1,4 @@
-"""The joblib backend "muster": joblib.Parallel, and so scikit-learn's n_jobs, on a cluster.
+"""The joblib backend "muster": joblib.Parallel, and scikit-learn's n_jobs, on a cluster.
 
     import joblib, muster.joblib
     with muster.LocalCluster(workers=4) as cluster:
@@ -13,7 +13,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 from joblib._parallel_backends import (AutoBatchingMixin, FallbackToBackend,
                                        ParallelBackendBase, SequentialBackend)
@@ -87,6 +87,7 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         self._cluster = cluster
         self._options = options
         self._workers: Optional[Executor] = None
+        self._futures: Set["Future[Any]"] = set()
         self._is_own = False        # the executor is of this backend alone
         # Processes that are there have the environment that they have.
         self.supports_inner_max_num_threads = cluster is None
@@ -137,8 +138,8 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
             env = self._prepare_worker_env(n_jobs)
             self._workers = _own_executor(n_jobs, env, self._options)
 
-    def configure(self, n_jobs: Optional[int] = 1, parallel: Any = None, prefer: Any = None,
-                  require: Any = None, **options: Any) -> int:
+    def configure(self, n_jobs: Optional[int] = 1, parallel: Any = None,
+                  prefer: Any = None, require: Any = None, **options: Any) -> int:
         """Called by joblib before it begins."""
         jobs = self.effective_n_jobs(n_jobs)
         if jobs == 1 and n_jobs == 1:
@@ -160,15 +161,15 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
         """Cancel what was submitted: joblib takes no result any more."""
-        futures, self._futures = getattr(self, "_futures", set()), set()
-        for future in list(futures):
+        for future in list(self._futures):
             future.cancel()
+        self._futures = set()
 
     # ---- calls ----
 
     def start_call(self) -> None:
         """Called by joblib at the beginning of each call."""
-        self._futures: "set[Future[Any]]" = set()
+        self._futures = set()
 
     def stop_call(self) -> None:
         """Called by joblib at the end of each call."""

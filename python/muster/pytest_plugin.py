@@ -60,7 +60,7 @@ def muster_coordinator(muster_cluster: "LocalCluster") -> "Iterator[ClusterCoord
     """The coordinator of muster_cluster, without errors of other tests."""
     from . import _coordinators
 
-    coordinator, _ = _coordinators.coordinator_of(muster_cluster)
+    coordinator = _coordinators.coordinator_of(muster_cluster)
     yield coordinator
     while True:
         try:

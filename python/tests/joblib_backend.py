@@ -50,16 +50,22 @@ def main():
             return 1
         source = source.replace(was, now, 1)
     with tempfile.TemporaryDirectory(prefix="muster-joblib-") as folder:
-        with open(os.path.join(folder, "test_parallel_muster.py"), "w",
+        with open(os.path.join(folder, "test_parallel.py"), "w",
                   encoding="utf-8") as file:
             file.write("import muster.joblib\n"
                        + source.replace("from __future__", "# from __future__"))
+        # Scripts of the tests name the backend without an import.
+        with open(os.path.join(folder, "sitecustomize.py"), "w",
+                  encoding="utf-8") as file:
+            file.write("import muster.joblib\n")
+        paths = [folder, *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
         left_out = " and ".join(f"not {name}" for name in LEFT_OUT)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                    "-k", f"muster and ({left_out})", "-rf",
-                   *(f"--deselect=test_parallel_muster.py::{name}" for name in DESELECTED),
-                   *sys.argv[1:], "test_parallel_muster.py"]
-        return subprocess.call(command, cwd=folder)
+                   *(f"--deselect=test_parallel.py::{name}" for name in DESELECTED),
+                   *sys.argv[1:], "test_parallel.py"]
+        return subprocess.call(command, cwd=folder,
+                               env=dict(os.environ, PYTHONPATH=":".join(paths)))
 
 
 if __name__ == "__main__":
