@@ -80,7 +80,7 @@ def _modules():
             continue
         try:
             yield importlib.import_module(f"muster.{found.name}")
-        except ModuleNotFoundError as error:    # what it is for is not installed here
+        except ImportError as error:    # what it is for is not installed here
             if (error.name or "").startswith("muster"):
                 raise
 
