@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import binascii
 import pickle
-from typing import Any, Dict, Optional, Type
+import sys
+from typing import Any, Dict, Optional, Tuple, Type
 
 from . import _muster
 
@@ -230,15 +231,65 @@ def class_of(code: int) -> Type[MusterError]:
     return _CLASSES.get(abs(code), UnknownError)
 
 
-def pack_exception(text: str, exception: BaseException, room: int) -> str:
-    """A traceback's end and, when it fits, the exception itself, in `room` bytes."""
-    mark = ""
+def revive(cls: Type[BaseException], args: Tuple[Any, ...],
+           state: Dict[str, Any]) -> BaseException:
+    """An exception as it was, without its __init__: that may take other arguments than
+    those that it has left in args."""
+    exception = cls.__new__(cls)
+    exception.args = args
+    exception.__dict__.update(state)
+    return exception
+
+
+def _revive_named(module: str, name: str, args: Tuple[Any, ...],
+                  state: Dict[str, Any]) -> BaseException:
+    """The same, of a class that is found by name here and perhaps not where it was
+    raised: in the program itself, for instance."""
+    import importlib
+
+    found: Any = sys.modules.get(module) or importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    if not issubclass(found, BaseException):
+        raise TypeError(f"{module}.{name} is no class of exceptions")
+    return revive(found, args, state)
+
+
+class _Named:
+    """Stands for an exception in a pickle."""
+
+    def __init__(self, exception: BaseException) -> None:
+        cls = type(exception)
+        self._fields = (cls.__module__, cls.__qualname__, exception.args,
+                        dict(exception.__dict__))
+
+    def __reduce__(self) -> Any:
+        return (_revive_named, self._fields)
+
+
+def _dump_exception(exception: BaseException) -> Optional[bytes]:
+    """The pickle of an exception; None when it has none that can be read again."""
     try:
         data = pickle.dumps(exception, 4)
         pickle.loads(data)
-        mark = _MARK + binascii.b2a_base64(data, newline=False).decode("ascii")
+        return data
+    except Exception:
+        pass
+    if "<" in type(exception).__qualname__:     # local to a function
+        return None
+    try:
+        pickle.loads(pickle.dumps((exception.args, exception.__dict__), 4))
+        return pickle.dumps(_Named(exception), 4)
     except Exception:  # what cannot be pickled travels as words
-        mark = ""
+        return None
+
+
+def pack_exception(text: str, exception: BaseException, room: int) -> str:
+    """A traceback's end and, when it fits, the exception itself, in `room` bytes."""
+    mark = ""
+    data = _dump_exception(exception)
+    if data is not None:
+        mark = _MARK + binascii.b2a_base64(data, newline=False).decode("ascii")
     if len(mark) > room * 2 // 3:
         mark = ""
     left = text.encode("utf-8", "replace").replace(b"\0", b"?")[-(room - len(mark)):]
