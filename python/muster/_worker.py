@@ -131,18 +131,39 @@ def _failed_again(data: Optional[bytes], words: str, text: str, code: int) -> Fa
                             kind="input") from failed.exception()
 
 
+def _dump(exception: BaseException) -> Optional[bytes]:
+    """The pickle of an exception, None when words alone can travel."""
+    try:
+        data = _pickling.dumps_function(exception)
+        pickle.loads(data)
+        return data
+    except Exception:
+        pass
+    try:
+        data = _pickling.dumps_function(_Revived(exception))
+        pickle.loads(data)
+        return data
+    except Exception:
+        return None
+
+
+class _Revived:
+    """Stands in a pickle for an exception that its class's __init__ would not rebuild."""
+
+    def __init__(self, exception: BaseException) -> None:
+        self._fields = (type(exception), exception.args, dict(exception.__dict__))
+
+    def __reduce__(self) -> Any:
+        return (errors.revive, self._fields)
+
+
 def failed(exception: BaseException) -> Failed:
     """What becomes of an exception in a closure with an error of its own."""
     import traceback
 
     lines = traceback.format_exception(type(exception), exception,
                                        exception.__traceback__)
-    data: Optional[bytes]
-    try:
-        data = _pickling.dumps_function(exception.with_traceback(None))
-        pickle.loads(data)
-    except Exception:  # words alone travel
-        data = None
+    data = _dump(exception.with_traceback(None))
     return Failed(data, _words(exception), "".join(lines).rstrip(), -_code(exception))
 
 

@@ -259,6 +259,12 @@ class LocalCluster:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a LocalCluster cannot be sent to workers (an argument, or a variable that "
+            "the function uses, is one); in a function, current_run().node is the node "
+            "of the worker")
+
     def __enter__(self) -> "LocalCluster":
         self.node  # noqa: B018  (raises when it is closed)
         _scope.push(self)

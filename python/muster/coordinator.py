@@ -90,6 +90,12 @@ class ClusterCoordinator(_muster.Coordinator):
 
         return _scatter.gather(structure, timeout)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a ClusterCoordinator cannot be sent to workers (an argument, or a variable "
+            "that the function uses, is one or an Executor); in a function, "
+            "ClusterCoordinator(current_run().node) is one of its own")
+
     def __enter__(self) -> "ClusterCoordinator":
         return self
 

@@ -7,7 +7,6 @@ decide from them and from the class, never from words.
 from __future__ import annotations
 
 import binascii
-import io
 import pickle
 import sys
 from typing import Any, Dict, Optional, Tuple, Type
@@ -25,8 +24,10 @@ __all__ = [
 
 KINDS = ("other", "function", "input", "worker", "server", "limit", "chief")
 
-# What a pickled exception stands behind in the detail of an error, or only its class.
+# What a pickled exception stands behind in the detail of an error.
 _MARK = "\n\x1f"
+
+# The same of its class alone: the exception was too large.
 _CLASS_MARK = "\n\x1e"
 
 
@@ -233,78 +234,88 @@ def class_of(code: int) -> Type[MusterError]:
     return _CLASSES.get(abs(code), UnknownError)
 
 
-class _Pickler(pickle.Pickler):
-    """Classes of __main__ go by name: the program that scheduled the function has them,
-    and the worker only a copy."""
+def revive(cls: Type[BaseException], args: Tuple[Any, ...],
+           state: Dict[str, Any]) -> BaseException:
+    """An exception as it was, without its __init__: that may take other arguments than
+    those that it has left in args."""
+    exception = cls.__new__(cls)
+    exception.args = args
+    exception.__dict__.update(state)
+    return exception
 
-    def persistent_id(self, obj: Any) -> Optional[str]:
-        if isinstance(obj, type) and obj.__module__ == "__main__":
-            return obj.__qualname__
+
+def _revive_named(module: str, name: str, args: Tuple[Any, ...],
+                  state: Dict[str, Any]) -> BaseException:
+    """The same, of a class that is found by name here and perhaps not where it was
+    raised: in the program itself, for instance."""
+    return revive(_find_class(module, name), args, state)
+
+
+def _find_class(module: str, name: str) -> Type[BaseException]:
+    import importlib
+
+    found: Any = sys.modules.get(module) or importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    if not issubclass(found, BaseException):
+        raise TypeError(f"{module}.{name} is no class of exceptions")
+    return found  # type: ignore[no-any-return]
+
+
+class _Named:
+    """Stands for an exception in a pickle."""
+
+    def __init__(self, exception: BaseException) -> None:
+        cls = type(exception)
+        self._fields = (cls.__module__, cls.__qualname__, exception.args,
+                        dict(exception.__dict__))
+
+    def __reduce__(self) -> Any:
+        return (_revive_named, self._fields)
+
+
+def _dump_exception(exception: BaseException) -> Optional[bytes]:
+    """The pickle of an exception; None when it has none that can be read again."""
+    try:
+        data = pickle.dumps(exception, 4)
+        pickle.loads(data)
+        return data
+    except Exception:
+        pass
+    if "<" in type(exception).__qualname__:     # local to a function
+        return None
+    try:
+        pickle.loads(pickle.dumps((exception.args, exception.__dict__), 4))
+        return pickle.dumps(_Named(exception), 4)
+    except Exception:  # what cannot be pickled travels as words
         return None
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: bytes, known: Optional[type] = None) -> None:
-        super().__init__(io.BytesIO(data))
-        self._known = known
-
-    def persistent_load(self, pid: Any) -> Any:
-        if self._known is not None and self._known.__qualname__ == pid:
-            return self._known
-        found: Any = sys.modules["__main__"]
-        for name in str(pid).split("."):
-            found = getattr(found, name)
-        return found
-
-
-def _dump(value: Any) -> bytes:
-    out = io.BytesIO()
-    _Pickler(out, 4).dump(value)
-    return out.getvalue()
-
-
-def _marked(mark: str, data: bytes) -> str:
+def _marked(mark: str, data: Optional[bytes]) -> str:
+    if data is None:
+        return ""
     return mark + binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
-def _pack(exception: BaseException, room: int) -> str:
-    """The exception itself; where it cannot be pickled, or rebuilt, or is too large, its
-    class."""
-    cls = type(exception)
-    try:
-        data = _dump(exception)
-        if type(_Unpickler(data, cls).load()) is cls and len(data) * 4 // 3 + 6 < room:
-            return _marked(_MARK, data)
-    except Exception:  # its own __reduce__ or __init__ may raise anything
-        pass
-    try:
-        data = _dump(cls)
-        if len(data) * 4 // 3 + 6 < room:
-            return _marked(_CLASS_MARK, data)
-    except Exception:
-        pass
-    return ""
-
-
 def pack_exception(text: str, exception: BaseException, room: int) -> str:
-    """A traceback's end and the exception itself, or its class, in `room` bytes."""
-    mark = _pack(exception, room * 2 // 3)
+    """A traceback's end and the exception itself, or where it does not fit, its class,
+    in `room` bytes."""
+    cls = type(exception)
+    mark = _marked(_MARK, _dump_exception(exception))
+    if len(mark) > room * 2 // 3:
+        mark = _marked(_CLASS_MARK, pickle.dumps((cls.__module__, cls.__qualname__), 4))
+    if len(mark) > room * 2 // 3:
+        mark = ""
     left = text.encode("utf-8", "replace").replace(b"\0", b"?")[-(room - len(mark)):]
     return left.decode("utf-8", "ignore") + mark
 
 
-def _of_class(cls: Any, message: str) -> Optional[BaseException]:
-    """An exception of a class, with the words that came; not what else its own
-    constructor would have set."""
-    if not isinstance(cls, type) or not issubclass(cls, BaseException):
-        return None
-    words = message[len(cls.__name__) + 2:] if message.startswith(
-        cls.__name__ + ": ") else message
-    exception = cls.__new__(cls, words)
-    if not exception.args:
-        exception.args = (words,)
-    str(exception)
-    return exception
+def _of_class(module: str, name: str, message: str) -> BaseException:
+    """An exception of a class with the words that came."""
+    found = _find_class(module, name)
+    start = found.__name__ + ": "
+    words = message[len(start):] if message.startswith(start) else message
+    return revive(found, (words,), {})
 
 
 def _unpack_exception(detail: str, message: str) -> Tuple[str, Optional[BaseException]]:
@@ -313,10 +324,10 @@ def _unpack_exception(detail: str, message: str) -> Tuple[str, Optional[BaseExce
         return detail, None
     text, mark, packed = detail[:at], detail[at:at + 2], detail[at + 2:]
     try:
-        value = _Unpickler(binascii.a2b_base64(packed)).load()
+        value = pickle.loads(binascii.a2b_base64(packed))
         if mark == _CLASS_MARK:
-            value = _of_class(value, message)
-    except Exception:  # its class is not here
+            value = _of_class(*value, message)
+    except Exception:  # its class is not importable here
         return text, None
     return text, value if isinstance(value, BaseException) else None
 

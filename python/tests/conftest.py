@@ -1,6 +1,7 @@
 """Fixtures: clusters of real processes."""
 
 import os
+import signal
 import sys
 import time
 
@@ -9,6 +10,10 @@ import pytest
 import muster
 
 sys.path.insert(0, os.path.dirname(__file__))
+
+# Shells start what is in the background with Ctrl-C ignored, and children inherit it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def wait_until(condition, timeout=20.0):
