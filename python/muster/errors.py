@@ -326,7 +326,8 @@ def _unpack_exception(detail: str, message: str) -> Tuple[str, Optional[BaseExce
     try:
         value = pickle.loads(binascii.a2b_base64(packed))
         if mark == _CLASS_MARK:
-            value = _of_class(*value, message)
+            module, name = value
+            value = _of_class(module, name, message)
     except Exception:  # its class is not importable here
         return text, None
     return text, value if isinstance(value, BaseException) else None
