@@ -24,8 +24,8 @@ OURS = ("_muster.", "libmuster.so")
 SECONDS_MAX = 240
 
 
-class Unpicklable(Exception):
-    """Cannot be rebuilt from its args."""
+class Odd(Exception):
+    """Cannot be rebuilt by its __init__."""
 
     def __init__(self, first, second):
         super().__init__("two words")
@@ -40,7 +40,7 @@ def fail(kind):
 
 
 def fail_oddly():
-    raise Unpicklable(1, 2)
+    raise Odd(1, 2)
 
 
 def effects(total, vector):
@@ -97,7 +97,7 @@ def walk_values(coordinator):
 
 def walk_errors(muster, coordinator):
     for function, args, kind in ((fail, ("value",), ValueError), (fail, ("key",), KeyError),
-                                 (fail_oddly, (), muster.errors.UnknownError),
+                                 (fail_oddly, (), Odd),
                                  ("nobody", (), muster.errors.NotFoundError)):
         value = coordinator.schedule(function, args)
         try:
