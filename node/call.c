@@ -22,7 +22,7 @@ bool mu__node_on_loop(const mu_node *node)
 {
     uv_thread_t self = uv_thread_self();
 
-    /* A thread of a child that was forked may have the number of the parent's loop. */
+    /* In a child that was forked a new thread may have the number of the loop's. */
     return uv_thread_equal(&self, &node->thread) != 0 && !mu__node_is_forked(node);
 }
 

@@ -5,6 +5,7 @@
 #include <muster/coordination.h>
 #include <muster/variable.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/wait.h>
 
@@ -108,6 +109,50 @@ static void test_calls_come_back(void **state)
 
 #ifndef __SANITIZE_THREAD__
 
+enum { THREADS = 16 };
+
+static void *ask_status(void *arg)
+{
+    mu_error error = {0};
+    mu_value *value = NULL;
+
+    return is_closed(mu_node_status(arg, -1, &error, &value), &error) ? NULL : arg;
+}
+
+/* Threads of the child get the stacks, and with them the numbers, that the parent's
+ * threads had, its loop among them. */
+static int ask_on_threads(mu_node *chief, mu_coordinator *coordinator)
+{
+    pthread_t threads[THREADS];
+    int failures = 0;
+
+    (void)coordinator;
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, ask_status, chief) != 0)
+            return THREADS + 1;
+    for (int i = 0; i < THREADS; i++) {
+        void *failed = NULL;
+
+        (void)pthread_join(threads[i], &failed);
+        failures += failed != NULL;
+    }
+    return failures;
+}
+
+static void test_calls_on_new_threads_of_the_child_come_back(void **state)
+{
+    struct nodes nodes;
+    mu_node *chief;
+    mu_coordinator *coordinator = open_both(&nodes, &chief);
+
+    (void)state;
+    expect_runs(coordinator, 10);
+    expect_in_child(ask_on_threads, chief, coordinator);
+    expect_runs(coordinator, 10);
+    mu_coordinator_close(coordinator);
+    nodes_done(&nodes);
+}
+
 /* A small cluster of the child's own: it ends with 0 when its closures have run. */
 static int open_own(mu_node *chief, mu_coordinator *coordinator)
 {
@@ -152,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_come_back),
 #ifndef __SANITIZE_THREAD__     /* which has no threads in a child of threads */
+        cmocka_unit_test(test_calls_on_new_threads_of_the_child_come_back),
         cmocka_unit_test(test_own_nodes),
 #endif
     };
