@@ -87,7 +87,8 @@ int mu_run_fail(mu_run *run, int code, const char *format, ...)
     if (run->words == NULL)
         return code;
     va_start(args, format);
-    (void)vsnprintf(run->words, MU__ERROR_TEXT_MAX + 1, format, args);
+    (void)vsnprintf(run->words, MU__ERROR_TEXT_MAX + 1, format == NULL ? "" : format,
+                    args);
     va_end(args);
     mu__make_utf8(run->words);
     return code;

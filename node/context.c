@@ -349,7 +349,7 @@ int mu_context_fail(mu_context *context, int code, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(words, sizeof words, format, args);
+    (void)vsnprintf(words, sizeof words, format == NULL ? "" : format, args);
     va_end(args);
     return mu_error_set(&context->error, code, "%s", words);
 }

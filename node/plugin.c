@@ -75,7 +75,8 @@ int mu_node_fail(mu_node *node, int code, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(error.message, sizeof error.message, format, args);
+    (void)vsnprintf(error.message, sizeof error.message, format == NULL ? "" : format,
+                    args);
     va_end(args);
     return mu_node_fail_with(node, &error);
 }

@@ -21,6 +21,8 @@ static int check(mu_run *run, mu_variable *variable, const struct mu__effect *wr
     mu_error error;
     int rv;
 
+    if (variable == NULL)
+        return mu_run_fail(run, -MU_EINVALID, "a write to no variable");
     if (variable->node != run->node)
         return mu_run_fail(run, -MU_EINVALID,
                            "variable %s was opened on another node than the run's",
@@ -72,7 +74,7 @@ static int add_write(mu_run *run, mu_variable *variable, const struct mu__effect
 
 int mu_run_assign(mu_run *run, mu_variable *variable, const void *buffer, size_t bytes)
 {
-    MU__REQUIRE(NULL, run, variable, buffer);
+    MU__REQUIRE(NULL, run);
 
     const struct mu__effect write = {.operation = MU__WRITE_ASSIGN};
 
@@ -81,7 +83,7 @@ int mu_run_assign(mu_run *run, mu_variable *variable, const void *buffer, size_t
 
 int mu_run_add(mu_run *run, mu_variable *variable, const void *delta, size_t bytes)
 {
-    MU__REQUIRE(NULL, run, variable, delta);
+    MU__REQUIRE(NULL, run);
 
     const struct mu__effect write = {.operation = MU__WRITE_ADD};
 
@@ -91,7 +93,9 @@ int mu_run_add(mu_run *run, mu_variable *variable, const void *delta, size_t byt
 int mu_run_apply(mu_run *run, mu_variable *variable, const void *gradient, size_t bytes,
                  const mu_optimizer *optimizer)
 {
-    MU__REQUIRE(NULL, run, variable, gradient, optimizer);
+    MU__REQUIRE(NULL, run);
+    if (optimizer == NULL)
+        return mu_run_fail(run, -MU_EINVALID, "a gradient without an optimizer");
 
     bool has_momentum = optimizer->momentum > 0 || optimizer->momentum < 0;
     const struct mu__effect write = {

@@ -91,7 +91,8 @@ int mu_error_set(mu_error *error, int code, const char *format, ...)
     /* Written beside `error` first: the arguments may be parts of it, as when a place is
      * put before an older message. */
     va_start(arguments, format);
-    length = vsnprintf(message, sizeof message, format, arguments);
+    length = vsnprintf(message, sizeof message, format == NULL ? "" : format,
+                       arguments);
     va_end(arguments);
     if (length < 0)
         message[0] = '\0';

@@ -416,8 +416,6 @@ static bool is_key(const char *key)
 
 int mu_value_set(mu_value *map, const char *key, mu_value *item)
 {
-    MU__REQUIRE(NULL, map, key);
-
     struct mu__container *container = as_own(map, MU_VALUE_MAP);
     int rv = check_item(map, item);
     uint32_t place;

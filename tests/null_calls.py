@@ -197,9 +197,7 @@ def rows(functions, fine):
         for parameter in needed:
             yield function, parameter.name, {parameter.name}, function.expects()
         if len(needed) > 1:
-            yield (function, "all", {p.name for p in function.parameters
-                                     if p.pointer and p.name != "ret_error"},
-                   function.expects())
+            yield function, "all", {p.name for p in needed}, function.expects()
     for name, parameter in fine:
         yield by_name[name], parameter, {parameter}, "NULL_FINE, 0"
 
@@ -237,6 +235,8 @@ def self_test():
     text = written(functions, [])
     assert 'mu_do(env->node, NULL, null_drop, NULL, error)' in text, text
     assert 'mu_do(NULL, NULL, NULL, NULL, error)' in text, text
+    text = written(functions, [("mu_do", "drop")])
+    assert 'mu_do(NULL, NULL, null_drop, NULL, error)' in text, text
     assert not list(findings(functions, [("mu_do", "key")]))
     assert len(list(findings(functions, [("mu_do", "lock")]))) == 1
     assert listed("# none\nmu_a b c # d\n") == [("mu_a", "b"), ("mu_a", "c")]

@@ -285,6 +285,7 @@ static void test_arguments(void **state)
     mu_variable *variables[2];
     mu_checkpoint_options wrong;
     mu_error error;
+    mu_value *content = NULL;
     char *path = NULL;
     char deep[128];
 
@@ -316,7 +317,9 @@ static void test_arguments(void **state)
                      -MU_ENOTFOUND);
     assert_int_equal(mu_checkpoint_latest("/tmp/there-is-no/such", NULL, &error, &path,
                                           NULL), -MU_ENOTFOUND);
-    assert_int_equal(mu_checkpoint_read(stage.folder, &error, NULL), -MU_EDATALOSS);
+    assert_int_equal(mu_checkpoint_read(stage.folder, &error, &content),
+                     -MU_EDATALOSS);
+    assert_null(content);
     assert_null(path);
 
     /* Directories are made; a file in their place is no directory. */

@@ -118,7 +118,7 @@ static void test_bad_arguments(void **state)
     (void)state;
     begin(&f, 1);
     assert_int_equal(mu_kv_get(f.chief, NULL, 0, &error, &item), -MU_EINVALID);
-    assert_string_equal(error.message, "a key is NULL");
+    assert_string_equal(error.message, "mu_kv_get: argument key is NULL");
     assert_int_equal(mu_kv_get(f.chief, "//", 0, &error, &item), -MU_EINVALID);
     assert_int_equal(mu_kv_put(f.chief, "a", too_large, sizeof too_large, 0, 0, 0, &error,
                                NULL), -MU_EEXHAUSTED);

@@ -493,7 +493,7 @@ static void test_register_misuse(void **state)
     assert_int_equal(mu_resolver_register(&kind, &error), -MU_EEXISTS);
     kind.name = "auto";
     assert_int_equal(mu_resolver_register(&kind, &error), -MU_EEXISTS);
-    assert_int_equal(mu_resolver_unregister(NULL, &error), -MU_ENOTFOUND);
+    assert_int_equal(mu_resolver_unregister(NULL, &error), -MU_EINVALID);
     assert_int_equal(mu_resolver_unregister("tf_config", &error), -MU_ENOTFOUND);
     kind.name = name;
     for (int i = 0; i < MU_RESOLVER_KINDS_MAX; i++) {

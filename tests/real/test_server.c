@@ -540,7 +540,7 @@ static void test_stop_remote_errors(void **state)
         int code;
         const char *words;
     } rows[] = {
-        {NULL, -MU_EINVALID, "expected a task"},
+        {NULL, -MU_EINVALID, "argument task is NULL"},
         {"", -MU_EINVALID, "expected one task"},
         {"worker", -MU_EINVALID, "expected a task"},
         {"ps:0-1", -MU_EINVALID, "expected one task"},
