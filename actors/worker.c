@@ -603,7 +603,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     (void)msg;
     w->look_timer = 0;
-    if (mu__recall_tell_begun(ctx, &w->running, LOOK_MS))
+    if (mu__recall_tell_begun(ctx, &w->running, w->config.threads, LOOK_MS))
         watch_begun(ctx, w);
 }
 

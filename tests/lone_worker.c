@@ -11,6 +11,11 @@
 
 static uint64_t world_now_ms(struct mu__world *world)
 {
+    return ((struct fixture *)world)->now_ms;
+}
+
+static uint64_t world_random(struct mu__world *world)
+{
     (void)world;
     return 0;
 }
@@ -74,7 +79,7 @@ static void world_log(struct mu__world *world, enum mu__log_level level, const c
 
 static const struct mu__world_ops world_ops = {
     .now_ms = world_now_ms,
-    .random = world_now_ms,
+    .random = world_random,
     .wake_at = world_wake_at,
     .transmit = world_transmit,
     .submit = world_submit,

@@ -22,6 +22,7 @@ struct fixture {
     struct mu__world world;     /* first */
     struct mu__kernel *kernel;
     bool woken;
+    uint64_t now_ms;
     struct mu__msg *said;       /* to the chief, the oldest first */
     struct mu__work *works;     /* submitted, the oldest first */
     struct mu_run *sent[SENT_RUNS_MAX]; /* what the effects actor was asked to send */
@@ -181,6 +182,21 @@ static inline struct mu__work *begin_work(struct fixture *f)
     f->works = work->next;
     work->begin(work);
     return work;
+}
+
+/* A thread takes the oldest one now. */
+static inline struct mu__work *take_work(struct fixture *f)
+{
+    struct mu__work *work = begin_work(f);
+
+    atomic_store(&work->begun_ms, f->now_ms);
+    return work;
+}
+
+static inline void pass_time(struct fixture *f, uint64_t ms)
+{
+    f->now_ms += ms;
+    lone_turn(f);
 }
 
 static inline void end_work(struct fixture *f, struct mu__work *work)

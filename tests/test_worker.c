@@ -1,6 +1,8 @@
 /* What a worker does with runs: calls, lines, cancelling, effects, ends. */
 #include "tests/lone_worker.h"
 
+#include "actors/attempts.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -150,6 +152,52 @@ static void test_errors(void **state)
     RUN(f, 2, "fail");
     work(f);
     expect_error(f, 2, MU_EINVALID, MU_ERROR_FUNCTION, "bad data");
+}
+
+/* ---- What has begun ---- */
+
+static void expect_begun(struct fixture *f, uint64_t closure, uint32_t for_ms)
+{
+    struct mu__msg *msg = hear(f, MU__BEGUN);
+    struct mu__view begun = ((struct mu__begun *)mu__body(msg))->begun;
+    struct mu__attempt told;
+
+    assert_int_equal(mu__attempts_count(begun, MU__ATTEMPT_TIMED_BYTES), 1);
+    told = mu__attempts_at(begun, MU__ATTEMPT_TIMED_BYTES, 0);
+    assert_int_equal(told.closure, closure);
+    assert_int_equal(told.for_ms, for_ms);
+    free_msg(f, msg);
+}
+
+/* The chief hears of a run that takes long, also when the system was slow to wake the
+ * thread that runs it. */
+static void test_begun_late(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__work *first;
+
+    pass_time(f, 1000);
+    RUN(f, 9, "echo", mu_value_int(5));
+    RUN(f, 10, "echo", mu_value_int(6));
+    for (int i = 0; i < 10; i++)
+        pass_time(f, 10);
+    expect_silence(f);
+    first = take_work(f);
+    pass_time(f, 5);
+    expect_silence(f);
+    pass_time(f, 10);
+    expect_begun(f, 9, 15);
+    pass_time(f, 100);
+    end_work(f, first);
+    expect_result(f, 9, mu_value_int(5));
+    pass_time(f, 50);
+    first = take_work(f);
+    pass_time(f, 20);
+    expect_begun(f, 10, 20);
+    end_work(f, first);
+    expect_result(f, 10, mu_value_int(6));
+    pass_time(f, 1000);
+    expect_silence(f);
 }
 
 /* ---- Lines ---- */
@@ -440,6 +488,7 @@ int main(void)
         WORKER_TEST(test_plain),
         WORKER_TEST(test_name_with_a_colon),
         WORKER_TEST(test_errors),
+        WORKER_TEST(test_begun_late),
         WORKER_TEST(test_lines),
         WORKER_TEST(test_too_many_lines),
         WORKER_TEST(test_cancel),

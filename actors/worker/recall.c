@@ -141,16 +141,18 @@ static bool tell(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
 }
 
 bool mu__recall_tell_begun(struct mu__ctx *ctx, const struct mu__run_list *running,
-                           uint64_t least_ms)
+                           uint32_t threads, uint64_t least_ms)
 {
     uint64_t now_ms = mu__now_ms(ctx);
+    struct mu_run *run = running->first;
     bool some_left = false;
+    uint32_t begun = 0;
 
-    for (struct mu_run *run = running->first; run != NULL && mu__run_has_begun(run);
-         run = run->next) {
+    for (; run != NULL && mu__run_has_begun(run); run = run->next) {
         if (may_tell(run, now_ms, least_ms) && !tell(ctx, run, now_ms, least_ms))
             return true;
         some_left = some_left || !run->told_begun;
+        begun++;
     }
-    return some_left;
+    return some_left || (run != NULL && begun < threads);
 }

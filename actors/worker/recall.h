@@ -38,9 +38,10 @@ static inline bool mu__run_has_begun(const struct mu_run *run)
 }
 
 /* Tell chiefs of the runs of `running` that have been with a thread for `least_ms` and
- * were not told of. Returns whether there are such that have not been for so long. Runs
+ * were not told of. Returns whether there are such that have not been for so long, or
+ * that one of the `threads` is about to take: the system may be slow to wake it. Runs
  * begin in the list's order. */
 bool mu__recall_tell_begun(struct mu__ctx *ctx, const struct mu__run_list *running,
-                           uint64_t least_ms);
+                           uint32_t threads, uint64_t least_ms);
 
 #endif

@@ -69,5 +69,9 @@ def await_value(value: "_muster.RemoteValue") -> Generator[Any, None, Any]:
 
     if not value.done():
         value.add_done_callback(tell)
-        yield from future
+        try:
+            yield from future
+        except asyncio.CancelledError:  # who waited is cancelled, and so is the closure
+            value.cancel()
+            raise
     return value.fetch()

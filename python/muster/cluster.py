@@ -207,8 +207,9 @@ class LocalCluster:
         return pid
 
     def wait(self, timeout: Optional[float] = 60.0) -> "LocalCluster":
-        """Wait until all tasks are connected. DeadlineExceededError names the others;
-        FailedPreconditionError: one has ended and is not started again."""
+        """Wait until all tasks are connected, and those that run closures have offered
+        themselves. DeadlineExceededError names the others; FailedPreconditionError: one
+        has ended and is not started again."""
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             missing = self._missing()
@@ -225,9 +226,12 @@ class LocalCluster:
             time.sleep(0.005)
 
     def _missing(self) -> List[str]:
-        up = {(task.get("type"), task.get("index"))
+        # A task has threads in the status once it has offered itself to the chief.
+        runs = str(self._options.get("worker_types", "worker")).split(",")
+        up = {(task["type"], task["index"])
               for task in self.node.status(5.0).get("tasks", ())
-              if task.get("state") != "lost"}
+              if task["state"] == "up" and ("threads" in task
+                                            or task["type"] not in runs)}
         return [f"{task['type']}/{task['index']}" for task in self.tasks
                 if (task["type"], task["index"]) not in up]
 

@@ -97,7 +97,7 @@ class _Engine(Owner):
         self.options = options
         self._schedule = coordinator.schedule
         self._arrived = functools.partial(take_batch, self)
-        self.closes: List[Callable[[], Any]] = []
+        self.closes: List[Callable[..., Any]] = []
         self.initialized: Any = None
         self.broken: Optional[BaseException] = None
         self.is_shut = False
@@ -283,6 +283,21 @@ class _Engine(Owner):
         else:
             self._close_when_idle()
 
+    def abandon(self) -> None:
+        """Close it although functions run, in the background."""
+        with self._lock:
+            self.is_shut = True
+            if self._is_closed:
+                return
+            self._is_closed = True
+
+        def close_all() -> None:
+            for close in self.closes:
+                close(0)
+            _engines.discard(self)
+
+        threading.Thread(target=close_all, name="muster-executor-close").start()
+
     def _close_when_idle(self) -> None:
         with self._lock:
             if self._in_flight > 0 or self._queue or self._is_closed:
@@ -333,7 +348,7 @@ class Executor(cf.Executor):
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
         closures = {key: options.pop(key) for key in list(options) if key in _OPTIONS}
-        closes: List[Callable[[], Any]] = []
+        closes: List[Callable[..., Any]] = []
         fixed = False
         if cluster is None:
             max_workers = max_workers or os.cpu_count() or 1

@@ -55,7 +55,7 @@ def _own_executor(n_jobs: int, env: Dict[str, str], options: Dict[str, Any]) -> 
     with _lock:
         if _own is None or _own_key != key or _own._max_workers < n_jobs or _own._broken:
             # Another one ends once nobody uses it any more.
-            _own = Executor(max_workers=n_jobs, env=env, **options)
+            _own = Executor(max_workers=n_jobs, env=env, cancel_running=True, **options)
             _own_key = key
         return _own
 
@@ -132,7 +132,7 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         if isinstance(place, Executor):
             self._workers = place
         elif place is not None:
-            self._workers = Executor(place, **self._options)
+            self._workers = Executor(place, cancel_running=True, **self._options)
             self._is_own = True
         else:
             env = self._prepare_worker_env(n_jobs)
@@ -161,9 +161,25 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
         """Cancel what was submitted: joblib takes no result any more."""
-        for future in list(self._futures):
+        global _own
+        futures, self._futures = list(self._futures), set()
+        executor = self._workers
+        were_running = any(future.running() for future in futures)
+        for future in futures:
             future.cancel()
-        self._futures = set()
+        if executor is None or not were_running or self._is_own or \
+                self._place() is not None:
+            return
+        # What runs may not stop when it is asked to: workers of this process's own are
+        # replaced, as joblib's are. Another thread that uses them keeps them.
+        with _lock:
+            if _own is not executor or executor._engine._in_flight > len(futures):
+                return
+            _own = None
+        self._workers = None
+        executor._engine.abandon()
+        if ensure_ready:
+            self._open(executor._max_workers)
 
     # ---- calls ----
 

@@ -37,8 +37,8 @@ class MusterStore(Store):  # type: ignore[misc]
 
     owner: a Node, LocalCluster, ClusterCoordinator, strategy or CoordinationService;
     None: that of the innermost `with`, or of the run. prefix: the directory of its keys;
-    each process group, and each start of it, needs its own. timeout: seconds, or a timedelta,
-    that get() and wait() wait (five minutes unless said otherwise).
+    each process group, and each start of it, needs its own. timeout: seconds, or a
+    timedelta, that get() and wait() wait (five minutes unless said otherwise).
 
     It needs no rendezvous of its own: no master's address, no port.
     """

@@ -254,6 +254,28 @@ def test_cancelling_goes_both_ways(coordinator):
         asyncio.run(main(executor))
 
 
+def test_a_task_that_awaits_a_remote_value_cancels_it(coordinator, tmp_path):
+    path = str(tmp_path / "stopped")
+
+    async def main():
+        value = coordinator.schedule(jobs.run_until_cancelled, (path,))
+        while not os.path.exists(path + ".begun"):
+            await asyncio.sleep(0.01)
+        waits = asyncio.ensure_future(_awaited(value))
+        await asyncio.sleep(0.01)
+        waits.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+        return value
+
+    value = asyncio.run(main())
+    assert value.wait(20) and value.state == "aborted"
+
+
+async def _awaited(value):
+    return await value
+
+
 # ---- workers that die ----
 
 def test_what_ran_on_a_killed_worker_runs_elsewhere(own_cluster):

@@ -393,6 +393,7 @@ static void test_draining_worker_gives_back(void **state)
     void *drained = NULL;
 
     assert_int_equal(pthread_create(&drain, NULL, drain_first, f), 0);
+    nodes_wait_log(&f->nodes, "and leaves");
     for (int i = 0; i < BEHIND; i++)
         wait_for_state(f, behind[i], "queued");
     release(f);

@@ -220,8 +220,8 @@ static void test_names_with_newlines(void **state)
 static void test_limit_begins_with_question(void **state)
 {
     const struct mu__question question = {.kind = MU__ASK_FILE, .name = "/dev/null",
-                                          .limit_ms = 200};
-    const struct timespec pause = {.tv_nsec = 300000000};
+                                          .limit_ms = 1000};
+    const struct timespec pause = {.tv_sec = 1, .tv_nsec = 300000000};
     struct asking a;
 
     (void)state;
