@@ -24,8 +24,8 @@ OURS = ("_muster.", "libmuster.so")
 SECONDS_MAX = 240
 
 
-class Unpicklable(Exception):
-    """Cannot be rebuilt from its args."""
+class Odd(Exception):
+    """Cannot be rebuilt by its __init__."""
 
     def __init__(self, first, second):
         super().__init__("two words")
@@ -40,7 +40,7 @@ def fail(kind):
 
 
 def fail_oddly():
-    raise Unpicklable(1, 2)
+    raise Odd(1, 2)
 
 
 def effects(total, vector):
@@ -76,8 +76,8 @@ def open_nodes(muster):
 def walk_values(coordinator):
     import numpy as np
 
-    values = [None, True, -7, 2**62, 2**80, 1.5, "text", "\N{SNOWMAN}", b"bytes", [1, [2]],
-              (1, 2), {"a": [b"b", {"c": None}]}, {1, 2}, range(3), "x" * 100000]
+    values = [None, True, -7, 2**62, 2**80, 1.5, "text", "\N{SNOWMAN}", b"bytes",
+              [1, [2]], (1, 2), {"a": [b"b", {"c": None}]}, {1, 2}, range(3), "x" * 100000]
     for dtype in ("float32", "float64", "int8", "int64", "bool", "complex128"):
         values.append(np.arange(6).astype(dtype).reshape(2, 3))
     values += [np.zeros(0), np.asfortranarray(np.ones((3, 4))), np.ones(100000)[::2],
@@ -96,8 +96,9 @@ def walk_values(coordinator):
 
 
 def walk_errors(muster, coordinator):
-    for function, args, kind in ((fail, ("value",), ValueError), (fail, ("key",), KeyError),
-                                 (fail_oddly, (), muster.errors.UnknownError),
+    for function, args, kind in ((fail, ("value",), ValueError),
+                                 (fail, ("key",), KeyError),
+                                 (fail_oddly, (), Odd),
                                  ("nobody", (), muster.errors.NotFoundError)):
         value = coordinator.schedule(function, args)
         try:
@@ -110,7 +111,8 @@ def walk_errors(muster, coordinator):
         except Exception:
             pass
     coordinator.errors()
-    for bad in (lambda: coordinator.schedule(3), lambda: coordinator.schedule(identity, 3),
+    for bad in (lambda: coordinator.schedule(3),
+                lambda: coordinator.schedule(identity, 3),
                 lambda: coordinator.schedule(identity, (), {}, nonsense=1),
                 lambda: coordinator.schedule(identity, (threading.Lock(),)),
                 lambda: coordinator.fetch(None, "soon")):
@@ -149,8 +151,11 @@ def walk_waits(muster, coordinator):
         return await coordinator.schedule(identity, (i,))
 
     assert asyncio.run(main()) == (1, list(range(10)))
-    threads = [threading.Thread(target=lambda: coordinator.fetch(
-        [coordinator.schedule(identity, (i,)) for i in range(50)], 120)) for _ in range(8)]
+
+    def use():
+        coordinator.fetch([coordinator.schedule(identity, (i,)) for i in range(50)], 120)
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

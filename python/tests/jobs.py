@@ -20,6 +20,12 @@ def fail(message="no"):
     raise ValueError(message)
 
 
+def fail_later(seconds, message):
+    """Not before its user is scheduled, too: who would be told of it first."""
+    time.sleep(seconds)
+    raise ValueError(message)
+
+
 class Odd(Exception):
     """Takes two arguments, and cannot be unpickled from its words alone."""
 

@@ -109,7 +109,7 @@ def test_explain_tells_why_a_closure_has_not_run(coordinator):
 
 
 def test_a_failed_input_is_an_input_error_with_its_cause(coordinator):
-    bad = coordinator.schedule(jobs.fail, ("the input",))
+    bad = coordinator.schedule(jobs.fail_later, (0.5, "the input"))
     user = coordinator.schedule(jobs.add, (bad, 1))
     with pytest.raises(muster.InputError, match="input closure") as caught:
         user.fetch(30)

@@ -1,9 +1,9 @@
 """The programs in the guides and the README, run as they stand.
 
 A block that opens with ```python muster is a whole program, and is run; when its first
-line is a comment with a file's name, it is written there for later blocks. A block of
-```sh muster is run by a shell. Each line of a ```text block is in what the block before it
-has printed, in this order. All blocks of a page share a folder.
+line is a comment with a file's name, it is written there for later ones. A block of
+```sh muster is run by a shell. Each line of a ```text block is in what the block before
+it has printed, in this order. All blocks of a page share a folder.
 """
 
 import os

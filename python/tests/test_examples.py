@@ -32,7 +32,8 @@ def needs(module):
 def test_digits_are_learnt_although_a_worker_is_killed():
     output = run_example("digits.py")
     assert "killed worker/1" in output
-    finished, counted = re.search(r"steps: (\d+) finished, (\d+) counted", output).groups()
+    finished, counted = re.search(r"steps: (\d+) finished, (\d+) counted",
+                                  output).groups()
     assert (int(finished), int(counted)) == (3000, 3000)
     assert float(re.search(r"accuracy: ([\d.]+)%", output).group(1)) >= 95
 

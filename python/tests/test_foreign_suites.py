@@ -33,4 +33,4 @@ def test_cpythons_tests_of_executors():
 
 def test_joblibs_tests_of_backends():
     lines = run("joblib_backend.py", timeout=1800)
-    assert " passed" in lines[-1]
+    assert any(" passed" in line for line in lines)
