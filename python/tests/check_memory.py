@@ -77,7 +77,8 @@ def walk_values(coordinator):
     import numpy as np
 
     values = [None, True, -7, 2**62, 2**80, 1.5, "text", "\N{SNOWMAN}", b"bytes",
-              [1, [2]], (1, 2), {"a": [b"b", {"c": None}]}, {1, 2}, range(3), "x" * 100000]
+              [1, [2]], (1, 2), {"a": [b"b", {"c": None}]}, {1, 2}, range(3),
+              "x" * 100000]
     for dtype in ("float32", "float64", "int8", "int64", "bool", "complex128"):
         values.append(np.arange(6).astype(dtype).reshape(2, 3))
     values += [np.zeros(0), np.asfortranarray(np.ones((3, 4))), np.ones(100000)[::2],
