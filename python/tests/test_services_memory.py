@@ -82,11 +82,16 @@ def test_calls_leave_nothing_behind(service, number):
         return resident_bytes(), sys.getrefcount(service.node), sys.getrefcount(None)
 
     many(150)
-    before = many(20)
-    after = many(600)
+    before = first = many(20)
+    # What leaks grows each time; the allocator takes a megabyte now and then.
+    for _ in range(4):
+        after = many(600)
+        if after[0] - before[0] < 1 << 20:
+            break
+        before = after
     # Answers under way have the node for a moment.
-    assert wait_until(lambda: sys.getrefcount(service.node) <= before[1], 5)
-    assert abs(after[2] - before[2]) < 100
+    assert wait_until(lambda: sys.getrefcount(service.node) <= first[1], 5)
+    assert abs(after[2] - first[2]) < 400
     assert after[0] - before[0] < 1 << 20
 
 
