@@ -820,7 +820,8 @@ int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error)
         rv = join_by_key(run, &job);
     else
         rv = mu_node_wait_job(run->node, run->options.join_limit_ms, &job);
-    run->node->reasons.by_job = rv == 0 && job.code != 0;
+    if (rv != -MU_ECLOSED)
+        run->node->reasons.by_job = rv == 0 && job.code != 0;
     if (ret_error != NULL && job.code != 0)
         *ret_error = job;
     return rv != 0 ? rv : job.code;

@@ -151,10 +151,8 @@ static int run_program(mu_node *node, const struct mu__program *program,
     return rv;
 }
 
-int mu_node_main(mu_node *node, mu_error *ret_error)
+static int run_main(mu_node *node, mu_error *ret_error)
 {
-    MU__REQUIRE(ret_error, node);
-
     const struct mu__program *program = own_program(node);
     mu_error job = {0};
     int rv;
@@ -169,6 +167,17 @@ int mu_node_main(mu_node *node, mu_error *ret_error)
     if (ret_error != NULL && (rv != 0 || job.code != 0))
         *ret_error = job;
     return rv != 0 ? rv : job.code;
+}
+
+/* Another thread may close the node meanwhile. */
+int mu_node_main(mu_node *node, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node);
+
+    int rv = run_main(mu_node_ref(node), ret_error);
+
+    mu_node_unref(node);
+    return rv;
 }
 
 /* ---- settings ---- */
