@@ -88,6 +88,7 @@ static int deal_one(struct waits_env *env, int64_t limit_ms, mu_error *error)
     return rv != 0 ? rv : mu_deal_schedule(env->deal, "f", NULL, NULL, limit_ms, error);
 }
 
+/* It is linked, and has been. */
 static int await_chief(struct waits_env *env, int64_t limit_ms, mu_error *error)
 {
     mu_value *status = NULL;
@@ -302,7 +303,7 @@ static int close_node(struct waits_env *env, int64_t limit_ms, mu_error *error)
 #define NOBODY WAITS_END(-MU_ENOTFOUND, "there is no /job:worker/task:1")
 
 static const struct waits_row rows[] = {
-    {"mu_coordinator_open", take_coordinator, NULL, UP, UP_ON, 0},
+    {"mu_coordinator_open", take_coordinator, await_chief, UP, UP_ON, 0},
     {"mu_coordinator_wait_for_chief", wait_for_chief, take_coordinator, UP_LATER,
      UP_LATER_ON, 0},
     {"mu_coordinator_schedule", schedule, queue_one, PLACE, RESULTS_ON, 0},
@@ -328,9 +329,9 @@ static const struct waits_row rows[] = {
      WAITS_LATER(BACK), 0},
     {"mu_deal_schedule", schedule_deal, deal_one, SHARD, RESULTS_ON, 0},
     {"mu_deal_join", join_deal, deal_one, SHARDS, SHARDS_ON, 0},
-    {"mu_node_status", await_chief, NULL, ASKS, ASKS_ON(WAITS_OK), 0},
-    {"mu_node_explain", explain_node, NULL, ASKS, ASKS_ON(UNKNOWN), 0},
-    {"mu_node_wait_job", wait_job, NULL, JOB, WAITS_ALL(WAITS_CLOSED(NULL)), 0},
+    {"mu_node_status", await_chief, await_chief, ASKS, ASKS_ON(WAITS_OK), 0},
+    {"mu_node_explain", explain_node, await_chief, ASKS, ASKS_ON(UNKNOWN), 0},
+    {"mu_node_wait_job", wait_job, await_chief, JOB, WAITS_ALL(WAITS_CLOSED(NULL)), 0},
     {"mu_node_close", close_node, await_chief, WAITS_ALL(WAITS_OK),
      WAITS_ALL(WAITS_SELF(0, "")), 0},
     {"mu_node_main", serve_main, NULL, WAITS_ALL(WAITS_NONE),
