@@ -315,6 +315,8 @@ def _of_class(module: str, name: str, message: str) -> BaseException:
     found = _find_class(module, name)
     start = found.__name__ + ": "
     words = message[len(start):] if message.startswith(start) else message
+    if issubclass(found, MusterError):
+        return found(words)
     return revive(found, (words,), {})
 
 

@@ -244,6 +244,15 @@ def test_a_very_long_exception_keeps_its_class(coordinator):
     assert caught.value.muster_error.function == "fail"
 
 
+def test_a_very_long_error_of_muster_keeps_its_class(coordinator):
+    def fail():
+        raise muster.errors.NotFoundError("x" * 100000)
+
+    with pytest.raises(muster.errors.NotFoundError, match="xxx") as caught:
+        coordinator.schedule(fail).fetch(30)
+    assert "fail" in caught.value.function and caught.value.closure > 0
+
+
 MAIN_PROGRAM = """
 import muster
 
