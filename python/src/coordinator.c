@@ -313,18 +313,12 @@ static void run_explain(struct mupy_call *call)
     call->made = reasons;
 }
 
-static void drop_value(struct mupy_call *call)
-{
-    mu_value_free(call->made);
-}
-
 static PyObject *explain(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"value", "timeout", NULL};
     mu_coordinator *coordinator = mupy_coordinator_of(object);
     PyObject *value;
     PyObject *timeout = NULL;
-    PyObject *reasons = NULL;
     struct mupy_call *call;
     int64_t timeout_ms;
 
@@ -336,7 +330,6 @@ static PyObject *explain(PyObject *object, PyObject *args, PyObject *kwargs)
     call = mupy_call_new(run_explain);
     if (call == NULL)
         return NULL;
-    call->drop = drop_value;
     call->object = coordinator;
     call->timeout_ms = timeout_ms;
     mupy_call_keep(call, object);
@@ -352,15 +345,7 @@ static PyObject *explain(PyObject *object, PyObject *args, PyObject *kwargs)
         mupy_call_free(call);
         return NULL;
     }
-    if (mupy_call_run(call) != 0)
-        return NULL;
-    if (call->rv != 0)
-        (void)mupy_raise(&call->error, NULL);
-    else
-        reasons = mupy_from_value(call->made, true);
-    mu_value_free(call->made);
-    mupy_call_free(call);
-    return reasons;
+    return mupy_call_value(call);
 }
 
 static void run_drain(struct mupy_call *call)

@@ -167,6 +167,9 @@ void mupy_call_free(struct mupy_call *call);
  * exception. */
 PyObject *mupy_call_finish(struct mupy_call *call);
 
+/* The same of one that makes a mu_value: that as an object, None when it made none. */
+PyObject *mupy_call_value(struct mupy_call *call);
+
 /* Seconds (None: no limit) to milliseconds (-1: no limit). -1 with an exception. */
 int mupy_timeout(PyObject *seconds, int64_t *ret_ms);
 

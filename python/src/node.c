@@ -326,26 +326,6 @@ static PyObject *leave(PyObject *self, PyObject *args)
 
 /* ---- calls that wait ---- */
 
-static PyObject *value_and_free(struct mupy_call *call)
-{
-    PyObject *object = NULL;
-
-    if (mupy_call_run(call) != 0)
-        return NULL;
-    if (call->rv != 0)
-        (void)mupy_raise(&call->error, NULL);
-    else
-        object = mupy_from_value(call->made, true);
-    mu_value_free(call->made);
-    mupy_call_free(call);
-    return object;
-}
-
-static void drop_value(struct mupy_call *call)
-{
-    mu_value_free(call->made);
-}
-
 static struct mupy_call *call_of(PyObject *self, PyObject *timeout,
                                  void (*run)(struct mupy_call *call))
 {
@@ -389,8 +369,7 @@ static PyObject *status(PyObject *self, PyObject *args, PyObject *kwargs)
 
     if (call == NULL)
         return NULL;
-    call->drop = drop_value;
-    return value_and_free(call);
+    return mupy_call_value(call);
 }
 
 static void run_explain(struct mupy_call *call)
@@ -416,7 +395,6 @@ static PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs)
     call = call_of(self, timeout, run_explain);
     if (call == NULL)
         return NULL;
-    call->drop = drop_value;
     if (PyUnicode_Check(closure)) {
         const char *text = PyUnicode_AsUTF8AndSize(closure, NULL);
 
@@ -426,7 +404,7 @@ static PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs)
         call->number = PyLong_AsUnsignedLongLong(closure);
     }
     if (!PyErr_Occurred())
-        return value_and_free(call);
+        return mupy_call_value(call);
     mupy_call_free(call);
     return NULL;
 }

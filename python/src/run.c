@@ -416,19 +416,25 @@ static PyObject *load_function(mu_run *run)
     return function;
 }
 
-/* "python.load": [pickle, name] */
-static int run_load(mu_run *run, void *user)
+/* What `make` makes stays on this worker. */
+static int run_making(mu_run *run, PyObject *(*make)(mu_run *run))
 {
     struct outer outer;
     int rv;
 
-    (void)user;
     mupy_enter();
     outer = begin_run(run);
-    rv = finish_object(run, load_function(run));
+    rv = finish_object(run, make(run));
     end_run(outer);
     mupy_leave();
     return rv;
+}
+
+/* "python.load": [pickle, name] */
+static int run_load(mu_run *run, void *user)
+{
+    (void)user;
+    return run_making(run, load_function);
 }
 
 /* "python.build": [pickle of (function, args, kwargs), name, "value" or "iterator"] */
@@ -452,16 +458,8 @@ static PyObject *build(mu_run *run)
 
 static int run_build(mu_run *run, void *user)
 {
-    struct outer outer;
-    int rv;
-
     (void)user;
-    mupy_enter();
-    outer = begin_run(run);
-    rv = finish_object(run, build(run));
-    end_run(outer);
-    mupy_leave();
-    return rv;
+    return run_making(run, build);
 }
 
 /* A function that was registered under a name: a list is its arguments, a map its

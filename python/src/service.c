@@ -57,29 +57,6 @@ struct mupy_call *mupy_node_call(PyObject *node, PyObject *timeout,
     return call;
 }
 
-static void drop_value(struct mupy_call *call)
-{
-    mu_value_free(call->made);
-}
-
-PyObject *mupy_call_value(struct mupy_call *call)
-{
-    PyObject *object = NULL;
-
-    call->drop = drop_value;
-    if (mupy_call_run(call) != 0)
-        return NULL;
-    if (call->rv != 0)
-        (void)mupy_raise(&call->error, NULL);
-    else if (call->made == NULL)
-        object = mupy_str(NULL);
-    else
-        object = mupy_from_value(call->made, true);
-    mu_value_free(call->made);
-    mupy_call_free(call);
-    return object;
-}
-
 static void drop_request(struct mupy_call *call)
 {
     struct mupy_request *request = call->other;

@@ -31,10 +31,6 @@ const char *mupy_text_needed(PyObject *object, const char *what);
 /* A str of a text of the library, None for NULL. */
 PyObject *mupy_str(const char *text);
 
-/* Run a call that makes a mu_value (call->made): its object, with call->drop set.
- * Takes the call. */
-PyObject *mupy_call_value(struct mupy_call *call);
-
 /* A call on a node, which is kept meanwhile: call->object is its mu_node. `timeout` is
  * in seconds. NULL with an exception. */
 struct mupy_call *mupy_node_call(PyObject *node, PyObject *timeout,

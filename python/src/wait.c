@@ -248,6 +248,29 @@ PyObject *mupy_call_finish(struct mupy_call *call)
     }
 }
 
+static void drop_value(struct mupy_call *call)
+{
+    mu_value_free(call->made);
+}
+
+PyObject *mupy_call_value(struct mupy_call *call)
+{
+    PyObject *object = NULL;
+
+    call->drop = drop_value;
+    if (mupy_call_run(call) != 0)
+        return NULL;
+    if (call->rv != 0)
+        (void)mupy_raise(&call->error, NULL);
+    else if (call->made != NULL)
+        object = mupy_from_value(call->made, true);
+    else
+        object = Py_BuildValue("");
+    mu_value_free(call->made);
+    mupy_call_free(call);
+    return object;
+}
+
 /* ---- pieces ---- */
 
 void mupy_pieces_begin(struct mupy_pieces *pieces, int64_t timeout_ms)
