@@ -28,7 +28,7 @@ def name_of(function: Any) -> str:
 def _evict(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
            by_hash: Dict[bytes, "_muster.Function"], size: int) -> None:
     """Make room for a function of so many bytes."""
-    room = FUNCTION_BYTES_MAX - size - sum(entry.size for entry in by_hash.values())
+    room = FUNCTION_BYTES_MAX - size - sum(entry.size for entry in list(by_hash.values()))
     if len(by_hash) < FUNCTIONS_MAX and len(by_identity) < FUNCTIONS_MAX and room >= 0:
         return
     coordinator._forget_last()
@@ -43,7 +43,7 @@ def _evict(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
         entry = by_hash.pop(key, None)
         room += 0 if entry is None else entry.size
         count -= 1
-    kept = set(map(id, by_hash.values()))
+    kept = set(map(id, list(by_hash.values())))
     for function, entry in list(by_identity.items()):
         if id(entry) not in kept:
             by_identity.pop(function, None)
@@ -63,7 +63,8 @@ def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
     entry = by_hash.get(key)
     if entry is None:
         _evict(coordinator, by_identity, by_hash, len(data))
-        entry = by_hash[key] = _muster.open_function(coordinator, data, name_of(function))
+        opened = _muster.open_function(coordinator, data, name_of(function))
+        entry = by_hash.setdefault(key, opened)  # another thread may have been faster
     if type(function) is types.FunctionType:
         if len(by_identity) >= FUNCTIONS_MAX:
             _evict(coordinator, by_identity, by_hash, 0)

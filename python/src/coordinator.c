@@ -11,30 +11,57 @@ static struct mupy_coordinator *self_of(PyObject *self)
     return (struct mupy_coordinator *)self;
 }
 
-mu_coordinator *mupy_coordinator_of(PyObject *object)
+mu_coordinator *mupy_coordinator_begin(PyObject *object)
 {
-    struct mupy_coordinator *self = self_of(object);
+    mu_coordinator *coordinator;
 
     if (!PyObject_TypeCheck(object, mupy_coordinator_type)) {
         PyErr_Format(PyExc_TypeError, "a ClusterCoordinator was expected, got %R",
                      object);
         return NULL;
     }
-    if (self->coordinator == NULL)
+    coordinator = mupy_handle_begin(&self_of(object)->handle);
+    if (coordinator == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
-    return self->coordinator;
+    return coordinator;
+}
+
+void mupy_coordinator_end(PyObject *object)
+{
+    mupy_handle_end(&self_of(object)->handle);
+}
+
+struct mupy_call *mupy_coordinator_call(PyObject *object,
+                                        void (*run)(struct mupy_call *call))
+{
+    mu_coordinator *coordinator = mupy_coordinator_begin(object);
+    struct mupy_call *call = coordinator == NULL ? NULL : mupy_call_new(run);
+
+    if (call == NULL) {
+        if (coordinator != NULL)
+            mupy_coordinator_end(object);
+        return NULL;
+    }
+    call->object = coordinator;
+    call->used = &self_of(object)->handle;
+    mupy_call_keep(call, object);
+    return call;
 }
 
 void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
                                PyObject *function)
 {
-    PyObject *former_callable = self->last_callable;
-    PyObject *former_function = (PyObject *)self->last_function;
+    PyObject *former_callable;
+    PyObject *former_function;
 
     Py_XINCREF(callable);
     Py_XINCREF(function);
+    MUPY_LOCK(self)
+    former_callable = self->last_callable;
+    former_function = (PyObject *)self->last_function;
     self->last_callable = callable;
     self->last_function = (struct mupy_function *)function;
+    MUPY_UNLOCK()
     Py_XDECREF(former_callable);
     Py_XDECREF(former_function);
 }
@@ -68,9 +95,14 @@ static void run_open(struct mupy_call *call)
     call->made = coordinator;
 }
 
+static void close_handle(void *coordinator)
+{
+    mu_coordinator_close(coordinator);
+}
+
 static void run_close(struct mupy_call *call)
 {
-    mu_coordinator_close(call->object);
+    mupy_handle_drop(call->other);
 }
 
 static void drop_opened(struct mupy_call *call)
@@ -91,6 +123,20 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return alloc(type, 0);
 }
 
+static int fill_in(struct mupy_coordinator *self, PyObject *node,
+                   mu_coordinator *coordinator)
+{
+    Py_INCREF(node);
+    Py_XDECREF(self->node);
+    self->node = node;
+    Py_XDECREF(self->functions);
+    self->functions = PyDict_New();
+    Py_XDECREF(self->by_hash);
+    self->by_hash = PyDict_New();
+    mupy_handle_open(&self->handle, coordinator, close_handle);
+    return self->by_hash != NULL && self->functions != NULL ? 0 : -1;
+}
+
 /* Coordinator(node, timeout=None) */
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
@@ -106,7 +152,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
                                      &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0 || mupy_node_of(node) == NULL)
         return -1;
-    if (self->coordinator != NULL) {
+    if (mupy_handle_is_open(&self->handle)) {
         (void)mupy_fail(-MU_EEXISTS, "the coordinator is open already");
         return -1;
     }
@@ -120,30 +166,19 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (mupy_call_run(call) != 0)
         return -1;
     rv = call->rv;
-    if (rv == 0) {
-        self->coordinator = call->made;
-        Py_INCREF(node);
-        self->node = node;
-        self->functions = PyDict_New();
-        self->by_hash = PyDict_New();
-    } else {
+    if (rv == 0)
+        rv = fill_in(self, node, call->made);
+    else
         (void)mupy_raise(&call->error, NULL);
-    }
     mupy_call_free(call);
-    return rv == 0 && self->by_hash != NULL && self->functions != NULL ? 0 : -1;
+    return rv == 0 ? 0 : -1;
 }
 
 static void close_now(struct mupy_coordinator *self)
 {
-    mu_coordinator *coordinator = self->coordinator;
-
-    self->coordinator = NULL;
     forget_functions(self);
-    if (coordinator == NULL)
-        return;
-    Py_BEGIN_ALLOW_THREADS
-    mu_coordinator_close(coordinator);
-    Py_END_ALLOW_THREADS
+    if (mupy_handle_shut(&self->handle))
+        mupy_handle_end(&self->handle);
 }
 
 static PyObject *close_it(PyObject *object, PyObject *unused)
@@ -152,13 +187,14 @@ static PyObject *close_it(PyObject *object, PyObject *unused)
     struct mupy_call *call;
 
     (void)unused;
-    if (self->coordinator == NULL)
-        Py_RETURN_NONE;
     call = mupy_call_new(run_close);
     if (call == NULL)
         return NULL;
-    call->object = self->coordinator;
-    self->coordinator = NULL;
+    if (!mupy_handle_shut(&self->handle)) {
+        mupy_call_free(call);
+        Py_RETURN_NONE;
+    }
+    call->other = &self->handle;
     forget_functions(self);
     mupy_call_keep(call, object);
     return mupy_call_finish(call);
@@ -209,41 +245,54 @@ static PyObject *forget_last(PyObject *object, PyObject *unused)
 
 /* ---- joining ---- */
 
-static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
+/* 0, an error, or 1 with the exception of a signal. */
+static int join_pieces(struct mupy_coordinator *self, mu_coordinator *coordinator,
+                       int64_t timeout_ms, mu_error *error)
 {
-    static char *names[] = {"timeout", NULL};
-    struct mupy_coordinator *self = self_of(object);
-    mu_coordinator *coordinator = mupy_coordinator_of(object);
-    PyObject *timeout = NULL;
     struct mupy_pieces pieces;
-    int64_t timeout_ms;
-    mu_error error;
     int rv;
 
-    if (coordinator == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
-        mupy_timeout(timeout, &timeout_ms) != 0)
-        return NULL;
     mupy_pieces_begin(&pieces, timeout_ms);
     do {
         int64_t piece_ms = mupy_pieces_next(&pieces);
 
         Py_BEGIN_ALLOW_THREADS
-        rv = mu_coordinator_join(coordinator, piece_ms, &error);
+        rv = mu_coordinator_join(coordinator, piece_ms, error);
         Py_END_ALLOW_THREADS
-        if (rv == 0)
-            Py_RETURN_NONE;
-        if (rv != -MU_EDEADLINE || error.closure != 0)
-            break;
+        if (rv != -MU_EDEADLINE || error->closure != 0)
+            return rv;
         if (PyErr_CheckSignals() != 0)
-            return NULL;
+            return 1;
+        if (!mupy_handle_is_open(&self->handle))
+            return mu_error_set(error, -MU_ECLOSED, "the coordinator was closed");
     } while (!mupy_pieces_over(&pieces));
-    return mupy_coordinator_raise(self, &error, NULL);
+    return rv;
+}
+
+static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    struct mupy_coordinator *self = self_of(object);
+    mu_coordinator *coordinator;
+    PyObject *timeout = NULL;
+    int64_t timeout_ms;
+    mu_error error;
+    int rv;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0 ||
+        (coordinator = mupy_coordinator_begin(object)) == NULL)
+        return NULL;
+    rv = join_pieces(self, coordinator, timeout_ms, &error);
+    mupy_coordinator_end(object);
+    if (rv < 0)
+        return mupy_coordinator_raise(self, &error, NULL);
+    return rv == 1 ? NULL : Py_BuildValue("");
 }
 
 static PyObject *done(PyObject *object, PyObject *unused)
 {
-    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    mu_coordinator *coordinator = mupy_coordinator_begin(object);
     mu_error error;
     int is_done = 0;
     int rv;
@@ -254,6 +303,7 @@ static PyObject *done(PyObject *object, PyObject *unused)
     Py_BEGIN_ALLOW_THREADS
     rv = mu_coordinator_done(coordinator, &error, &is_done);
     Py_END_ALLOW_THREADS
+    mupy_coordinator_end(object);
     return rv != 0 ? mupy_coordinator_raise(self_of(object), &error, NULL)
                    : PyBool_FromLong(is_done);
 }
@@ -262,7 +312,7 @@ static PyObject *done(PyObject *object, PyObject *unused)
 
 static PyObject *errors(PyObject *object, PyObject *unused)
 {
-    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    mu_coordinator *coordinator = mupy_coordinator_begin(object);
     PyObject *list = PyList_New(0);
     mu_error *found = PyMem_Malloc(sizeof *found * 64);
     size_t count = 64;
@@ -281,6 +331,8 @@ static PyObject *errors(PyObject *object, PyObject *unused)
         }
     }
     PyMem_Free(found);
+    if (coordinator != NULL)
+        mupy_coordinator_end(object);
     if (PyErr_Occurred())
         Py_CLEAR(list);
     return list;
@@ -288,13 +340,14 @@ static PyObject *errors(PyObject *object, PyObject *unused)
 
 static PyObject *counts(PyObject *object, PyObject *unused)
 {
-    mu_coordinator *coordinator = mupy_coordinator_of(object);
+    mu_coordinator *coordinator = mupy_coordinator_begin(object);
     mu_coordinator_counts c;
 
     (void)unused;
     if (coordinator == NULL)
         return NULL;
     mu_coordinator_count(coordinator, &c);
+    mupy_coordinator_end(object);
     return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "scheduled",
                          (unsigned long long)c.scheduled, "finished",
                          (unsigned long long)c.finished, "failed",
@@ -316,23 +369,19 @@ static void run_explain(struct mupy_call *call)
 static PyObject *explain(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"value", "timeout", NULL};
-    mu_coordinator *coordinator = mupy_coordinator_of(object);
     PyObject *value;
     PyObject *timeout = NULL;
     struct mupy_call *call;
     int64_t timeout_ms;
 
-    if (coordinator == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:explain", names, &value,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:explain", names, &value,
                                      &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    call = mupy_call_new(run_explain);
+    call = mupy_coordinator_call(object, run_explain);
     if (call == NULL)
         return NULL;
-    call->object = coordinator;
     call->timeout_ms = timeout_ms;
-    mupy_call_keep(call, object);
     mupy_call_keep(call, value);
     if (PyUnicode_Check(value))
         call->data = PyUnicode_AsUTF8AndSize(value, NULL);
@@ -357,26 +406,22 @@ static void run_drain(struct mupy_call *call)
 static PyObject *drain(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"worker", "timeout", "worker_type", NULL};
-    mu_coordinator *coordinator = mupy_coordinator_of(object);
     const char *type = "worker";
     PyObject *timeout = NULL;
     struct mupy_call *call;
     int64_t timeout_ms;
     int worker;
 
-    if (coordinator == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "i|Os:drain", names, &worker, &timeout,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|Os:drain", names, &worker, &timeout,
                                      &type) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    call = mupy_call_new(run_drain);
+    call = mupy_coordinator_call(object, run_drain);
     if (call == NULL)
         return NULL;
-    call->object = coordinator;
     call->number = (uint64_t)(int64_t)worker;
     call->timeout_ms = timeout_ms;
     (void)strncpy(call->text, type, sizeof call->text - 1);
-    mupy_call_keep(call, object);
     return mupy_call_finish(call);
 }
 
@@ -395,21 +440,17 @@ static PyObject *timed(PyObject *object, PyObject *args, PyObject *kwargs,
                        void (*run)(struct mupy_call *call))
 {
     static char *names[] = {"timeout", NULL};
-    mu_coordinator *coordinator = mupy_coordinator_of(object);
     PyObject *timeout = NULL;
     struct mupy_call *call;
     int64_t timeout_ms;
 
-    if (coordinator == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    call = mupy_call_new(run);
+    call = mupy_coordinator_call(object, run);
     if (call == NULL)
         return NULL;
-    call->object = coordinator;
     call->timeout_ms = timeout_ms;
-    mupy_call_keep(call, object);
     return mupy_call_finish(call);
 }
 

@@ -7,7 +7,7 @@
 
 struct dataset {
     PyObject_HEAD
-    mu_deal *deal;          /* NULL once it is closed */
+    struct mupy_handle handle;      /* of a mu_deal */
     PyObject *coordinator;
 };
 
@@ -16,13 +16,28 @@ static struct dataset *self_of(PyObject *self)
     return (struct dataset *)self;
 }
 
-static mu_deal *deal_of(PyObject *self)
+/* To be used, with its coordinator, until end(). NULL with an exception. */
+static mu_deal *begin(PyObject *self)
 {
-    if (self_of(self)->deal == NULL)
-        (void)mupy_fail(-MU_ECLOSED, "the dataset was closed");
-    else if (mupy_coordinator_of(self_of(self)->coordinator) != NULL)
-        return self_of(self)->deal;
+    mu_deal *deal = mupy_handle_begin(&self_of(self)->handle);
+
+    if (deal == NULL)
+        return (void)mupy_fail(-MU_ECLOSED, "the dataset was closed"), NULL;
+    if (mupy_coordinator_begin(self_of(self)->coordinator) != NULL)
+        return deal;
+    mupy_handle_end(&self_of(self)->handle);
     return NULL;
+}
+
+static void end(PyObject *self)
+{
+    mupy_coordinator_end(self_of(self)->coordinator);
+    mupy_handle_end(&self_of(self)->handle);
+}
+
+static void close_handle(void *deal)
+{
+    mu_deal_close(deal);
 }
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -41,9 +56,10 @@ static int take(struct dataset *self, PyObject *coordinator, int rv,
         (void)mupy_raise(error, NULL);
         return -1;
     }
-    self->deal = deal;
-    self->coordinator = coordinator;
     Py_INCREF(coordinator);
+    Py_XDECREF(self->coordinator);
+    self->coordinator = coordinator;
+    mupy_handle_open(&self->handle, deal, close_handle);
     return 0;
 }
 
@@ -66,26 +82,25 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
                                      &coordinator, &options.shards, &options.epochs,
                                      &seed, &options.records, &path))
         return -1;
-    owner = mupy_coordinator_of(coordinator);
-    if (owner == NULL)
-        return -1;
-    if (self_of(object)->deal != NULL) {
+    if (mupy_handle_is_open(&self_of(object)->handle)) {
         (void)mupy_fail(-MU_EEXISTS, "the dataset is open already");
         return -1;
     }
+    owner = mupy_coordinator_begin(coordinator);
+    if (owner == NULL)
+        return -1;
     options.seed = seed;
     rv = path != NULL ? mu_deal_load(owner, path, &error, &deal)
                       : mu_deal_open(owner, &options, &error, &deal);
+    mupy_coordinator_end(coordinator);
     return take(self_of(object), coordinator, rv, &error, deal);
 }
 
 static PyObject *close_it(PyObject *self, PyObject *unused)
 {
-    mu_deal *deal = self_of(self)->deal;
-
     (void)unused;
-    self_of(self)->deal = NULL;
-    mu_deal_close(deal);
+    if (mupy_handle_shut(&self_of(self)->handle))
+        mupy_handle_end(&self_of(self)->handle);
     Py_RETURN_NONE;
 }
 
@@ -101,7 +116,7 @@ static void dealloc(PyObject *object)
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     PyObject_GC_UnTrack(object);
-    mu_deal_close(self_of(object)->deal);
+    (void)close_it(object, NULL);
     Py_CLEAR(self_of(object)->coordinator);
     release(object);
     Py_DECREF(type);
@@ -131,28 +146,37 @@ static int deal_one(mu_deal *deal, const struct asked *asked, const char *name,
     return rv;
 }
 
+/* As deal_one(); 2: any exception was raised. */
+static int deal_asked(PyObject *object, const struct asked *asked, mu_error *error)
+{
+    mu_deal *deal = begin(object);
+    const char *name = NULL;
+    PyObject *function;
+    mu_value *value;
+    int rv = 2;
+
+    if (deal == NULL)
+        return rv;
+    value = mupy_schedule_args(self_of(object)->coordinator, asked, &name, &function);
+    if (value != NULL)
+        rv = deal_one(deal, asked, name, value, error);
+    mu_value_free(value);
+    Py_XDECREF(function);
+    end(object);
+    return rv;
+}
+
 static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
                           PyObject *names)
 {
-    mu_deal *deal = deal_of(object);
     PyObject *coordinator = self_of(object)->coordinator;
-    const char *name = NULL;
-    PyObject *function;
     struct asked asked;
     mu_error error = {0};
-    mu_value *value;
     int rv;
 
-    if (deal == NULL || mupy_schedule_parse(args, count, names, &asked) != 0)
+    if (mupy_schedule_parse(args, count, names, &asked) != 0)
         return NULL;
-    value = mupy_schedule_args(coordinator, &asked, &name, &function);
-    if (value == NULL) {
-        Py_XDECREF(function);
-        return NULL;
-    }
-    rv = deal_one(deal, &asked, name, value, &error);
-    mu_value_free(value);
-    Py_DECREF(function);
+    rv = deal_asked(object, &asked, &error);
     if (rv == 2)
         return NULL;
     if (rv == -MU_ERANGE && error.closure == 0)
@@ -163,46 +187,57 @@ static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t co
     Py_RETURN_TRUE;
 }
 
-static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
+/* 0, an error, or 1 with the exception of a signal. */
+static int join_pieces(mu_deal *deal, int64_t timeout_ms, mu_error *error)
 {
-    static char *names[] = {"timeout", NULL};
-    mu_deal *deal = deal_of(object);
-    PyObject *timeout = NULL;
     struct mupy_pieces pieces;
-    int64_t timeout_ms;
-    mu_error error;
     int rv;
 
-    if (deal == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
-        mupy_timeout(timeout, &timeout_ms) != 0)
-        return NULL;
     mupy_pieces_begin(&pieces, timeout_ms);
     do {
         int64_t piece_ms = mupy_pieces_next(&pieces);
 
         Py_BEGIN_ALLOW_THREADS
-        rv = mu_deal_join(deal, piece_ms, &error);
+        rv = mu_deal_join(deal, piece_ms, error);
         Py_END_ALLOW_THREADS
-        if (rv == 0)
-            Py_RETURN_NONE;
         if (rv != -MU_EDEADLINE)
-            break;
+            return rv;
         if (PyErr_CheckSignals() != 0)
-            return NULL;
+            return 1;
     } while (!mupy_pieces_over(&pieces));
-    return mupy_raise(&error, NULL);
+    return rv;
+}
+
+static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    mu_deal *deal;
+    PyObject *timeout = NULL;
+    int64_t timeout_ms;
+    mu_error error;
+    int rv;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0 || (deal = begin(object)) == NULL)
+        return NULL;
+    rv = join_pieces(deal, timeout_ms, &error);
+    end(object);
+    if (rv < 0)
+        return mupy_raise(&error, NULL);
+    return rv == 1 ? NULL : Py_BuildValue("");
 }
 
 static PyObject *record(PyObject *object, PyObject *unused)
 {
-    mu_deal *deal = deal_of(object);
-    mu_value *value = deal == NULL ? NULL : mu_deal_record(deal);
+    mu_deal *deal = begin(object);
+    mu_value *value;
     PyObject *map;
 
     (void)unused;
     if (deal == NULL)
         return NULL;
+    value = mu_deal_record(deal);
+    end(object);
     if (value == NULL)
         return PyErr_NoMemory();
     map = mupy_from_value(value, true);
@@ -212,19 +247,24 @@ static PyObject *record(PyObject *object, PyObject *unused)
 
 static PyObject *save(PyObject *object, PyObject *path)
 {
-    mu_deal *deal = deal_of(object);
+    mu_deal *deal = begin(object);
     PyObject *bytes = NULL;
-    mu_error error;
-    const char *text;
-    int rv;
+    mu_error error = {0};
+    int rv = 1;
 
-    if (deal == NULL || !PyUnicode_FSConverter(path, &bytes))
+    if (deal == NULL)
         return NULL;
-    text = PyBytes_AsString(bytes);
-    Py_BEGIN_ALLOW_THREADS
-    rv = mu_deal_save(deal, text, &error);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(bytes);
+    if (PyUnicode_FSConverter(path, &bytes)) {
+        const char *text = PyBytes_AsString(bytes);
+
+        Py_BEGIN_ALLOW_THREADS
+        rv = mu_deal_save(deal, text, &error);
+        Py_END_ALLOW_THREADS
+    }
+    end(object);
+    Py_XDECREF(bytes);
+    if (rv == 1)
+        return NULL;
     if (rv != 0)
         return mupy_raise(&error, NULL);
     Py_RETURN_NONE;

@@ -123,6 +123,54 @@ int mupy_dtype_of(PyObject *object);
 /* Sequence of dimensions. -1 with an exception. */
 int mupy_shape_of(PyObject *object, uint64_t *ret_dims, unsigned *ret_rank);
 
+/* ---- shared.c: what several threads use at the same time ---- */
+
+/* Py_BEGIN_CRITICAL_SECTION, which the GIL makes needless. */
+#ifdef Py_GIL_DISABLED
+#define MUPY_LOCK(object) Py_BEGIN_CRITICAL_SECTION(object);
+#define MUPY_UNLOCK() Py_END_CRITICAL_SECTION();
+#else
+#define MUPY_LOCK(object) {
+#define MUPY_UNLOCK() }
+#endif
+
+/* What is made when it is first needed: *cache is `made`, whose reference is taken,
+ * unless another thread was faster. Borrowed; NULL when `made` is. */
+PyObject *mupy_keep_first(PyObject **cache, PyObject *made);
+PyObject *mupy_kept(PyObject **cache);      /* NULL: not made yet */
+
+/* A list or dict that no other thread changes: itself with the GIL, as long as no code of
+ * Python runs, a copy without it. Anything else is returned as it is. New reference. */
+PyObject *mupy_snapshot(PyObject *object);
+
+/* New reference; NULL: not there, or with an exception. */
+PyObject *mupy_dict_find(PyObject *dict, PyObject *key);
+
+/* Whether these references, which are the caller's, are all that there are. */
+bool mupy_is_only_holder(PyObject *object, Py_ssize_t references);
+
+/* A handle of the library that one thread may close while others are in calls with it:
+ * then the last of those closes it. Zeroed: it was not opened. */
+struct mupy_handle {
+    void *object;
+    void (*close)(void *object);    /* called without the GIL */
+    unsigned uses;                  /* one is that it is open */
+    bool is_open;
+};
+
+void mupy_handle_open(struct mupy_handle *handle, void *object,
+                      void (*close)(void *object));
+bool mupy_handle_is_open(const struct mupy_handle *handle);
+
+/* Use it until mupy_handle_end(). NULL, without an exception: it is not open. */
+void *mupy_handle_begin(struct mupy_handle *handle);
+void mupy_handle_end(struct mupy_handle *handle);
+
+/* Nobody begins to use it any more. True for the first, who then drops it, without the
+ * GIL, or ends it. */
+bool mupy_handle_shut(struct mupy_handle *handle);
+void mupy_handle_drop(struct mupy_handle *handle);
+
 /* ---- wait.c ---- */
 
 /* A call of the library that waits. It runs without the GIL; on the main thread beside a
@@ -133,6 +181,7 @@ struct mupy_call {
     void (*drop)(struct mupy_call *call);   /* with the GIL: what `run` made, when nobody
                                                takes it any more; may be NULL */
     PyObject *keep[4];                      /* references held while it runs */
+    struct mupy_handle *used;               /* in use while it runs; NULL */
     void *object;
     void *other;
     const void *data;
@@ -221,6 +270,8 @@ struct mupy_node {
     mu_node *held;          /* the same, valid as long as this object: see mu_node_ref */
     bool owned;             /* closed by us: not the node of a program */
     struct mupy_node *next; /* of all nodes that are open */
+    PyObject *weak;         /* a weak reference to this object, for who finds it there */
+    PyObject *weak_list;    /* all of them */
     PyObject *functions;    /* list: what was registered is held here */
     PyObject *resolver;     /* which it uses until it is closed; NULL */
 };
@@ -329,18 +380,25 @@ PyObject *mupy_reduce(PyObject *object);
 
 struct mupy_coordinator {
     PyObject_HEAD
-    mu_coordinator *coordinator;    /* NULL once it is closed */
+    struct mupy_handle handle;      /* of a mu_coordinator */
     PyObject *node;
     PyObject *functions;            /* dict: function -> entry, the newest last */
     PyObject *by_hash;              /* dict: content hash -> entry */
-    PyObject *last_callable;        /* the function that was scheduled last; NULL */
+    PyObject *last_callable;        /* the function that was scheduled last; NULL; this
+                                       and the next under MUPY_LOCK() */
     struct mupy_function *last_function;
 };
 
 extern PyTypeObject *mupy_coordinator_type;
 
-/* The open coordinator of an object; NULL with an exception. */
-mu_coordinator *mupy_coordinator_of(PyObject *object);
+/* The open coordinator of an object, to be used until mupy_coordinator_end(); NULL with
+ * an exception. */
+mu_coordinator *mupy_coordinator_begin(PyObject *object);
+void mupy_coordinator_end(PyObject *object);
+
+/* A call on one: call->object is its mu_coordinator. NULL with an exception. */
+struct mupy_call *mupy_coordinator_call(PyObject *object,
+                                        void (*run)(struct mupy_call *call));
 
 /* Remember what was scheduled last (NULL: nothing); references are taken of its own. */
 void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,

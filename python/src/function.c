@@ -83,10 +83,10 @@ static void drop_open(struct mupy_call *call)
 }
 
 /* Takes `args`. NULL with an exception. */
-static mu_per_worker *open_per_worker(mu_coordinator *coordinator, mu_value *args,
-                                      const char *name, PyObject *keep)
+static mu_per_worker *open_per_worker(PyObject *coordinator, mu_value *args,
+                                      const char *name)
 {
-    struct mupy_call *call = mupy_call_new(run_open);
+    struct mupy_call *call = mupy_coordinator_call(coordinator, run_open);
     mu_per_worker *made;
 
     if (call == NULL) {
@@ -94,11 +94,9 @@ static mu_per_worker *open_per_worker(mu_coordinator *coordinator, mu_value *arg
         return NULL;
     }
     call->drop = drop_open;
-    call->object = coordinator;
     call->data = args;
     mupy_function_name("python.load", name, call->text, 64);
     call->timeout_ms = 60000;
-    mupy_call_keep(call, keep);
     if (mupy_call_run(call) != 0)
         return NULL;
     made = call->made;
@@ -135,7 +133,7 @@ static PyObject *open_function(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "Oy#U", &coordinator, &pickle, &size, &name))
         return NULL;
     words = PyUnicode_AsUTF8AndSize(name, NULL);
-    if (words == NULL || mupy_coordinator_of(coordinator) == NULL)
+    if (words == NULL)
         return NULL;
     self = PyObject_New(struct mupy_function, mupy_function_type);
     if (self == NULL)
@@ -156,8 +154,7 @@ static PyObject *open_function(PyObject *module, PyObject *args)
     }
     mupy_function_name("python.call", words, self->call_name, sizeof self->call_name);
     mupy_function_name("python.try", words, self->try_name, sizeof self->try_name);
-    self->per_worker = open_per_worker(mupy_coordinator_of(coordinator), list, words,
-                                       coordinator);
+    self->per_worker = open_per_worker(coordinator, list, words);
     if (self->per_worker == NULL || make_values(self) != 0)
         Py_CLEAR(self);
     return (PyObject *)self;

@@ -48,16 +48,17 @@ PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec)
 
 PyObject *mupy_import(PyObject **cache, const char *module, const char *name)
 {
+    PyObject *found = mupy_kept(cache);
     PyObject *imported;
 
-    if (*cache != NULL)
-        return *cache;
+    if (found != NULL)
+        return found;
     imported = PyImport_ImportModule(module);
     if (imported == NULL)
         return NULL;
-    *cache = PyObject_GetAttrString(imported, name);
+    found = PyObject_GetAttrString(imported, name);
     Py_DECREF(imported);
-    return *cache;
+    return mupy_keep_first(cache, found);
 }
 
 static int fill_in(PyObject *module)
@@ -82,6 +83,9 @@ PyMODINIT_FUNC PyInit__muster(void)
 {
     static struct PyModuleDef_Slot slots[] = {
         {Py_mod_exec, (void *)fill_in},
+#ifdef Py_GIL_DISABLED
+        {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
         {0, NULL},
     };
     static struct PyModuleDef definition = {

@@ -1,12 +1,17 @@
 /* Nodes: one task of a cluster, inside this process. */
 #include "services.h"
 
+#include <structmember.h>
+
+#include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 PyTypeObject *mupy_node_type;
 
-/* With the GIL. */
+/* No code of Python runs under the lock. */
+static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mupy_node *nodes;
 
 static struct mupy_node *self_of(PyObject *self)
@@ -16,36 +21,92 @@ static struct mupy_node *self_of(PyObject *self)
 
 mu_node *mupy_node_of(PyObject *object)
 {
+    mu_node *node;
+
     if (!PyObject_TypeCheck(object, mupy_node_type)) {
         PyErr_Format(PyExc_TypeError, "a Node was expected, got %R", object);
         return NULL;
     }
-    if (self_of(object)->node == NULL)
+    node = __atomic_load_n(&self_of(object)->node, __ATOMIC_ACQUIRE);
+    if (node == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the node was closed");
-    return self_of(object)->node;
+    return node;
 }
 
-static void list_node(struct mupy_node *self)
+/* What was open until now; NULL: another thread was faster, or it was never open. */
+static mu_node *take_node(struct mupy_node *self)
 {
+    return __atomic_exchange_n(&self->node, NULL, __ATOMIC_ACQ_REL);
+}
+
+static int list_node(struct mupy_node *self)
+{
+    self->weak = PyWeakref_NewRef((PyObject *)self, NULL);
+    if (self->weak == NULL)
+        return -1;
+    (void)pthread_mutex_lock(&nodes_lock);
     self->next = nodes;
     nodes = self;
+    (void)pthread_mutex_unlock(&nodes_lock);
+    return 0;
 }
 
 static void unlist_node(struct mupy_node *self)
 {
     struct mupy_node **at = &nodes;
 
+    (void)pthread_mutex_lock(&nodes_lock);
     while (*at != NULL && *at != self)
         at = &(*at)->next;
     if (*at != NULL)
         *at = self->next;
+    (void)pthread_mutex_unlock(&nodes_lock);
+    Py_CLEAR(self->weak);
 }
 
 void mupy_node_forget(void)
 {
+    (void)pthread_mutex_lock(&nodes_lock);
     for (struct mupy_node *self = nodes; self != NULL; self = self->next)
         if (!self->owned)
-            self->node = NULL;
+            (void)take_node(self);
+    (void)pthread_mutex_unlock(&nodes_lock);
+}
+
+static PyObject *object_of(PyObject *weak)
+{
+    PyObject *object = NULL;
+
+#ifdef Py_GIL_DISABLED
+    (void)PyWeakref_GetRef(weak, &object);
+#else
+    object = PyWeakref_GetObject(weak);
+    if (object == Py_None)
+        object = NULL;
+    Py_XINCREF(object);
+#endif
+    return object;
+}
+
+/* A new reference; NULL when there is none. */
+static PyObject *find_node(const mu_node *node)
+{
+    struct mupy_node *self;
+    PyObject *weak = NULL;
+    PyObject *object = NULL;
+
+    (void)pthread_mutex_lock(&nodes_lock);
+    for (self = nodes; self != NULL && self->node != node; self = self->next)
+        ;
+    if (self != NULL) {
+        weak = self->weak;
+        Py_INCREF(weak);
+    }
+    (void)pthread_mutex_unlock(&nodes_lock);
+    if (weak != NULL)
+        object = object_of(weak);
+    Py_XDECREF(weak);
+    return object;
 }
 
 /* ---- the cluster ---- */
@@ -170,8 +231,9 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
         self->held = mu_node_ref(self->node);
         self->owned = true;
         self->functions = PyList_New(0);
-        list_node(self);
-        rv = mupy_run_register(self->node);
+        rv = list_node(self);
+        if (rv == 0)
+            rv = mupy_run_register(self->node);
     } else {
         (void)mupy_raise(&call->error, NULL);
     }
@@ -214,35 +276,41 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     return result == NULL ? -1 : 0;
 }
 
-PyObject *mupy_node_wrap(mu_node *node)
+static PyObject *wrap_new(mu_node *node)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(mupy_node_type, Py_tp_alloc);
-    struct mupy_node *self = nodes;
+    struct mupy_node *self = (struct mupy_node *)alloc(mupy_node_type, 0);
 
-    while (self != NULL && self->node != node)
-        self = self->next;
-    if (self != NULL) {
-        Py_INCREF(self);
-        return (PyObject *)self;
-    }
-    self = (struct mupy_node *)alloc(mupy_node_type, 0);
     if (self == NULL)
         return NULL;
     self->node = node;
     self->held = mu_node_ref(node);
     self->owned = false;
     self->functions = PyList_New(0);
-    list_node(self);
+    if (list_node(self) != 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
     Py_INCREF(self);    /* as long as the process lives */
     return (PyObject *)self;
 }
 
+PyObject *mupy_node_wrap(mu_node *node)
+{
+    PyObject *object;
+
+    MUPY_LOCK((PyObject *)mupy_node_type)
+    object = find_node(node);
+    if (object == NULL)
+        object = wrap_new(node);
+    MUPY_UNLOCK()
+    return object;
+}
+
 void mupy_node_unwrap(PyObject *node)
 {
-    if (node == NULL || self_of(node)->node == NULL)
-        return;
-    self_of(node)->node = NULL;
-    Py_DECREF(node);    /* what mupy_node_wrap has for the life of the process */
+    if (node != NULL && take_node(self_of(node)) != NULL)
+        Py_DECREF(node);    /* what mupy_node_wrap has for the life of the process */
 }
 
 static void run_close(struct mupy_call *call)
@@ -270,9 +338,12 @@ static PyObject *close_it(PyObject *object, PyObject *args, PyObject *kwargs)
     call = mupy_call_new(run_close);
     if (call == NULL)
         return NULL;
-    call->object = self->node;
+    call->object = take_node(self);
+    if (call->object == NULL) {
+        mupy_call_free(call);
+        Py_RETURN_NONE;
+    }
     call->timeout_ms = timeout_ms;
-    self->node = NULL;
     mupy_call_keep(call, object);
     return mupy_call_finish(call);
 }
@@ -288,11 +359,12 @@ static void dealloc(PyObject *object)
     struct mupy_node *self = self_of(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    mu_node *node = self->node;
+    mu_node *node;
 
     PyObject_GC_UnTrack(object);
+    PyObject_ClearWeakRefs(object);
     unlist_node(self);
-    self->node = NULL;
+    node = take_node(self);
     if (node != NULL && self->owned) {
         Py_BEGIN_ALLOW_THREADS
         (void)mu_node_close(node, 1000, NULL);
@@ -697,7 +769,13 @@ int mupy_node_init(PyObject *module)
         {"closed", closed, NULL, "Whether it was closed.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
+    static PyMemberDef members[] = {
+        {"__weaklistoffset__", T_PYSSIZET, offsetof(struct mupy_node, weak_list),
+         READONLY, NULL},
+        {NULL, 0, 0, 0, NULL},
+    };
     static PyType_Slot slots[] = {
+        {Py_tp_members, members},
         {Py_tp_new, new},
         {Py_tp_init, init},
         {Py_tp_dealloc, dealloc},

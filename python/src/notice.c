@@ -53,7 +53,7 @@ void mupy_drop_now(void)
 {
     struct dropped *entry;
 
-    if (dropped == NULL)
+    if (__atomic_load_n(&dropped, __ATOMIC_RELAXED) == NULL)
         return;
     (void)pthread_mutex_lock(&lock);
     entry = dropped;

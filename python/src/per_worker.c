@@ -34,7 +34,7 @@ static PyObject *open_with(PyTypeObject *type, PyObject *coordinator,
                            int64_t timeout_ms)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    struct mupy_call *call = mupy_call_new(run_open);
+    struct mupy_call *call = mupy_coordinator_call(coordinator, run_open);
     struct mupy_per_worker *self = NULL;
 
     if (call == NULL) {
@@ -42,12 +42,10 @@ static PyObject *open_with(PyTypeObject *type, PyObject *coordinator,
         return NULL;
     }
     call->drop = drop_made;
-    call->object = mupy_coordinator_of(coordinator);
     call->data = args;
     call->timeout_ms = timeout_ms;
     for (size_t i = 0; function != NULL && function[i] != '\0' && i < 80; i++)
         call->text[i] = function[i];
-    mupy_call_keep(call, coordinator);
     if (mupy_call_run(call) != 0)
         return NULL;
     if (call->rv != 0)
@@ -82,8 +80,7 @@ static PyObject *open_named(PyObject *type, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|OOO:open", names, &coordinator,
                                      &function, &arguments, &source, &timeout) ||
-        mupy_timeout(timeout, &timeout_ms) != 0 ||
-        mupy_coordinator_of(coordinator) == NULL)
+        mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
     if (function[0] == '\0')
         return mupy_fail(-MU_EINVALID, "no function was named");
@@ -106,8 +103,7 @@ static PyObject *from_values(PyObject *type, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:from_values", names,
                                      &coordinator, &values, &timeout) ||
-        mupy_timeout(timeout, &timeout_ms) != 0 ||
-        mupy_coordinator_of(coordinator) == NULL)
+        mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
     value = mupy_to_value(values, MUPY_PLAIN);
     if (value == NULL)
@@ -118,10 +114,13 @@ static PyObject *from_values(PyObject *type, PyObject *args, PyObject *kwargs)
 static PyObject *close_it(PyObject *object, PyObject *unused)
 {
     struct mupy_per_worker *self = self_of(object);
-    mu_per_worker *per_worker = self->per_worker;
+    mu_per_worker *per_worker;
 
     (void)unused;
+    MUPY_LOCK(object)
+    per_worker = self->per_worker;
     self->per_worker = NULL;
+    MUPY_UNLOCK()
     mu_per_worker_close(per_worker);
     Py_RETURN_NONE;
 }

@@ -306,11 +306,11 @@ PyObject *mupy_remote_value_take(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
     mu_value *result;
-    PyObject *decoded;
+    PyObject *decoded = mupy_kept(&self->result);
 
-    if (self->result != NULL) {
-        Py_INCREF(self->result);
-        return self->result;
+    if (decoded != NULL) {
+        Py_INCREF(decoded);
+        return decoded;
     }
     result = self->kept ? fetch_far(self, -1) : fetch_near(self);
     if (result == NULL)
@@ -319,9 +319,9 @@ PyObject *mupy_remote_value_take(PyObject *object)
     mu_value_free(result);
     if (decoded != NULL && self->own_error)
         decoded = raise_own_error(decoded);
-    if (decoded != NULL && !is_constant(decoded) && self->result == NULL) {
+    if (decoded != NULL && !is_constant(decoded)) {
+        decoded = mupy_keep_first(&self->result, decoded);
         Py_INCREF(decoded);
-        self->result = decoded;
     }
     return decoded;
 }

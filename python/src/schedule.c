@@ -205,15 +205,17 @@ static PyObject *find_function(struct mupy_coordinator *self, PyObject *callable
     static PyObject *make;
     PyObject *entry = NULL;
 
+    MUPY_LOCK(self)
     if (callable == self->last_callable) {
-        Py_INCREF(self->last_function);
-        return (PyObject *)self->last_function;
-    }
-    if ((PyObject *)Py_TYPE(callable) == function_type)
-        entry = PyDict_GetItemWithError(self->functions, callable);
-    if (entry != NULL) {
+        entry = (PyObject *)self->last_function;
         Py_INCREF(entry);
-    } else {
+    }
+    MUPY_UNLOCK()
+    if (entry != NULL)
+        return entry;
+    if ((PyObject *)Py_TYPE(callable) == function_type)
+        entry = mupy_dict_find(self->functions, callable);
+    if (entry == NULL) {
         if (PyErr_Occurred() ||
             mupy_import(&make, "muster._functions", "entry_of") == NULL)
             return NULL;
@@ -326,7 +328,8 @@ static PyObject *schedule_notified(struct mupy_coordinator *self, struct asked *
         object == NULL ? NULL
                        : mupy_notice_new_batched(asked->callback, asked->token, object);
     mu_remote_value *value = NULL;
-    const struct posted posted = {self->coordinator, name, args, &asked->options, &value};
+    const struct posted posted = {self->handle.object, name, args, &asked->options,
+                                  &value};
     mu_error error = {0};
     int rv = -MU_ENOMEM;
 
@@ -354,7 +357,7 @@ static PyObject *schedule_value(struct mupy_coordinator *self, struct asked *ask
                                 PyObject *function, const char *name, mu_value *args)
 {
     mu_remote_value *value = NULL;
-    const struct posted posted = {self->coordinator, name, args,
+    const struct posted posted = {self->handle.object, name, args,
                                   asked->has_options ? &asked->options : NULL,
                                   asked->wants_result ? &value : NULL};
     mu_error error = {0};
@@ -404,7 +407,7 @@ mu_value *mupy_schedule_args(PyObject *coordinator, const struct asked *asked,
                         : function->call_name;
         args = call_args(self, asked, (struct mupy_function *)*ret_function);
     }
-    if (args == NULL || self->coordinator != NULL)
+    if (args == NULL || mupy_handle_is_open(&self->handle))
         return args;
     mu_value_free(args);
     (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
@@ -423,12 +426,13 @@ PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t coun
 
     if (mupy_schedule_parse(args, count, names, &asked) != 0)
         return NULL;
-    if (self->coordinator == NULL)
-        return mupy_fail(-MU_ECLOSED, "the coordinator was closed");
+    if (mupy_coordinator_begin(object) == NULL)
+        return NULL;
     value = mupy_schedule_args(object, &asked, &name, &function);
     if (value != NULL)
         result = schedule_value(self, &asked, function, name, value);
     Py_XDECREF(function);
+    mupy_coordinator_end(object);
     return result;
 }
 

@@ -3,44 +3,65 @@
 
 /* Collects the remote values of lists, tuples and dicts (of exactly these types), at any
  * depth; 0, or -1 with an exception. */
+static int collect(PyObject *structure, PyObject *found, int depth);
+
+static int collect_items(PyObject *items, PyObject *found, int depth)
+{
+    bool is_list = PyList_Check(items);
+    Py_ssize_t count = is_list ? PyList_Size(items) : PyTuple_Size(items);
+
+    if (depth > 200) {
+        PyErr_SetString(PyExc_RecursionError, "a structure to fetch is nested more than "
+                        "200 deep, or contains itself");
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (collect(is_list ? PyList_GetItem(items, i) : PyTuple_GetItem(items, i),
+                    found, depth + 1) != 0)
+            return -1;
+    return 0;
+}
+
+static int collect_values(PyObject *dict, PyObject *found, int depth)
+{
+    PyObject *key;
+    PyObject *item;
+    Py_ssize_t at = 0;
+
+    while (PyDict_Next(dict, &at, &key, &item))
+        if (collect(item, found, depth + 1) != 0)
+            return -1;
+    return 0;
+}
+
 static int collect(PyObject *structure, PyObject *found, int depth)
 {
+    bool is_dict = PyDict_Check(structure);
+    PyObject *items;
+    int rv = -1;
+
     if (Py_TYPE(structure) == mupy_remote_value_type)
         return PyList_Append(found, structure);
-    if (PyList_Check(structure) || PyTuple_Check(structure)) {
-        Py_ssize_t count = PySequence_Size(structure);
-        bool is_list = PyList_Check(structure);
-
-        if (depth > 200) {
-            PyErr_SetString(PyExc_RecursionError, "a structure to fetch is nested more "
-                            "than 200 deep, or contains itself");
-            return -1;
-        }
-        for (Py_ssize_t i = 0; i < count; i++)
-            if (collect(is_list ? PyList_GetItem(structure, i)
-                                : PyTuple_GetItem(structure, i), found, depth + 1) != 0)
-                return -1;
-    } else if (PyDict_Check(structure)) {
-        PyObject *key;
-        PyObject *item;
-        Py_ssize_t at = 0;
-
-        while (PyDict_Next(structure, &at, &key, &item))
-            if (collect(item, found, depth + 1) != 0)
-                return -1;
-    }
-    return 0;
+    if (!is_dict && !PyList_Check(structure) && !PyTuple_Check(structure))
+        return 0;
+    items = mupy_snapshot(structure);
+    if (items != NULL)
+        rv = is_dict ? collect_values(items, found, depth)
+                     : collect_items(items, found, depth);
+    Py_XDECREF(items);
+    return rv;
 }
 
 static PyObject *resolved(PyObject *structure);
 
+/* Of a copy, which no code that runs meanwhile can change. */
 static PyObject *resolved_list(PyObject *structure)
 {
-    Py_ssize_t count = PyList_Size(structure);
-    PyObject *list = PyList_New(count);
+    PyObject *list = PyList_GetSlice(structure, 0, PY_SSIZE_T_MAX);
+    Py_ssize_t count = list == NULL ? 0 : PyList_Size(list);
 
     for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
-        PyObject *item = resolved(PyList_GetItem(structure, i));
+        PyObject *item = resolved(PyList_GetItem(list, i));
 
         if (item == NULL || PyList_SetItem(list, i, item) != 0)
             Py_CLEAR(list);
@@ -73,18 +94,22 @@ static PyObject *resolved_tuple(PyObject *structure)
 
 static PyObject *resolved_dict(PyObject *structure)
 {
+    PyObject *items = PyDict_Copy(structure);
     PyObject *dict = PyDict_New();
     PyObject *key;
     PyObject *item;
     Py_ssize_t at = 0;
 
-    while (dict != NULL && PyDict_Next(structure, &at, &key, &item)) {
+    while (items != NULL && dict != NULL && PyDict_Next(items, &at, &key, &item)) {
         PyObject *value = resolved(item);
 
         if (value == NULL || PyDict_SetItem(dict, key, value) != 0)
             Py_CLEAR(dict);
         Py_XDECREF(value);
     }
+    if (items == NULL)
+        Py_CLEAR(dict);
+    Py_XDECREF(items);
     return dict;
 }
 

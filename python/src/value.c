@@ -12,6 +12,7 @@ struct owner {
 
 static PyTypeObject *owner_type;
 static PyObject *ndarray_type;      /* NULL until numpy was imported by somebody */
+static PyObject *numpy_name;
 static PyObject *interface_name;    /* "__array_interface__" */
 static PyObject *typestr_name;
 static PyObject *shape_name;
@@ -34,32 +35,29 @@ enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
 static PyObject *numpy(const char *name)
 {
-    static PyObject *module;
-    PyObject *function;
+    static PyObject *cache;
+    PyObject *module = mupy_kept(&cache);
 
     if (module == NULL)
-        module = PyImport_ImportModule("numpy");
-    if (module == NULL)
-        return NULL;
-    function = PyObject_GetAttrString(module, name);
-    return function;
+        module = mupy_keep_first(&cache, PyImport_ImportModule("numpy"));
+    return module == NULL ? NULL : PyObject_GetAttrString(module, name);
 }
 
 /* Whether an object is exactly an array; without numpy there is none. */
 static bool is_array(PyObject *object)
 {
-    if (ndarray_type == NULL) {
-        PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+    PyObject *type = mupy_kept(&ndarray_type);
 
-        if (module == NULL)
-            return false;
-        ndarray_type = PyObject_GetAttrString(module, "ndarray");
-        if (ndarray_type == NULL) {
-            PyErr_Clear();  /* it is just being imported */
-            return false;
-        }
+    if (type == NULL) {
+        PyObject *module = PyImport_GetModule(numpy_name);
+
+        if (module != NULL)
+            type = mupy_keep_first(&ndarray_type,
+                                   PyObject_GetAttrString(module, "ndarray"));
+        Py_XDECREF(module);
+        PyErr_Clear();      /* it is just being imported */
     }
-    return (PyObject *)Py_TYPE(object) == ndarray_type;
+    return (PyObject *)Py_TYPE(object) == type;
 }
 
 static const char *typestr_of(int dtype)
@@ -397,10 +395,10 @@ mu_value *mupy_take_tensor(PyObject *object)
     PyObject *base;
     mu_tensor tensor;
 
-    if (!is_array(object) || Py_REFCNT(object) != 1)
+    if (!is_array(object) || !mupy_is_only_holder(object, 1))
         return NULL;
     base = PyObject_GetAttrString(object, "base");
-    if (base != NULL && Py_TYPE(base) == owner_type && Py_REFCNT(base) == 2 &&
+    if (base != NULL && Py_TYPE(base) == owner_type && mupy_is_only_holder(base, 2) &&
         read_interface(object, &array) == 0 &&
         mu_value_get_tensor(((struct owner *)base)->value, &tensor) == 0 &&
         is_same_tensor(&tensor, &array))
@@ -424,7 +422,7 @@ static mu_value *refuse(PyObject *object)
 
 static mu_value *list_to_value(PyObject *object, unsigned flags, int depth)
 {
-    PyObject *items = PySequence_Fast(object, "expected a list");
+    PyObject *items = mupy_snapshot(object);
     Py_ssize_t count = items == NULL ? -1 : PySequence_Size(items);
     mu_value *list = items == NULL ? NULL : not_null(mu_value_list());
 
@@ -468,16 +466,18 @@ static int add_item(mu_value *map, PyObject *key, PyObject *item, unsigned flags
 
 static mu_value *dict_to_value(PyObject *object, unsigned flags, int depth)
 {
-    mu_value *map = not_null(mu_value_map());
+    PyObject *items = mupy_snapshot(object);
+    mu_value *map = items == NULL ? NULL : not_null(mu_value_map());
     PyObject *key;
     PyObject *item;
     Py_ssize_t at = 0;
 
-    while (map != NULL && PyDict_Next(object, &at, &key, &item))
+    while (map != NULL && PyDict_Next(items, &at, &key, &item))
         if (add_item(map, key, item, flags, depth) != 0) {
             mu_value_free(map);
             map = NULL;
         }
+    Py_XDECREF(items);
     return map;
 }
 
@@ -489,12 +489,17 @@ static mu_value *reference_to_value(PyObject *object)
     }
     if (PyObject_TypeCheck(object, mupy_per_worker_type)) {
         struct mupy_per_worker *per_worker = (struct mupy_per_worker *)object;
+        mu_value *value = NULL;
+        bool is_open;
 
-        if (per_worker->per_worker == NULL) {
-            (void)mupy_fail(-MU_ECLOSED, "the per-worker value was closed");
-            return NULL;
-        }
-        return not_null(mu_value_per_worker(per_worker->per_worker));
+        MUPY_LOCK(object)
+        is_open = per_worker->per_worker != NULL;
+        if (is_open)
+            value = mu_value_per_worker(per_worker->per_worker);
+        MUPY_UNLOCK()
+        if (is_open)
+            return not_null(value);
+        (void)mupy_fail(-MU_ECLOSED, "the per-worker value was closed");
     }
     return NULL;
 }
@@ -661,6 +666,7 @@ int mupy_value_init(PyObject *module)
     static PyType_Spec spec = {"muster._muster.TensorOwner", sizeof(struct owner), 0,
                                Py_TPFLAGS_DEFAULT, slots};
 
+    numpy_name = PyUnicode_InternFromString("numpy");
     interface_name = PyUnicode_InternFromString("__array_interface__");
     typestr_name = PyUnicode_InternFromString("typestr");
     shape_name = PyUnicode_InternFromString("shape");

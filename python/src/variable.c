@@ -17,7 +17,8 @@ struct mupy_variable *mupy_variable_of(PyObject *object)
         PyErr_Format(PyExc_TypeError, "a Variable was expected, got %R", object);
         return NULL;
     }
-    if (self_of(object)->variable != NULL)
+    if (self_of(object)->variable != NULL &&
+        !__atomic_load_n(&self_of(object)->closed, __ATOMIC_ACQUIRE))
         return self_of(object);
     (void)mupy_fail(-MU_ECLOSED, "the variable was closed");
     return NULL;
@@ -232,11 +233,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 
 static PyObject *close_it(PyObject *object, PyObject *unused)
 {
-    mu_variable *variable = self_of(object)->variable;
-
     (void)unused;
-    self_of(object)->variable = NULL;
-    mu_variable_close(variable);
+    __atomic_store_n(&self_of(object)->closed, true, __ATOMIC_RELEASE);
     Py_RETURN_NONE;
 }
 

@@ -6,7 +6,9 @@
 
 struct mupy_variable {
     PyObject_HEAD
-    mu_variable *variable;  /* NULL once it is closed */
+    mu_variable *variable;  /* as long as this object: another thread may use it while
+                               it is closed */
+    bool closed;
     PyObject *node;
     PyObject *name;
     int dtype;

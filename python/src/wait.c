@@ -57,6 +57,8 @@ void mupy_call_keep(struct mupy_call *call, PyObject *object)
 
 void mupy_call_free(struct mupy_call *call)
 {
+    if (call->used != NULL)
+        mupy_handle_end(call->used);
     for (size_t i = 0; i < sizeof call->keep / sizeof call->keep[0]; i++)
         Py_XDECREF(call->keep[i]);
     PyMem_Free(call);
