@@ -5,6 +5,8 @@ import os
 import signal
 import time
 
+import numpy as np
+
 import muster
 
 
@@ -14,6 +16,14 @@ def same(value):
 
 def add(a, b=0):
     return a + b
+
+
+def array_of(count):
+    return np.arange(count)
+
+
+def shard_number(shard):
+    return shard.number
 
 
 def fail(message="no"):
