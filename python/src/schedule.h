@@ -21,9 +21,9 @@ struct asked {
 int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names,
                         struct asked *ret_asked);
 
-/* Of a coordinator that is in use: the function that is to be named and its arguments, for
- * a callable or a name. *ret_function is a new reference to the entry or the str; NULL
- * with an exception. */
+/* Of a coordinator that is in use: the function that is to be named, and its arguments,
+ * for a callable or a name. *ret_function is a new reference to the entry or the str;
+ * NULL with an exception. */
 mu_value *mupy_schedule_args(PyObject *coordinator, const struct asked *asked,
                              const char **ret_name, PyObject **ret_function);
 
