@@ -54,6 +54,7 @@ struct mu__splice {
 struct mu__splices {
     uint32_t count;
     uint32_t bytes;         /* of all */
+    uint32_t bytes_max;     /* with the frame's own; 0: MU__ENCODED_BYTES_MAX */
     struct mu__splice items[MU__SPLICES_MAX];
 };
 

@@ -61,6 +61,11 @@ static bool is_spliceable(const struct mu__buf *backing, const void *data, size_
            mu__buf_has(backing, data, size);
 }
 
+static uint32_t spliced_bytes_max(const struct mu__splices *splices)
+{
+    return splices->bytes_max != 0 ? splices->bytes_max : MU__ENCODED_BYTES_MAX;
+}
+
 /* Whether bytes are referred to by the frame, and need not be copied. */
 static bool splice(struct encoder *e, const void *data, uint32_t size)
 {
@@ -69,7 +74,7 @@ static bool splice(struct encoder *e, const void *data, uint32_t size)
 
     if (splices == NULL || splices->count == MU__SPLICES_MAX ||
         !is_spliceable(e->backing, data, size) ||
-        (uint64_t)own + splices->bytes + size > MU__ENCODED_BYTES_MAX)
+        (uint64_t)own + splices->bytes + size > spliced_bytes_max(splices))
         return false;
     splices->items[splices->count++] =
         (struct mu__splice){data, mu__buf_ref(e->backing), size, own};
@@ -292,7 +297,7 @@ int mu__encode(const struct mu__schema *schema, const struct mu__msg *msg,
 
     rv = encode_record(row, msg, &e);
     if (rv == 0 && splices_count < count_splices(frame) &&
-        encoded(&e) > MU__ENCODED_BYTES_MAX)
+        encoded(&e) > spliced_bytes_max(frame->splices))
         rv = -MU_EEXHAUSTED;
     if (rv != 0)
         mu__buf_cut_splices(frame, splices_count);

@@ -29,7 +29,7 @@ size_t mu__encode_bound(const struct mu__schema *schema, const struct mu__msg *m
 
 /* Append one record to `frame` at frame->size, which moves behind it. The frame's begin
  * is aligned to 16 bytes. -MU_EEXHAUSTED when capacity - size is too small (nothing
- * changed; a frame with splices never grows beyond MU__ENCODED_BYTES_MAX in all),
+ * changed; a frame with splices never grows beyond its splices' bytes_max in all),
  * -MU_ERANGE when a field is beyond its bound, -MU_EINVALID when the message
  * does not travel. Does not take `msg`. */
 int mu__encode(const struct mu__schema *schema, const struct mu__msg *msg,

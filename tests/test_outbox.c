@@ -575,6 +575,38 @@ static void test_pieces(void **state)
     expect_done(f);
 }
 
+/* Seen by what is written into them after the message was given: until it is sent the
+ * bytes are the message's own. */
+static void bytes_of_a_large_message_are_not_copied_before_they_are_sent(void **state)
+{
+    enum { BYTES = 6 << 20 };
+    struct fixture *f = *state;
+    struct assembly assembly = {NULL, 0};
+    struct mu__msg *msg = mu__msg_heap(MU__RUN, sizeof(struct mu__run));
+    struct mu__buf *backing = backing_new(BYTES);
+    struct mu__run *run = (void *)msg->body;
+    uint64_t whole = 0;
+
+    memset(backing->data, 0, BYTES);
+    msg->backing = backing;
+    run->closure = 9;
+    run->attempt = BYTES;
+    run->function = mu__view_str("f");
+    run->args.head = backing->data;
+    run->args.head_size = BYTES;
+    assert_int_equal(mu__outbox_add(&f->outbox, &f->route, &mu__messages, msg), 0);
+    free(msg);
+    assert_true(f->outbox.waiting_bytes > BYTES);
+    for (uint32_t i = 0; i < BYTES; i++)
+        backing->data[i] = (uint8_t)(i * 7 + 9);
+    mu__buf_unref(backing);
+    assert_int_equal(flush(f), 0);
+    for (size_t i = 0; i < f->recorder.count; i++)
+        whole = take_piece(f, &assembly, f->recorder.frames[i]);
+    assert_int_equal(whole, 9);
+    expect_done(f);
+}
+
 static void test_clear_with_pieces(void **state)
 {
     struct fixture *f = *state;
@@ -669,6 +701,7 @@ int main(void)
         TEST(test_not_connected), TEST(test_refused),
         TEST(test_pieces),        TEST(test_clear_with_pieces),
         TEST(test_chance),
+        TEST(bytes_of_a_large_message_are_not_copied_before_they_are_sent),
         TEST(message_as_large_as_a_frame_is_not_lost),
         TEST(full_frames_are_sent_early_until_the_wire_is_full),
         SPLICED(test_one_frame_for_a_turn),
@@ -678,6 +711,7 @@ int main(void)
         SPLICED(test_refused),
         SPLICED(test_pieces),
         SPLICED(test_clear_with_pieces),
+        SPLICED(bytes_of_a_large_message_are_not_copied_before_they_are_sent),
         SPLICED(test_chance),
         SPLICED(large_bytes_are_spliced_only_if_the_message_holds_them),
         SPLICED(frame_without_a_splice_left_is_followed_by_another),

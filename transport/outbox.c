@@ -17,10 +17,12 @@ enum {
 
 _Static_assert((int)MU__ENCODED_BYTES_MAX <= (int)MU__FRAME_BYTES_MAX, "frames fit");
 
+/* Bytes of its message that a frame may refer to are not copied into the record. */
 struct mu__large {
     struct mu__large *next;
     struct mu__buf *record;
-    uint64_t offset;    /* sent so far */
+    uint64_t offset;    /* sent so far, of mu__buf_total() */
+    struct mu__splices splices;     /* of the record */
 };
 
 /* ---- closed frames ---- */
@@ -64,6 +66,15 @@ static void ring_drop_first(struct mu__outbox *outbox, uint32_t size)
 
 /* ---- large records ---- */
 
+/* Pieces on their way hold what they refer to. */
+static void large_free(struct mu__large *large)
+{
+    mu__buf_cut_splices(large->record, 0);
+    large->record->splices = NULL;
+    mu__buf_unref(large->record);
+    free(large);
+}
+
 static void large_drop_first(struct mu__outbox *outbox)
 {
     struct mu__large *large = outbox->large_first;
@@ -71,9 +82,8 @@ static void large_drop_first(struct mu__outbox *outbox)
     outbox->large_first = large->next;
     if (outbox->large_first == NULL)
         outbox->large_last = NULL;
-    outbox->waiting_bytes -= large->record->size - large->offset;
-    mu__buf_unref(large->record);
-    free(large);
+    outbox->waiting_bytes -= mu__buf_total(large->record) - large->offset;
+    large_free(large);
 }
 
 static int large_add(struct mu__outbox *outbox, const struct mu__schema *schema,
@@ -84,15 +94,16 @@ static int large_add(struct mu__outbox *outbox, const struct mu__schema *schema,
 
     if (large == NULL)
         return -MU_ENOMEM;
-    large->record = mu__buf_new(bound);
+    large->record = mu__buf_new(bound - mu__encode_spliceable(schema, msg));
     if (large->record == NULL) {
         free(large);
         return -MU_ENOMEM;
     }
+    large->record->splices = &large->splices;
+    large->splices.bytes_max = UINT32_MAX;
     rv = mu__encode(schema, msg, large->record);
     if (rv != 0) {
-        mu__buf_unref(large->record);
-        free(large);
+        large_free(large);
         return rv;
     }
     if (outbox->large_last == NULL)
@@ -100,8 +111,36 @@ static int large_add(struct mu__outbox *outbox, const struct mu__schema *schema,
     else
         outbox->large_last->next = large;
     outbox->large_last = large;
-    outbox->waiting_bytes += large->record->size;
+    outbox->waiting_bytes += mu__buf_total(large->record);
     return 0;
+}
+
+/* The bytes of a record from `offset` on that stand together, and who holds them. */
+static struct mu__view extent_at(struct mu__buf *record, uint64_t offset,
+                                 struct mu__buf **ret_holder)
+{
+    uint32_t own = 0;       /* of the record's own bytes, before the next splice */
+
+    for (uint32_t i = 0; i < record->splices->count; i++) {
+        const struct mu__splice *splice = &record->splices->items[i];
+
+        if (offset < splice->at - own) {
+            *ret_holder = record;
+            return (struct mu__view){record->data + own + offset,
+                                     (uint32_t)(splice->at - own - offset)};
+        }
+        offset -= splice->at - own;
+        own = splice->at;
+        if (offset < splice->size) {
+            *ret_holder = splice->owner;
+            return (struct mu__view){splice->data + offset,
+                                     (uint32_t)(splice->size - offset)};
+        }
+        offset -= splice->size;
+    }
+    *ret_holder = record;
+    return (struct mu__view){record->data + own + offset,
+                             (uint32_t)(record->size - own - offset)};
 }
 
 /* ---- the open frame ---- */
@@ -274,14 +313,16 @@ int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route 
 static int cut_piece(struct mu__outbox *outbox, const struct mu__outbox_route *route)
 {
     struct mu__large *large = outbox->large_first;
-    uint64_t left = large->record->size - large->offset;
-    uint32_t size = left > MU__LINK_PIECE_BYTES ? MU__LINK_PIECE_BYTES : (uint32_t)left;
+    uint64_t total = mu__buf_total(large->record);
+    struct mu__buf *holder;
+    struct mu__view extent = extent_at(large->record, large->offset, &holder);
+    uint32_t size = extent.size > MU__LINK_PIECE_BYTES ? MU__LINK_PIECE_BYTES
+                                                       : extent.size;
     union {
         struct mu__msg msg;
         unsigned char bytes[sizeof(struct mu__msg) + sizeof(struct mu__piece)];
-    } record = {.msg = {.kind = MU__FRAME_PIECE, .backing = large->record}};
-    struct mu__piece piece = {large->offset, large->record->size,
-                              {large->record->data + large->offset, size}};
+    } record = {.msg = {.kind = MU__FRAME_PIECE, .backing = holder}};
+    struct mu__piece piece = {large->offset, total, {extent.data, size}};
     int rv;
 
     memcpy(record.msg.body, &piece, sizeof piece);
@@ -290,7 +331,7 @@ static int cut_piece(struct mu__outbox *outbox, const struct mu__outbox_route *r
         return rv;
     large->offset += size;
     outbox->waiting_bytes -= size;
-    if (large->offset == large->record->size)
+    if (large->offset == total)
         large_drop_first(outbox);
     return 0;
 }

@@ -1,4 +1,4 @@
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
 #include "runtime/message/block_pool.h"
 
 #include <stdalign.h>
@@ -10,7 +10,14 @@
  * pages back. free() could leave them between others in the heap. */
 enum { MAP_BYTES_MIN = 128 << 10 };
 
-enum { CLASS_NONE = MU__BLOCK_CLASSES };    /* malloc's: too small, too large, bypassed */
+/* From this size on pages of 2 MiB are asked for: a block of 512 MiB takes 131,072 faults
+ * otherwise, on whatever thread writes to it first, which may be a loop's. */
+enum { HUGE_BYTES_MIN = 4 << 20 };
+
+enum {
+    CLASS_NONE = MU__BLOCK_CLASSES, /* malloc's: too small, bypassed */
+    CLASS_LARGE                     /* mapped, and never kept */
+};
 
 /* What `state` says; two numbers that content is unlikely to be. */
 enum { STATE_OUT = 0x6f757421, STATE_FREE = 0x66726565 };
@@ -19,7 +26,10 @@ enum { STATE_OUT = 0x6f757421, STATE_FREE = 0x66726565 };
 struct mu__block {
     uint32_t state;
     uint32_t block_class;
-    struct mu__block *next;     /* of the free ones */
+    union {
+        struct mu__block *next;     /* of the free ones */
+        size_t bytes;               /* of CLASS_LARGE: what is mapped */
+    };
 };
 
 _Static_assert(sizeof(struct mu__block) == MU__BLOCK_HEADER_BYTES &&
@@ -73,8 +83,10 @@ static unsigned class_of(size_t bytes)
     unsigned doubling;
     size_t step;
 
-    if (bytes < MU__BLOCK_BYTES_MIN || bytes > MU__BLOCK_BYTES_MAX)
+    if (bytes < MU__BLOCK_BYTES_MIN)
         return CLASS_NONE;
+    if (bytes > MU__BLOCK_BYTES_MAX)
+        return CLASS_LARGE;
     doubling = (unsigned)(63 - __builtin_clzll(bytes)) - 12;
     step = (size_t)(MU__BLOCK_BYTES_MIN / 4) << doubling;
     return doubling * 4 + (unsigned)((bytes + step - 1) / step) - 4;
@@ -99,23 +111,32 @@ static struct mu__block *map(size_t bytes)
     void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                         -1, 0);
 
-    return mapped == MAP_FAILED ? NULL : mapped;
+    if (mapped == MAP_FAILED)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (bytes >= HUGE_BYTES_MIN)
+        (void)madvise(mapped, bytes, MADV_HUGEPAGE);
+#endif
+    return mapped;
 }
 
 static struct mu__block *allocate(struct mu__block_pool *pool, size_t bytes,
                                   unsigned block_class)
 {
-    bool is_ours = block_class != CLASS_NONE;
+    bool is_kept = block_class < MU__BLOCK_CLASSES;
     struct mu__block *block;
 
-    if (is_ours)
+    if (is_kept)
         bytes = class_bytes(block_class);
-    block = is_ours && bytes >= MAP_BYTES_MIN ? map(bytes) : malloc(bytes);
+    block = block_class != CLASS_NONE && bytes >= MAP_BYTES_MIN ? map(bytes)
+                                                                : malloc(bytes);
     if (block == NULL)
         return NULL;
     block->state = STATE_OUT;
     block->block_class = block_class;
-    if (is_ours)
+    if (block_class == CLASS_LARGE)
+        block->bytes = bytes;
+    if (is_kept)
         add(&pool->allocated, 1);
     return block;
 }
@@ -124,9 +145,11 @@ static void release(struct mu__block_pool *pool, struct mu__block *block)
 {
     unsigned block_class = block->block_class;
 
-    if (block_class != CLASS_NONE)
+    if (block_class < MU__BLOCK_CLASSES)
         add(&pool->released, 1);
-    if (block_class != CLASS_NONE && class_bytes(block_class) >= MAP_BYTES_MIN)
+    if (block_class == CLASS_LARGE)
+        (void)munmap(block, block->bytes);
+    else if (block_class != CLASS_NONE && class_bytes(block_class) >= MAP_BYTES_MIN)
         (void)munmap(block, class_bytes(block_class));
     else
         free(block);
@@ -172,7 +195,7 @@ void *mu__block_pool_get(struct mu__block_pool *pool, size_t size)
         return NULL;
     size += sizeof *block;
     block_class = has_users(pool) ? class_of(size) : CLASS_NONE;
-    if (block_class != CLASS_NONE)
+    if (block_class < MU__BLOCK_CLASSES)
         block = take_free(pool, block_class);
     if (block == NULL)
         block = allocate(pool, size, block_class);
@@ -224,7 +247,7 @@ void mu__block_pool_put(struct mu__block_pool *pool, void *data)
         return;
     block = (struct mu__block *)data - 1;
     refuse_second_put(block);
-    if (block->block_class != CLASS_NONE && put_free(pool, block))
+    if (block->block_class < MU__BLOCK_CLASSES && put_free(pool, block))
         return;
     block->state = STATE_FREE;
     release(pool, block);

@@ -22,7 +22,7 @@
 
 enum {
     MU__BLOCK_BYTES_MIN = 4 << 10,      /* smaller blocks are malloc's, */
-    MU__BLOCK_BYTES_MAX = 128 << 20,    /* and larger ones */
+    MU__BLOCK_BYTES_MAX = 128 << 20,    /* larger ones are mapped and never kept */
     MU__BLOCK_HEADER_BYTES = 16,        /* before each block, counted in its class */
     MU__BLOCK_CLASSES = 15 * 4 + 1,     /* four for each doubling of the size */
 #ifdef MUSTER_TINY

@@ -2,12 +2,15 @@
  * ends the process. */
 #include "runtime/message/block_pool.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -99,6 +102,42 @@ static void blocks_that_are_too_small_or_too_large_are_not_kept(void **state)
     assert_null(mu__block_pool_get(pool, SIZE_MAX));
     assert_null(mu__block_pool_get(pool, PTRDIFF_MAX));
     mu__block_pool_put(pool, NULL);
+}
+
+/* Whether the mapping of an address is one that large pages are asked for. */
+static bool asks_for_large_pages(const void *data)
+{
+    FILE *file = fopen("/proc/self/smaps", "r");
+    uintptr_t range[2];
+    char line[512];
+    bool is_there = false;
+    bool asks = false;
+
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &range[0], &range[1]) == 2)
+            is_there = (uintptr_t)data >= range[0] && (uintptr_t)data < range[1];
+        if (is_there && strncmp(line, "VmFlags:", 8) == 0)
+            asks = strstr(line, " hg") != NULL;
+    }
+    (void)fclose(file);
+    return asks;
+}
+
+/* With pages of 4 KiB, whoever writes to a block of 160 MiB first takes 40,960 faults. */
+static void large_blocks_ask_for_large_pages(void **state)
+{
+    static const size_t sizes[] = {4 << 20, 64 << 20, 160 << 20};
+    struct mu__block_pool *pool = *state;
+
+    if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0)
+        skip();
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        void *large = get(pool, sizes[i]);
+
+        assert_true(asks_for_large_pages(large));
+        mu__block_pool_put(pool, large);
+    }
 }
 
 /* Any number of blocks of any sizes: what is kept never passes the bound. */
@@ -288,6 +327,8 @@ int main(void)
             kept_block_is_hardly_larger_than_what_was_asked_for, setup, teardown),
         cmocka_unit_test_setup_teardown(
             blocks_that_are_too_small_or_too_large_are_not_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(large_blocks_ask_for_large_pages, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(
             kept_bytes_stay_below_the_bound_whatever_the_sizes, setup, teardown),
         cmocka_unit_test_setup_teardown(idle_pool_gives_everything_back, setup, teardown),
