@@ -120,6 +120,35 @@ static void test_peer_does_not_read(void **state)
     end(cluster);
 }
 
+/* A client that stood still itself, with more than 64 MiB unsent: in that time it has
+ * written nothing, which is not the chief's doing. */
+static void test_own_pause_is_not_the_peers(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .clients = 1, .silence_ms = 4000);
+    struct cluster_task *client = cluster->clients[0];
+    size_t size = 1 << 20;
+    void *data = calloc(1, size);
+
+    (void)state;
+    assert_non_null(data);
+    sim_settings(cluster->sim)->connection_bytes_max = 1 << 20;
+    open_at(client);
+    run_for(cluster, 20);
+    sim_block(cluster->sim, client->node, cluster->chief->node);
+    for (int i = 0; i < 70; i++)
+        (void)cluster_schedule_value(client, "weigh", mu_value_bytes(data, size));
+    run_for(cluster, 100);
+    sim_pause(client->node, 2200);
+    (void)cluster_schedule_value(client, "weigh", mu_value_bytes(data, size));
+    run_for(cluster, 2300);
+    expect_trace(cluster,
+        "[ 2480] client/0 links: this process stood still for 2230 ms\n");
+    sim_heal(cluster->sim);
+    assert_int_equal(join(client), 0);
+    free(data);
+    end(cluster);
+}
+
 /* ---- Limits and questions ---- */
 
 static void test_open_without_chief(void **state)
@@ -327,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_full_wire),
         cmocka_unit_test(test_peer_that_reads_slowly),
         cmocka_unit_test(test_peer_does_not_read),
+        cmocka_unit_test(test_own_pause_is_not_the_peers),
         cmocka_unit_test(test_open_without_chief),
         cmocka_unit_test(test_join_limit),
         cmocka_unit_test(test_join_without_workers),

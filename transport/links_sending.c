@@ -106,15 +106,18 @@ void mu__link_say_bye(struct mu__links *links, struct mu__link *link, const char
 /* ---- frames ---- */
 
 /* So much waits that it is more than a busy peer's, and the wire takes none of it, or the
- * peer reads so slowly that it grows all the same. */
+ * peer reads so slowly that it grows all the same. Where this process itself has stood
+ * still since the last tick, nothing was written: the next tick knows, and forgives. */
 static bool is_stuck(const struct mu__links *links, const struct mu__link *link)
 {
     const struct mu__outbox *outbox = &link->outbox;
+    uint64_t now_ms = mu__links_now(links);
+    uint32_t most_ms = links->config.silence_ms / 2;
 
     if (outbox->waiting_bytes <= MU__LINK_QUEUE_BYTES_MAX || mu__outbox_has_one(outbox))
         return false;
     return outbox->waiting_bytes > 2 * (uint64_t)MU__LINK_MESSAGE_BYTES_MAX ||
-           mu__links_now(links) >= link->taken_ms + links->config.silence_ms / 2;
+           (now_ms >= link->taken_ms + most_ms && now_ms < links->tick_ms + most_ms);
 }
 
 static void give_up(struct mu__links *links, struct mu__link *link)

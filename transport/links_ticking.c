@@ -94,6 +94,7 @@ static void forgive_pause(struct mu__links *links, uint64_t now_ms)
         if (link->state == MU__LINK_UP)
             link->heard_ms = now_ms;
         link->since_ms = now_ms;
+        link->taken_ms = now_ms;
     }
 }
 
