@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS_FIRST = 256, RUN_LIMIT_MAX_MS = 0x7fffffff };
+enum { SLOTS_FIRST = 256 };
 
 /* ---- Clients ---- */
 
@@ -205,6 +205,7 @@ void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
     mu__timer_cancel(ctx, more->timer);
     mu__sup_drop_inputs(ctx, s, more);
     mu__free_array(more->name);
+    mu__free_array(more->failed_task);
     mu__clear(more, sizeof *more);
     more->index = closure->more - 1;
     more->next_free = s->mores_free;
@@ -372,12 +373,11 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
     more->flags = body->flags;
     more->priority = body->priority == 0 ? MU__PRIORITY_USUAL
                                          : (uint8_t)(body->priority - 1);
-    more->attempts_max = body->attempts_max;
+    more->attempts_max = (uint16_t)body->attempts_max;
     more->worker = body->worker;
     more->not_worker = body->not_worker;
     mu__sup_take_role(s, more, body->worker_type);
-    more->run_limit_ms = body->run_limit_ms < RUN_LIMIT_MAX_MS ? body->run_limit_ms
-                                                               : RUN_LIMIT_MAX_MS;
+    more->run_limit_ms = mu__run_limit(body->run_limit_ms);
     if (body->deadline_ms != 0)
         more->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
     if (body->name.size > 0) {
