@@ -1,9 +1,10 @@
 /* Scheduling a closure does not wait for the loop: it looks at a few counters and the
  * session's phase, packs the arguments on the caller's thread and posts one message. Only
- * a closure whose arguments are not all there is packed by the client actor, later. */
+ * one with remote values that are not there is packed by the client actor, later. */
 #include "node/coordinator.h"
 
 #include "actors/client/admission.h"
+#include "actors/client/holds.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "actors/references.h"
@@ -26,6 +27,8 @@ struct making {
     mu_value *whole;                    /* the arguments with the contents of their
                                            references, if all of those are here */
     struct mu__msg *msg;
+    uint8_t *numbers;                   /* room in it for those of the inputs */
+    bool has_holds;                     /* the message: actors/client/holds.h */
     uint64_t bytes;                     /* of the arguments, packed */
 };
 
@@ -255,24 +258,22 @@ static int make_message(struct making *making, mu_error *ret_error)
                   making->name.size + making->worker_type.size +
                   sizeof(uint64_t) * making->inputs.count;
     struct mu__schedule *body;
-    uint8_t *at;
 
     making->msg = mu__msg_heap(MU__SCHEDULE, size);
     if (making->msg == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
     body = mu__body(making->msg);
-    at = (uint8_t *)(body + 1);
     body->function = making->function;
-    at = mu__pack_view(at, &body->function);
+    making->numbers = mu__pack_view((uint8_t *)(body + 1), &body->function);
     if (making->options == NULL)
         return 0;
     set_options(body, making->options);
     body->name = making->name;
     if (making->name.size > 0)
-        at = mu__pack_view(at, &body->name);
+        making->numbers = mu__pack_view(making->numbers, &body->name);
     body->worker_type = making->worker_type;
     if (making->worker_type.size > 0)
-        (void)mu__pack_view(at, &body->worker_type);
+        making->numbers = mu__pack_view(making->numbers, &body->worker_type);
     return 0;
 }
 
@@ -292,9 +293,7 @@ static int defer(struct making *making, const mu_value *args, mu_remote_value *f
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
     }
     closure->msg = making->msg;
-    closure->numbers = (uint8_t *)making->msg->body + sizeof(struct mu__schedule) +
-                       making->function.size + making->name.size +
-                       making->worker_type.size;
+    closure->numbers = making->numbers;
     closure->future = future;
     closure->bytes = making->bytes;
     ((struct mu__schedule_pending *)mu__body(msg))->pending = closure;
@@ -307,13 +306,21 @@ static int fill_in(struct making *making, const mu_value *args, mu_remote_value 
                    mu_error *ret_error)
 {
     struct mu__schedule *body = mu__body(making->msg);
+    int rv;
 
     body->token = (uint64_t)(uintptr_t)future;
     if (making->inputs.count == 0)
         return mu__pack_args(making->msg, args, &body->args, ret_error);
     if (making->whole != NULL)
         return mu__pack_args(making->msg, making->whole, &body->args, ret_error);
-    return defer(making, args, future, ret_error);
+    if (!mu__holds_suffice(&making->inputs))
+        return defer(making, args, future, ret_error);
+    rv = mu__pack_args(making->msg, args, &body->args, ret_error);
+    if (rv != 0)
+        return rv;
+    mu__holds_take(body, making->numbers, &making->inputs);
+    making->has_holds = true;
+    return 0;
 }
 
 static void drop_message(struct mu__msg *msg)
@@ -339,6 +346,8 @@ static int post(struct making *making, mu_error *ret_error)
         return 0;
     if (closure != NULL)
         mu__pending_free(closure);
+    for (size_t i = 0; making->has_holds && i < making->inputs.count; i++)
+        mu__held_unref(making->inputs.held[i]);
     return mu_error_set(ret_error, rv, "%s is %s", mu_node_task(making->node),
                         mu_strerror(rv));
 }
@@ -384,9 +393,10 @@ static void begin_making(struct making *making, const char *function,
     making->function = mu__view_str(function);
     making->name = (struct mu__view){NULL, 0};
     making->worker_type = (struct mu__view){NULL, 0};
-    making->inputs = (struct mu__references){0};
+    mu__references_init(&making->inputs);
     making->whole = NULL;
     making->msg = NULL;
+    making->has_holds = false;
     making->bytes = 0;
 }
 
