@@ -153,13 +153,6 @@ void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t
 
 /* ---- What few closures have ---- */
 
-struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index)
-{
-    return index / MORES_CHUNK < s->mores_chunks
-               ? &s->mores[index / MORES_CHUNK][index % MORES_CHUNK]
-               : NULL;
-}
-
 static bool add_chunk(struct supervisor *s)
 {
     uint32_t first = s->mores_chunks * MORES_CHUNK;

@@ -321,7 +321,12 @@ void mu__sup_forget_token(struct client *client, const struct mu__closure *closu
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token);
 
-struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index);
+static inline struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index)
+{
+    return index / MORES_CHUNK < s->mores_chunks
+               ? &s->mores[index / MORES_CHUNK][index % MORES_CHUNK]
+               : NULL;
+}
 
 /* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
 static inline struct more *mu__sup_more(const struct supervisor *s,

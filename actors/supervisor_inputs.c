@@ -7,6 +7,7 @@
  * closures by their ids, fetches by their tokens. It goes when its client has released it
  * and no closure has it among its inputs. */
 #include "actors/supervisor/builds.h"
+#include "runtime/unpack.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -178,11 +179,15 @@ static void pull(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
 
 static struct kept *kept_of(const struct supervisor *s, uint64_t number)
 {
-    return number == 0 ? NULL : mu__map_get(&s->kept, number);
+    if (number == 0 || (number & MU__PER_WORKER_BIT) != 0)
+        return NULL;
+    return mu__map_get(&s->kept, number);
 }
 
 static struct per_worker *per_worker_of(const struct supervisor *s, uint64_t number)
 {
+    if ((number & MU__PER_WORKER_BIT) == 0)
+        return NULL;
     return mu__map_get(&s->per_worker, number);
 }
 
@@ -594,15 +599,6 @@ void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
 }
 
-static uint64_t input_at(const uint8_t *bytes)
-{
-    uint64_t number = 0;
-
-    for (unsigned i = 0; i < 8; i++)
-        number |= (uint64_t)bytes[i] << (8 * i);
-    return number;
-}
-
 static int use_input(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure, struct more *more, uint64_t number,
                      mu_error *ret_error)
@@ -654,7 +650,8 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
         more->has_many = true;
     }
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t number = input_at((const uint8_t *)inputs.data + (size_t)8 * i);
+        uint64_t number =
+            mu__load_little64((const uint8_t *)inputs.data + (size_t)8 * i);
         int rv = use_input(ctx, s, closure, more, number, ret_error);
 
         if (rv != 0)

@@ -29,7 +29,7 @@ struct making {
     struct mu__msg *msg;
     uint8_t *numbers;                   /* room in it for those of the inputs */
     bool has_holds;                     /* the message: actors/client/holds.h */
-    uint64_t bytes;                     /* of the arguments, packed */
+    struct mu__packed sizes;            /* of the arguments, packed; not where they are */
 };
 
 void mu_closure_options_init(mu_closure_options *options)
@@ -151,33 +151,36 @@ int mu__check_function_name(const char *function, mu_error *ret_error)
 
 /* ---- arguments ---- */
 
-int mu__measure_args(const mu_value *args, uint64_t *ret_bytes, mu_error *ret_error)
+static uint64_t bytes_of(const struct mu__packed *sizes)
 {
-    uint32_t head_size;
-    uint32_t tail_size;
+    return (uint64_t)sizes->head_size + sizes->tail_size;
+}
 
-    *ret_bytes = 0;
+int mu__measure_args(const mu_value *args, struct mu__packed *ret_sizes,
+                     mu_error *ret_error)
+{
+    *ret_sizes = (struct mu__packed){0};
     if (args == NULL)
         return 0;
-    if (mu__value_measure(args, &head_size, &tail_size) != 0)
+    if (mu__value_measure(args, &ret_sizes->head_size, &ret_sizes->tail_size) != 0)
         return mu_error_set(ret_error, -MU_ERANGE,
                             "the arguments are too deep or too large");
-    *ret_bytes = (uint64_t)head_size + tail_size;
-    if (*ret_bytes > MU__VALUE_BYTES_MAX)
+    if (bytes_of(ret_sizes) > MU__VALUE_BYTES_MAX)
         return mu_error_set(ret_error, -MU_ERANGE,
                             "the arguments have %llu bytes, at most %d are sent",
-                            (unsigned long long)*ret_bytes, MU__VALUE_BYTES_MAX);
+                            (unsigned long long)bytes_of(ret_sizes),
+                            MU__VALUE_BYTES_MAX);
     return 0;
 }
 
 /* One buffer for the arguments' raw bytes (which are aligned, so they come first) and
  * their msgpack part. */
-int mu__pack_args(struct mu__msg *msg, const mu_value *args,
-                  struct mu__packed *ret_packed, mu_error *ret_error)
+int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *packed,
+                  mu_error *ret_error)
 {
     if (args == NULL)
         return 0;
-    msg->backing = mu__pack_to_send(args, false, ret_packed);
+    msg->backing = mu__pack_measured(args, packed);
     if (msg->backing == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
     return 0;
@@ -234,7 +237,7 @@ static int put_contents(struct making *making, const mu_value *args, mu_error *r
     making->whole = mu__references_replace(args, content_of, NULL);
     if (making->whole == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
-    return mu__measure_args(making->whole, &making->bytes, ret_error);
+    return mu__measure_args(making->whole, &making->sizes, ret_error);
 }
 
 /* ---- messages ---- */
@@ -295,7 +298,7 @@ static int defer(struct making *making, const mu_value *args, mu_remote_value *f
     closure->msg = making->msg;
     closure->numbers = making->numbers;
     closure->future = future;
-    closure->bytes = making->bytes;
+    closure->bytes = bytes_of(&making->sizes);
     ((struct mu__schedule_pending *)mu__body(msg))->pending = closure;
     making->msg = msg;
     return 0;
@@ -306,21 +309,20 @@ static int fill_in(struct making *making, const mu_value *args, mu_remote_value 
                    mu_error *ret_error)
 {
     struct mu__schedule *body = mu__body(making->msg);
+    bool refers = making->inputs.count > 0 && making->whole == NULL;
     int rv;
 
     body->token = (uint64_t)(uintptr_t)future;
-    if (making->inputs.count == 0)
-        return mu__pack_args(making->msg, args, &body->args, ret_error);
-    if (making->whole != NULL)
-        return mu__pack_args(making->msg, making->whole, &body->args, ret_error);
-    if (!mu__holds_suffice(&making->inputs))
+    if (refers && !mu__holds_suffice(&making->inputs))
         return defer(making, args, future, ret_error);
-    rv = mu__pack_args(making->msg, args, &body->args, ret_error);
-    if (rv != 0)
-        return rv;
-    mu__holds_take(body, making->numbers, &making->inputs);
-    making->has_holds = true;
-    return 0;
+    body->args = making->sizes;
+    rv = mu__pack_args(making->msg, making->whole != NULL ? making->whole : args,
+                       &body->args, ret_error);
+    if (rv == 0 && refers) {
+        mu__holds_take(body, making->numbers, &making->inputs);
+        making->has_holds = true;
+    }
+    return rv;
 }
 
 static void drop_message(struct mu__msg *msg)
@@ -377,7 +379,7 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
     else
         drop_message(making->msg);
     if (rv != 0)
-        mu__admission_withdraw(&c->session, making->bytes);
+        mu__admission_withdraw(&c->session, bytes_of(&making->sizes));
     if (rv != 0 && future != NULL)
         mu__held_free(&future->held);
     else if (ret_value != NULL)
@@ -397,20 +399,20 @@ static void begin_making(struct making *making, const char *function,
     making->whole = NULL;
     making->msg = NULL;
     making->has_holds = false;
-    making->bytes = 0;
+    making->sizes = (struct mu__packed){0};
 }
 
 static int prepare(mu_coordinator *c, struct making *making, const mu_value *args,
                     int64_t limit_ms, mu_error *ret_error)
 {
-    int rv = mu__measure_args(args, &making->bytes, ret_error);
+    int rv = mu__measure_args(args, &making->sizes, ret_error);
 
-    if (rv == 0 && args != NULL && mu__has_references(args))
+    if (rv == 0 && args != NULL)
         rv = collect_inputs(making, args, ret_error);
     if (rv == 0 && making->inputs.count > 0 && has_contents(making))
         rv = put_contents(making, args, ret_error);
     if (rv == 0)
-        rv = mu__coordinator_admit(c, making->bytes,
+        rv = mu__coordinator_admit(c, bytes_of(&making->sizes),
                                    making->options != NULL &&
                                        making->options->flags & MU_CLOSURE_OWN_ERROR,
                                    limit_ms, ret_error);

@@ -268,8 +268,8 @@ int mu_coordinator_fetch(mu_coordinator *c, const mu_value *structure, int64_t l
                    ret_value);
 
     struct mu__references references;
-    uint64_t bytes;
-    int rv = mu__measure_args(structure, &bytes, NULL);
+    struct mu__packed sizes;
+    int rv = mu__measure_args(structure, &sizes, NULL);
 
     if (rv != 0)
         return mu_error_set(ret_error, rv, "the structure is too deep or too large");

@@ -103,11 +103,21 @@ static size_t utf8_length(const uint8_t *text, size_t left)
     return (size_t)lead->more + 1;
 }
 
+static bool is_ascii8(const uint8_t *text)
+{
+    uint64_t word;
+
+    memcpy(&word, text, sizeof word);
+    return (word & UINT64_C(0x8080808080808080)) == 0;
+}
+
 bool mu__utf8_valid(const void *data, size_t size)
 {
     const uint8_t *text = data;
     size_t at = 0;
 
+    while (at + 8 <= size && is_ascii8(text + at))
+        at += 8;
     while (at < size && text[at] < 0x80)
         at++;
     while (at < size) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 _Static_assert(sizeof(struct mu__held *) == 8, "a hold is where a number goes");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers travel as they are");
 
 static struct mu__held *hold_at(const struct mu__schedule *body, uint32_t i)
 {
@@ -55,8 +56,7 @@ void mu__holds_become_numbers(struct mu__schedule *body)
     for (uint32_t i = 0; i < count_of(body); i++) {
         struct mu__held *held = hold_at(body, i);
 
-        for (unsigned byte = 0; byte < 8; byte++)
-            *at++ = (uint8_t)(held->number >> (8 * byte));
+        memcpy(at + (size_t)8 * i, &held->number, sizeof held->number);
         mu__held_unref(held);
     }
 }
