@@ -54,11 +54,11 @@ def test_cancelling_wakes_who_waits(coordinator):
     with muster.Executor(coordinator, cancel_running=True) as executor:
         for many in (0, 40):    # with few in flight a result comes straight to its waiter
             others = [executor.submit(jobs.wait_and_give, 0.02, 1) for _ in range(many)]
-            future = executor.submit(jobs.wait_and_give, 5, 1)
+            future = executor.submit(jobs.wait_and_give, 1, 1)
             thread, answers = in_thread(lambda: future.result(20))
             time.sleep(0.05)
             assert future.cancel()
-            thread.join(3)
+            thread.join(0.8)
             assert isinstance(answers[0], cf.CancelledError)
             assert all(other.result(20) == 1 for other in others)
 
