@@ -183,6 +183,12 @@ struct mupy_pieces {
 
 enum { MUPY_PIECE_MS = 100 };
 
+/* Call `wait` in pieces until it returns something else than -MU_EDEADLINE, or an error
+ * of a closure, or the time is over: what it returned; 1 with an exception of a signal.
+ * `wait` runs without the GIL. */
+int mupy_pieces_wait(int (*wait)(void *what, int64_t piece_ms, mu_error *error),
+                     void *what, int64_t timeout_ms, mu_error *error);
+
 void mupy_pieces_begin(struct mupy_pieces *pieces, int64_t timeout_ms);
 int64_t mupy_pieces_next(struct mupy_pieces *pieces);   /* how long the next one is */
 bool mupy_pieces_over(struct mupy_pieces *pieces);

@@ -272,41 +272,25 @@ static int post(const struct posted *posted, int64_t timeout_ms, mu_error *error
                                         posted->ret_value);
 }
 
-/* There is no room, or an error is to be raised once the rest was cancelled. */
-static int post_and_wait(const struct posted *posted, int64_t timeout_ms,
-                         mu_error *error)
+static int post_in(void *posted, int64_t timeout_ms, mu_error *error)
 {
-    struct mupy_pieces pieces;
-    int rv;
-
-    mupy_pieces_begin(&pieces, timeout_ms);
-    do {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = post(posted, piece_ms < 1 ? 1 : piece_ms, error);
-        Py_END_ALLOW_THREADS
-        if (rv != -MU_EDEADLINE || error->closure != 0)
-            return rv;
-        if (PyErr_CheckSignals() != 0)
-            return 1;
-    } while (!mupy_pieces_over(&pieces));
-    return rv;
+    return post(posted, timeout_ms < 1 ? 1 : timeout_ms, error);
 }
 
 static PyObject *schedule_value(struct mupy_coordinator *self, struct asked *asked,
                                 PyObject *function, const char *name, mu_value *args)
 {
     mu_remote_value *value = NULL;
-    const struct posted posted = {self->coordinator, name, args,
+    struct posted posted = {self->coordinator, name, args,
                                   asked->has_options ? &asked->options : NULL,
                                   asked->wants_result ? &value : NULL};
     mu_error error = {0};
     int rv;
 
     rv = post(&posted, 0, &error);
+    /* There is no room, or an error is to be raised once the rest was cancelled. */
     if (rv == -MU_EAGAIN && asked->timeout_ms != 0)
-        rv = post_and_wait(&posted, asked->timeout_ms, &error);
+        rv = mupy_pieces_wait(post_in, &posted, asked->timeout_ms, &error);
     mu_value_free(args);
     if (rv == 1)
         return NULL;
