@@ -114,15 +114,6 @@ static void drop_opened(struct mupy_call *call)
     Py_END_ALLOW_THREADS
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-    (void)args;
-    (void)kwargs;
-    return alloc(type, 0);
-}
-
 static int fill_in(struct mupy_coordinator *self, PyObject *node,
                    mu_coordinator *coordinator)
 {
@@ -245,49 +236,31 @@ static PyObject *forget_last(PyObject *object, PyObject *unused)
 
 /* ---- joining ---- */
 
-/* 0, an error, or 1 with the exception of a signal. */
-static int join_pieces(struct mupy_coordinator *self, mu_coordinator *coordinator,
-                       int64_t timeout_ms, mu_error *error)
+static int join_in(void *what, int64_t timeout_ms, mu_error *error)
 {
-    struct mupy_pieces pieces;
-    int rv;
+    const struct mupy_handle *handle = what;
 
-    mupy_pieces_begin(&pieces, timeout_ms);
-    do {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = mu_coordinator_join(coordinator, piece_ms, error);
-        Py_END_ALLOW_THREADS
-        if (rv != -MU_EDEADLINE || error->closure != 0)
-            return rv;
-        if (PyErr_CheckSignals() != 0)
-            return 1;
-        if (!mupy_handle_is_open(&self->handle))
-            return mu_error_set(error, -MU_ECLOSED, "the coordinator was closed");
-    } while (!mupy_pieces_over(&pieces));
-    return rv;
+    if (!mupy_handle_is_open(handle))
+        return mu_error_set(error, -MU_ECLOSED, "the coordinator was closed");
+    return mu_coordinator_join(handle->object, timeout_ms, error);
 }
 
 static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
-    struct mupy_coordinator *self = self_of(object);
-    mu_coordinator *coordinator;
     PyObject *timeout = NULL;
     int64_t timeout_ms;
-    mu_error error;
+    mu_error error = {0};
     int rv;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
-        mupy_timeout(timeout, &timeout_ms) != 0 ||
-        (coordinator = mupy_coordinator_begin(object)) == NULL)
+        mupy_timeout(timeout, &timeout_ms) != 0 || mupy_coordinator_begin(object) == NULL)
         return NULL;
-    rv = join_pieces(self, coordinator, timeout_ms, &error);
+    rv = mupy_pieces_wait(join_in, &self_of(object)->handle, timeout_ms, &error);
     mupy_coordinator_end(object);
-    if (rv < 0)
-        return mupy_coordinator_raise(self, &error, NULL);
-    return rv == 1 ? NULL : Py_BuildValue("");
+    if (rv == 0)
+        Py_RETURN_NONE;
+    return rv < 0 ? mupy_coordinator_raise(self_of(object), &error, NULL) : NULL;
 }
 
 static PyObject *done(PyObject *object, PyObject *unused)
@@ -547,7 +520,7 @@ int mupy_coordinator_init(PyObject *module)
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
+        {Py_tp_new, PyType_GenericNew},
         {Py_tp_init, init},
         {Py_tp_dealloc, dealloc},
         {Py_tp_traverse, traverse},

@@ -40,15 +40,6 @@ static void close_handle(void *deal)
     mu_deal_close(deal);
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-    (void)args;
-    (void)kwargs;
-    return alloc(type, 0);
-}
-
 static int take(struct dataset *self, PyObject *coordinator, int rv,
                 const mu_error *error, mu_deal *deal)
 {
@@ -122,44 +113,38 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* The wait for a shard in pieces; 2: a signal's exception was raised. */
-static int deal_one(mu_deal *deal, const struct asked *asked, const char *name,
-                    const mu_value *args, mu_error *error)
+struct dealt {
+    mu_deal *deal;
+    const struct asked *asked;
+    const char *name;
+    const mu_value *args;
+};
+
+static int deal_in(void *what, int64_t timeout_ms, mu_error *error)
 {
-    struct mupy_pieces pieces;
-    int rv;
+    const struct dealt *dealt = what;
 
-    mupy_pieces_begin(&pieces, asked->timeout_ms);
-    do {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = mu_deal_schedule(deal, name, args,
-                              asked->has_options ? &asked->options : NULL,
-                              piece_ms < 1 ? 1 : piece_ms, error);
-        Py_END_ALLOW_THREADS
-        if (rv != -MU_EDEADLINE || error->closure != 0)
-            return rv;
-        if (PyErr_CheckSignals() != 0)
-            return 2;
-    } while (!mupy_pieces_over(&pieces));
-    return rv;
+    return mu_deal_schedule(dealt->deal, dealt->name, dealt->args,
+                            dealt->asked->has_options ? &dealt->asked->options : NULL,
+                            timeout_ms < 1 ? 1 : timeout_ms, error);
 }
 
-/* As deal_one(); 2: any exception was raised. */
+/* 0, an error, or 1 with an exception. */
 static int deal_asked(PyObject *object, const struct asked *asked, mu_error *error)
 {
     mu_deal *deal = begin(object);
-    const char *name = NULL;
+    struct dealt dealt = {deal, asked, NULL, NULL};
     PyObject *function;
     mu_value *value;
-    int rv = 2;
+    int rv = 1;
 
     if (deal == NULL)
         return rv;
-    value = mupy_schedule_args(self_of(object)->coordinator, asked, &name, &function);
+    value = mupy_schedule_args(self_of(object)->coordinator, asked, &dealt.name,
+                               &function);
+    dealt.args = value;
     if (value != NULL)
-        rv = deal_one(deal, asked, name, value, error);
+        rv = mupy_pieces_wait(deal_in, &dealt, asked->timeout_ms, error);
     mu_value_free(value);
     Py_XDECREF(function);
     end(object);
@@ -177,7 +162,7 @@ static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t co
     if (mupy_schedule_parse(args, count, names, &asked) != 0)
         return NULL;
     rv = deal_asked(object, &asked, &error);
-    if (rv == 2)
+    if (rv == 1)
         return NULL;
     if (rv == -MU_ERANGE && error.closure == 0)
         Py_RETURN_FALSE;
@@ -187,25 +172,9 @@ static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t co
     Py_RETURN_TRUE;
 }
 
-/* 0, an error, or 1 with the exception of a signal. */
-static int join_pieces(mu_deal *deal, int64_t timeout_ms, mu_error *error)
+static int join_in(void *deal, int64_t timeout_ms, mu_error *error)
 {
-    struct mupy_pieces pieces;
-    int rv;
-
-    mupy_pieces_begin(&pieces, timeout_ms);
-    do {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = mu_deal_join(deal, piece_ms, error);
-        Py_END_ALLOW_THREADS
-        if (rv != -MU_EDEADLINE)
-            return rv;
-        if (PyErr_CheckSignals() != 0)
-            return 1;
-    } while (!mupy_pieces_over(&pieces));
-    return rv;
+    return mu_deal_join(deal, timeout_ms, error);
 }
 
 static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -214,17 +183,17 @@ static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
     mu_deal *deal;
     PyObject *timeout = NULL;
     int64_t timeout_ms;
-    mu_error error;
+    mu_error error = {0};
     int rv;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0 || (deal = begin(object)) == NULL)
         return NULL;
-    rv = join_pieces(deal, timeout_ms, &error);
+    rv = mupy_pieces_wait(join_in, deal, timeout_ms, &error);
     end(object);
-    if (rv < 0)
-        return mupy_raise(&error, NULL);
-    return rv == 1 ? NULL : Py_BuildValue("");
+    if (rv == 0)
+        Py_RETURN_NONE;
+    return rv < 0 ? mupy_raise(&error, NULL) : NULL;
 }
 
 static PyObject *record(PyObject *object, PyObject *unused)
@@ -290,7 +259,7 @@ int mupy_dataset_init(PyObject *module)
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
+        {Py_tp_new, PyType_GenericNew},
         {Py_tp_init, init},
         {Py_tp_dealloc, dealloc},
         {Py_tp_traverse, traverse},
