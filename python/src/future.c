@@ -582,7 +582,8 @@ int mupy_future_init(PyObject *module)
         {"_move", move_alone, METH_VARARGS, "From one state to another one."},
         {"_finish", finish_alone, METH_VARARGS, "Make it done."},
         {"_share", share_alone, METH_NOARGS, "From now on others look at it."},
-        {"_recall", recall_alone, METH_NOARGS, "Cancel the closure that was sent for it."},
+        {"_recall", recall_alone, METH_NOARGS,
+         "Cancel the closure that was sent for it."},
         {"_wait", wait_alone, METH_O, "Wait for it on this thread."},
         {NULL, NULL, 0, NULL},
     };
