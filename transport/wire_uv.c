@@ -139,6 +139,7 @@ struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity)
         return NULL;
     frame->splices.count = 0;
     frame->splices.bytes = 0;
+    frame->splices.bytes_max = 0;
     frame->buf = (struct mu__buf){
         .data = (uint8_t *)frame + offset,
         .capacity = (uint32_t)capacity,
