@@ -140,6 +140,7 @@ struct more {
     uint32_t backup_attempt;
     uint32_t backup_started_ms;
     uint32_t returns;           /* attempts that a worker gave back */
+    uint32_t processes_lost;    /* of workers that live, under its runs */
     bool backup_begun;
     uint8_t priority;
     uint8_t role;               /* that it is for, + 1; 0: any */
