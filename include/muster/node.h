@@ -347,7 +347,7 @@ MU_EXPORT int mu_run_cancelled(mu_run *run);
  * task that it came from: the coordinator tells failing servers from failing functions by
  * that. -MU_EABORTED of kind MU_ERROR_WORKER and without a task says that a process of its
  * own, which the function ran in, was lost: the closure runs again, as after the loss of
- * its worker and as often at most (attempts_max), and nothing else is run again for it.
+ * its worker and as often at most (attempts_max); nothing else is run again for it.
  * Returns its code for the function to return; without one it is -MU_EUNKNOWN. */
 MU_EXPORT int mu_run_fail_with(mu_run *run, const mu_error *error);
 

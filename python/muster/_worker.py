@@ -176,6 +176,10 @@ def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
     from .variable import Variable
 
     node = _muster.current_run().node
+    if not isinstance(node, _muster.Node):  # in an executor process
+        from . import _process
+
+        return _process.Variable(name, dtype, shape)
     key = (node.task, name)
     with _variables_lock:
         known = _variables.get(key)

@@ -58,6 +58,8 @@ class LocalCluster:
 
     workers, ps: how many tasks of each; counts: of types of your own, {"gpu": 2}.
     threads: functions that run at a time in each worker.
+    processes: run functions of Python in so many processes of each worker, one at a time
+    in each, in place of threads of one interpreter; 0: in its threads.
     python: names of modules that every task imports before it serves.
     plugins: shared objects with functions in C, for every task and the chief.
     env: environment variables for the tasks, on top of this process's own.
@@ -75,7 +77,7 @@ class LocalCluster:
     """
 
     def __init__(self, workers: int = 2, ps: int = 0, *, threads: int = 1,
-                 counts: Optional[Mapping[str, int]] = None,
+                 processes: int = 0, counts: Optional[Mapping[str, int]] = None,
                  python: Union[str, Iterable[str]] = (), plugins: Iterable[str] = (),
                  env: Optional[Mapping[str, str]] = None, restart: bool = True,
                  restarts_max: int = 20,
@@ -94,6 +96,11 @@ class LocalCluster:
             raise ValueError(f'transport is {transport!r}, expected "ipc" or "tcp"')
         if threads < 1:
             raise ValueError(f"threads is {threads!r}, expected 1 or more")
+        if processes < 0:
+            raise ValueError(f"processes is {processes!r}, expected 0 or more")
+        if processes and threads != 1:
+            raise ValueError("threads and processes were given: a worker has one thread "
+                             "for each of its processes")
         unknown = set(options) - set(_muster.NODE_OPTIONS)
         if unknown:
             raise TypeError(f"LocalCluster() got unexpected options {sorted(unknown)}")
@@ -101,7 +108,8 @@ class LocalCluster:
             options["worker_types"] = ",".join(["worker", *counts])
         self._modules = [python] if isinstance(python, str) else list(python)
         self._plugins = [os.path.abspath(path) for path in plugins]
-        self._threads, self._log_level, self._options = threads, log_level, options
+        self._threads, self._processes = threads, processes
+        self._log_level, self._options = log_level, options
         self._place(wanted, transport)
         tasks = self._make_tasks(wanted, self._environment(env))
         self._supervisor = Supervisor(tasks, restarts_max if restart else 0, on_line)
@@ -148,6 +156,7 @@ class LocalCluster:
     def _make_tasks(self, wanted: Mapping[str, int],
                     environment: Dict[str, str]) -> List[Task]:
         common = ["--cluster", json.dumps(self._cluster), "--threads", str(self._threads),
+                  "--processes", str(self._processes),
                   "--log-format", "json", "--log-level", self._log_level]
         for module in self._modules:
             common += ["--python", module]
@@ -162,7 +171,8 @@ class LocalCluster:
     def _open_chief(self) -> _muster.Node:
         levels = {"error": 0, "warn": 1, "info": 2, "debug": 3}
         options = {"log_level": levels[self._log_level], **self._options}
-        node = _muster.Node(self._cluster, task_type="chief", task_index=0, **options)
+        node = _muster.Node(self._cluster, task_type="chief", task_index=0, processes=0,
+                            **options)
         for plugin in self._plugins:
             node.load(plugin)
         return node
