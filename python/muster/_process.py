@@ -96,11 +96,16 @@ class Run:
 
     def __init__(self) -> None:
         self._facts: Optional[Dict[str, Any]] = None
+        self.has_written = False
 
     def _ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
         if _muster.current_run() is not self:
             raise errors.FailedPreconditionError("the run has ended")
         return ask(what, *args, **kwargs)
+
+    def _write(self, method: str, *args: Any) -> None:
+        self._ask("call", "run", method, *args)
+        self.has_written = True
 
     def _fact(self, name: str) -> Any:
         if self._facts is None or _muster.current_run() is not self:
@@ -135,16 +140,16 @@ class Run:
 
     def add(self, variable: Any, value: Any) -> None:
         """Add to a variable when the function has returned."""
-        self._ask("call", "run", "add", variable, value)
+        self._write("add", variable, value)
 
     def assign(self, variable: Any, value: Any) -> None:
         """Replace a variable when the function has returned."""
-        self._ask("call", "run", "assign", variable, value)
+        self._write("assign", variable, value)
 
     def apply_gradient(self, variable: Any, gradient: Any, rate: float,
                        momentum: float = 0.0) -> None:
         """Apply a gradient when the function has returned."""
-        self._ask("call", "run", "apply_gradient", variable, gradient, rate, momentum)
+        self._write("apply_gradient", variable, gradient, rate, momentum)
 
 
 class Variable(_BaseVariable):

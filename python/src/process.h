@@ -58,6 +58,7 @@ PyObject *mupy_process_object(int64_t number);
 struct mupy_outer {
     mu_run *run;
     struct mupy_run *object;
+    bool has_written;
 };
 
 struct mupy_outer mupy_run_begin(mu_run *run);
@@ -86,7 +87,8 @@ void mupy_run_exception(mu_error *ret_error);
 int mupy_run_fail(mu_run *run, const mu_error *error);
 
 /* The exception that is set as a result, muster._worker.Failed. NULL: it cannot be one,
- * and is set still: the closure fails as ever. */
+ * and is set still: the closure fails as ever. Not for a run that has written to
+ * variables: only a failure forgets what it wrote. */
 mu_value *mupy_run_failed(void);
 
 #endif

@@ -122,6 +122,24 @@ static PyObject *ask(PyObject *module, PyObject *args, PyObject *kwargs)
 
 /* ---- running ---- */
 
+static bool has_written(void)
+{
+    PyObject *type;
+    PyObject *exception;
+    PyObject *traceback;
+    PyObject *written = NULL;
+    bool truth;
+
+    if (run_object == NULL)
+        return false;
+    PyErr_Fetch(&type, &exception, &traceback);
+    written = PyObject_GetAttrString(run_object, "has_written");
+    truth = written != NULL && PyObject_IsTrue(written) == 1;
+    Py_XDECREF(written);
+    PyErr_Restore(type, exception, traceback);
+    return truth;
+}
+
 static int64_t int_at(const mu_value *list, size_t i)
 {
     int64_t number = -1;
@@ -172,7 +190,7 @@ static mu_value *encode(PyObject *result, int64_t kind, struct mupy_frame *frame
     else if (result != NULL)
         value = mupy_encode_result(result);
     Py_XDECREF(result);
-    if (value == NULL && kind == MUPY_PROCESS_TRY)
+    if (value == NULL && kind == MUPY_PROCESS_TRY && !has_written())
         value = mupy_run_failed();
     (void)mupy_frame_share(before);
     return value;

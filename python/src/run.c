@@ -79,13 +79,15 @@ struct mupy_run {
 static PyTypeObject *run_type;
 static _Thread_local mu_run *current;
 static _Thread_local struct mupy_run *current_object;
+static _Thread_local bool has_written;  /* variables, which a failure has to forget */
 
 struct mupy_outer mupy_run_begin(mu_run *run)
 {
-    struct mupy_outer outer = {current, current_object};
+    struct mupy_outer outer = {current, current_object, has_written};
 
     current = run;
     current_object = NULL;
+    has_written = false;
     return outer;
 }
 
@@ -97,6 +99,7 @@ void mupy_run_end(struct mupy_outer outer)
     }
     current = outer.run;
     current_object = outer.object;
+    has_written = outer.has_written;
 }
 
 static PyObject *current_run(PyObject *module, PyObject *unused)
@@ -274,7 +277,7 @@ static int finish_try(mu_run *run, PyObject *result)
     mu_value *value = result == NULL ? NULL : mupy_encode_result(result);
 
     Py_XDECREF(result);
-    if (value == NULL)
+    if (value == NULL && !has_written)
         value = mupy_run_failed();
     if (value == NULL)
         return fail_with_exception(run);
@@ -568,6 +571,7 @@ static PyObject *wrote(int rv, const struct mupy_variable *variable)
     if (rv != 0)
         return mupy_fail(rv, "the run cannot write to variable \"%.100s\": %s",
                          name == NULL ? "" : name, mu_strerror(rv));
+    has_written = true;
     Py_RETURN_NONE;
 }
 
