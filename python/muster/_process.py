@@ -98,8 +98,12 @@ class Run:
         self._facts: Optional[Dict[str, Any]] = None
         self.has_written = False
 
+    def _is_current(self) -> bool:
+        current: Any = _muster.current_run()
+        return current is self
+
     def _ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
-        if _muster.current_run() is not self:
+        if not self._is_current():
             raise errors.FailedPreconditionError("the run has ended")
         return ask(what, *args, **kwargs)
 
@@ -108,7 +112,7 @@ class Run:
         self.has_written = True
 
     def _fact(self, name: str) -> Any:
-        if self._facts is None or _muster.current_run() is not self:
+        if self._facts is None or not self._is_current():
             self._facts = self._ask("facts")
         return self._facts[name]
 
@@ -259,5 +263,3 @@ def main(options: Dict[str, Any]) -> None:
             stream.reconfigure(line_buffering=True)
     _import_modules(options["modules"])
     _muster.process_serve(_SOCKET)
-
-

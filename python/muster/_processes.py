@@ -10,8 +10,13 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from . import _muster, _worker
 
 # What is importable in the worker is importable there.
-_START = ("import json, sys; options = json.loads(sys.argv[1]); "
-          "sys.path[:] = options['path']; from muster._process import main; main(options)")
+_START = """
+import json, sys
+options = json.loads(sys.argv[1])
+sys.path[:] = options["path"]
+from muster._process import main
+main(options)
+"""
 
 _modules: List[str] = []        # of --python
 
@@ -54,11 +59,20 @@ def pickle_of(function: Callable[..., Any], name: str) -> Optional[bytes]:
         return None
 
 
+def died(pid: int, words: str, closure: int) -> None:
+    """A process has died under a closure; the thread starts another one."""
+    import logging
+
+    logging.getLogger("muster").warning("closure %d: %s (pid %d)", closure, words, pid)
+
+
 # ---- what a function asks ----
 
 def _source(number: int) -> Tuple[str, bytes, str]:
     found = _muster.held(number)
-    return tuple(found) if isinstance(found, Source) else ("iterator", b"", "")
+    if isinstance(found, Source):
+        return found.kind, found.data, found.name
+    return "iterator", b"", ""
 
 
 def _next(number: int) -> Any:

@@ -371,8 +371,8 @@ void *mupy_hold(PyObject *object, int64_t *ret_number);
 /* The library drops it, on any thread. */
 void mupy_let_go(void *held);
 
-/* The Python object behind a reference among the arguments of a run: borrowed, it is there
- * until the run ends. NULL without an exception: it is none of ours. */
+/* The Python object behind a reference among the arguments of a run, borrowed: it is
+ * there until the run ends. NULL without an exception: it is none of ours. */
 PyObject *mupy_held_object(mu_run *run, const mu_value *reference);
 
 /* Its number, 0 of none of ours; without the GIL. And back: a new reference, NULL without

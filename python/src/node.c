@@ -121,8 +121,10 @@ static int set_processes(struct mupy_setup *setup, PyObject *kwargs)
     PyObject *number;
     long count;
 
+    if (text == NULL || text[0] == '\0')
+        text = "0";
     if (given == NULL || given == Py_None)
-        number = PyLong_FromString(text == NULL || text[0] == '\0' ? "0" : text, NULL, 10);
+        number = PyLong_FromString(text, NULL, 10);
     else
         number = PyNumber_Long(given);
     count = number == NULL ? -1 : PyLong_AsLong(number);

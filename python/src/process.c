@@ -278,8 +278,24 @@ static int answer(mu_run *run, const mu_value *asked, int socket)
 
 /* ---- one run ---- */
 
+/* A line for people, on the worker's standard error unless its program says otherwise. */
+static void tell(mu_run *run, pid_t pid, const char *words)
+{
+    static PyObject *died;
+    PyObject *result = NULL;
+
+    mupy_enter();
+    if (mupy_import(&died, "muster._processes", "died") != NULL)
+        result = PyObject_CallFunction(died, "isK", (int)pid, words,
+                                       (unsigned long long)mu_run_closure(run));
+    if (result == NULL)
+        PyErr_Print();
+    Py_XDECREF(result);
+    mupy_leave();
+}
+
 /* The process has died, or was killed for one that is cancelled and does not end. */
-static int lost(mu_run *run, int status, bool killed)
+static int lost(mu_run *run, pid_t pid, int status, bool killed)
 {
     mu_error error = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
 
@@ -295,8 +311,7 @@ static int lost(mu_run *run, int status, bool killed)
         (void)snprintf(error.message, sizeof error.message,
                        "its process ended with exit code %d",
                        status >= 0 ? WEXITSTATUS(status) : -1);
-    mu_run_log(run, "closure %llu: %s", (unsigned long long)mu_run_closure(run),
-               error.message);
+    tell(run, pid, error.message);
     return mu_run_fail_with(run, &error);
 }
 
@@ -309,8 +324,8 @@ static int not_started(mu_run *run, int number)
     return mu_run_fail_with(run, &error);
 }
 
-/* Wait for the next message; -EPIPE when there will be none. A run that is cancelled has a
- * while to end. */
+/* Wait for the next message; -EPIPE when there will be none. A run that is cancelled has
+ * a while to end. */
 static int receive(mu_run *run, mu_value **ret_message, bool *ret_killed)
 {
     uint64_t cancelled_ms = 0;
@@ -335,6 +350,7 @@ static int receive(mu_run *run, mu_value **ret_message, bool *ret_killed)
  * the reply, else the process is lost, and the run has its error: its code. */
 static int exchange(mu_run *run, struct mupy_frame *frame, mu_value **ret_reply)
 {
+    pid_t pid = own->pid;
     bool killed = false;
     mu_value *message = NULL;
     int64_t kind = -1;
@@ -354,7 +370,8 @@ static int exchange(mu_run *run, struct mupy_frame *frame, mu_value **ret_reply)
         *ret_reply = message;
         return 0;
     }
-    return lost(run, reap(own, rv == -EPIPE || rv == -ECONNRESET ? LEAVE_MS : 0), killed);
+    rv = reap(own, rv == -EPIPE || rv == -ECONNRESET ? LEAVE_MS : 0);
+    return lost(run, pid, rv, killed);
 }
 
 static void fill_error(const mu_value *reply, mu_error *ret_error)

@@ -1,6 +1,6 @@
 /* Executor processes: the children of a worker that run its functions of Python.
  *
- * Each executor thread of the library has one (process.c): it sends what is to be run, and
+ * Each executor thread of the library has one (process.c): it sends what is to be run and
  * answers what the function asks of its run, until the result comes. In the child
  * (process_child.c) functions run on its main thread. Without the GIL of the worker, but
  * for what a function asks.

@@ -178,8 +178,8 @@ static PyObject *run_message(const mu_value *message)
     return result;
 }
 
-/* The result of a run as a value whose large arrays are in the frame; takes `result`. NULL
- * with an exception. */
+/* The result of a run as a value whose large arrays are in the frame; takes `result`.
+ * NULL with an exception. */
 static mu_value *encode(PyObject *result, int64_t kind, struct mupy_frame *frame)
 {
     struct mupy_frame *before = mupy_frame_share(frame);
