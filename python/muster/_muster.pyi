@@ -15,6 +15,10 @@ class TensorOwner:
     @property
     def __array_interface__(self) -> Dict[str, Any]: ...
 
+class SharedMemory:
+    @property
+    def __array_interface__(self) -> Dict[str, Any]: ...
+
 class Node:
     def __init__(self, cluster: Any = None, **options: Any) -> None: ...
     @property

@@ -422,6 +422,8 @@ static int run_in_process(mu_run *run, enum mupy_process_kind kind, int64_t numb
 
     if (rv != 0)
         return not_started(run, rv);
+    if (mu_run_cancelled(run))
+        return mu_run_fail(run, -MU_ECANCELLED, "cancelled before it ran");
     mupy_frame_begin(&frame);
     mupy_frame_list(&frame, 4);
     mupy_frame_int(&frame, kind);

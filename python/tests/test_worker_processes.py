@@ -502,6 +502,7 @@ def test_one_that_is_cancelled_and_hangs_is_killed_with_its_process(own_cluster,
 def test_a_run_that_takes_too_long_is_ended_and_runs_again(own_cluster, tmp_path):
     cluster = own_cluster(workers=1, processes=2)
     with muster.ClusterCoordinator(cluster) as coordinator:
+        coordinator.fetch([coordinator.schedule(spin, (0.1,)) for _ in range(6)], 30)
         value = coordinator.schedule(hang_first, (str(tmp_path),), run_timeout=0.5)
         assert value.fetch(30) > 1
         first = int(os.listdir(tmp_path)[0])
