@@ -3,7 +3,9 @@ thread. What a function asks of its run goes to the worker: see _processes.py.""
 
 from __future__ import annotations
 
+import inspect
 import os
+import signal
 import sys
 from typing import Any, Dict, Iterator, Optional, Tuple
 
@@ -12,6 +14,7 @@ from .variable import Variable as _BaseVariable
 
 _SOCKET = 3
 _objects: Dict[int, Any] = {}   # what the worker keeps, by its number there
+serves = False                  # this process is one
 
 
 def ask(what: str, *args: Any, **kwargs: Any) -> Any:
@@ -88,7 +91,7 @@ class Node:
                              "worker's node")
 
     def __repr__(self) -> str:
-        return f"<muster.Node {self.task} as a process of its sees it>"
+        return f"<muster.Node {self.task}, seen from an executor process>"
 
 
 class Run:
@@ -157,10 +160,25 @@ class Run:
 
 
 class Variable(_BaseVariable):
-    """A variable among the arguments of a function: the worker reads and writes it."""
+    """A variable in a function: the worker has it open, reads and writes it."""
 
-    def __init__(self, name: str, dtype: str, shape: Tuple[int, ...]) -> None:
-        self._what = (name, dtype, tuple(shape))
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = inspect.signature(_BaseVariable.__init__).bind(self, *args, **kwargs)
+        options = dict(list(bound.arguments.items())[1:])
+        if callable(options.get("initial_value")):
+            options["initial_value"] = options["initial_value"]()
+        if isinstance(options.get("node"), Node):
+            del options["node"]
+        self._what: Tuple[str, str, Tuple[int, ...]] = ask("open", **options)
+        self.trainable = options.get("trainable") in (None, True)
+
+    @classmethod
+    def known(cls, name: str, dtype: str, shape: Tuple[int, ...]) -> "Variable":
+        """One that has come with a closure."""
+        variable: "Variable" = cls.__new__(cls)
+        variable._what = (name, dtype, tuple(shape))
+        variable.trainable = True
+        return variable
 
     def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
         return ask("variable", method, self, *args, **kwargs)
@@ -241,6 +259,16 @@ class Variable(_BaseVariable):
 
 # ---- the process ----
 
+def _leave_ends_to_the_worker() -> None:
+    """What ends a worker (Ctrl-C, a manager that stops a job) reaches its processes, too:
+    it lets functions finish, and its processes end with it. A handler, since what is
+    ignored would be so in programs that functions start."""
+    ends = (signal.SIGINT, signal.SIGTERM)
+    for number in ends:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
+
+
 def _import_modules(names: Any) -> None:
     import importlib
     import traceback
@@ -254,7 +282,10 @@ def _import_modules(names: Any) -> None:
 
 def main(options: Dict[str, Any]) -> None:
     """Run functions until the worker has gone."""
+    global serves
+    serves = True
     _muster.die_with_parent(options["parent"])
+    _leave_ends_to_the_worker()
     os.set_inheritable(_SOCKET, False)
     os.closerange(_SOCKET + 1, os.sysconf("SC_OPEN_MAX"))
     sys.argv[1:] = []

@@ -35,12 +35,14 @@ def add_module(name: str) -> None:
 
 
 def command() -> List[str]:
-    """What starts a process."""
+    """What starts a process: this interpreter, with its own flags."""
     import json
+    import subprocess
 
+    flags: List[str] = subprocess._args_from_interpreter_flags()  # type: ignore
     options = {"path": [path for path in sys.path if isinstance(path, str)],
                "modules": _modules, "parent": os.getpid()}
-    return [sys.executable or "python3", "-c", _START, json.dumps(options)]
+    return [sys.executable or "python3", *flags, "-c", _START, json.dumps(options)]
 
 
 def pickle_of(function: Callable[..., Any], name: str) -> Optional[bytes]:
@@ -91,6 +93,16 @@ def _call(target: str, name: str, *args: Any, **kwargs: Any) -> Any:
     return value(*args, **kwargs) if callable(value) else value
 
 
+def _open(**options: Any) -> Tuple[str, str, Tuple[int, ...]]:
+    """Open a variable for a process, as long as this one lives."""
+    from .variable import Variable
+
+    variable = Variable(**options)
+    what = variable.name, str(variable.dtype), variable.shape
+    _worker.keep_variable(variable)
+    return what
+
+
 def _variable(name: str, variable: Any, *args: Any, **kwargs: Any) -> Any:
     value = getattr(variable, name)
     return value(*args, **kwargs) if callable(value) else value
@@ -98,7 +110,7 @@ def _variable(name: str, variable: Any, *args: Any, **kwargs: Any) -> Any:
 
 _ANSWERS: Dict[str, Callable[..., Any]] = {
     "source": _source, "next": _next, "facts": _facts, "call": _call,
-    "variable": _variable,
+    "open": _open, "variable": _variable,
 }
 
 

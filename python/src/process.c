@@ -115,29 +115,29 @@ static void free_words(char **words)
     free(words);
 }
 
-/* In a process group of its own, so that Ctrl-C at a terminal ends the worker first, and
- * with signals as in a new program. Returns an errno. */
+/* With signals as in a new program, but for those that end a worker: what they do in the
+ * process is its own to say (_process.py). Returns an errno. */
 static int spawn(char **words, int socket, pid_t *ret_pid)
 {
     extern char **environ;
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
-    sigset_t none;
+    sigset_t blocked;
     sigset_t all;
     int rv;
 
-    (void)sigemptyset(&none);
+    (void)sigemptyset(&blocked);
+    (void)sigaddset(&blocked, SIGINT);
+    (void)sigaddset(&blocked, SIGTERM);
     (void)sigfillset(&all);
     (void)posix_spawn_file_actions_init(&files);
     (void)posix_spawnattr_init(&attributes);
     (void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     (void)posix_spawn_file_actions_adddup2(&files, socket, CHILD_SOCKET);
-    (void)posix_spawnattr_setsigmask(&attributes, &none);
+    (void)posix_spawnattr_setsigmask(&attributes, &blocked);
     (void)posix_spawnattr_setsigdefault(&attributes, &all);
-    (void)posix_spawnattr_setpgroup(&attributes, 0);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK |
-                                                    POSIX_SPAWN_SETSIGDEF |
-                                                    POSIX_SPAWN_SETPGROUP);
+    (void)posix_spawnattr_setflags(&attributes,
+                                   POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     rv = posix_spawn(ret_pid, words[0], &files, &attributes, words, environ);
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&files);

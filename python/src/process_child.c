@@ -8,11 +8,12 @@
 /* Of the thread that runs functions. */
 static _Thread_local int worker = -1;   /* the socket */
 static _Thread_local bool runs;
+static pid_t pid;                       /* not that of what a function has forked */
 static _Thread_local PyObject *run_object;
 
 bool mupy_process_runs(void)
 {
-    return runs;
+    return runs && getpid() == pid;
 }
 
 PyObject *mupy_process_run(void)
@@ -104,7 +105,7 @@ static PyObject *ask(PyObject *module, PyObject *args, PyObject *kwargs)
     int before;
 
     (void)module;
-    if (!runs)
+    if (!mupy_process_runs())
         return mupy_fail(-MU_EPRECONDITION, "a run is for the thread that runs its "
                          "function, until it ends");
     if (send_asked(args, kwargs) != 0)
@@ -272,6 +273,7 @@ static PyObject *process_serve(PyObject *module, PyObject *socket)
     worker = (int)PyLong_AsLong(socket);
     if (worker == -1 && PyErr_Occurred())
         return NULL;
+    pid = getpid();
     while (rv == 0 && receive(&message, &shared) == 0) {
         rv = forget_dropped(mu_value_at(message, 1));
         if (rv == 0)

@@ -286,6 +286,21 @@ def test_variables_are_read_and_written_at_once(cluster, lanes):
     assert variable.read().tolist() == [2] * 4
 
 
+def open_new(name):
+    made = muster.Variable(lambda: np.arange(3.0), name=name)
+    made.assign_add(1)
+    again = muster.Variable(shape=(3,), dtype="float64", name=name, existing=True,
+                            node=muster.current_run().node)
+    return again.read(), made.name, made.trainable
+
+
+def test_variables_are_opened_in_a_function(cluster, lanes):
+    read, name, trainable = lanes.schedule(open_new, ("lanes.new",)).fetch(30)
+    assert read.tolist() == [1, 2, 3] and name == "lanes.new" and trainable
+    with pytest.raises(TypeError, match="unknown"):
+        lanes.schedule(muster.Variable, (), {"unknown": 1}, own_error=True).fetch(30)
+
+
 def write_all(variable, value):
     run = muster.current_run()
     run.assign(variable, value)
@@ -437,6 +452,27 @@ def fork_and_die():
     if os.fork() == 0:
         time.sleep(20)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_a_fork():
+    read, write = os.pipe()
+    if os.fork() == 0:
+        try:
+            muster.current_run().log("never")
+            os.write(write, b"logged")
+        except muster.MusterError as error:
+            os.write(write, str(error).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        words = file.read().decode()
+    os.wait()
+    return words, muster.current_run().attempt
+
+
+def test_what_a_function_forks_has_no_run(lanes):
+    words, attempt = lanes.schedule(in_a_fork).fetch(30)
+    assert "there is no run" in words and attempt == 1
 
 
 def test_a_process_that_leaves_a_child_behind_is_missed_all_the_same(lanes):
@@ -635,7 +671,39 @@ def test_a_node_takes_the_number_from_its_flag_or_variable(how):
         chief.close()
 
 
-def test_ctrl_c_lets_functions_of_a_node_finish():
+RUN = """
+import os, sys, time
+import muster
+
+def where():
+    time.sleep(0.05)
+    return os.getpid(), __debug__
+
+@muster.program("chief")
+def main(node):
+    with muster.ClusterCoordinator(node) as coordinator:
+        seen = coordinator.fetch([coordinator.schedule(where) for _ in range(10)])
+    print(len({pid for pid, _ in seen}), seen[0][1], flush=True)
+"""
+
+
+def test_muster_run_has_processes_with_the_flags_of_its_interpreter(tmp_path):
+    (tmp_path / "lane_job.py").write_text(RUN)
+    done = subprocess.run(
+        [sys.executable, "-O", "-m", "muster", "run", "--workers", "1", "--ps", "0",
+         "--python", "lane_job", "--processes", "2"], cwd=tmp_path, text=True,
+        capture_output=True, timeout=60, env={**environment(), "PYTHONOPTIMIZE": "1"})
+    assert done.returncode == 0, done.stderr
+    assert "2 False" in done.stdout
+
+
+def signal_all(process):
+    """As a terminal's Ctrl-C and most managers do."""
+    for pid in [process.pid, *(pid for pid, _ in children_of(process.pid))]:
+        os.kill(pid, signal.SIGTERM)
+
+
+def test_a_signal_to_all_lets_functions_of_a_node_finish():
     chief, process = serve_cluster([sys.executable, "-m", "muster", "node",
                                     "--processes", "1"])
     try:
@@ -643,9 +711,11 @@ def test_ctrl_c_lets_functions_of_a_node_finish():
             coordinator.schedule(spin, (0,)).fetch(30)
             value = coordinator.schedule(spin, (0.5,))
             time.sleep(0.2)
-            process.send_signal(signal.SIGINT)
+            signal_all(process)
             assert value.fetch(20) > 0
+        assert process.wait(20) in (0, 128 + signal.SIGTERM)
     finally:
+        process.kill()
         process.wait(20)
         chief.close()
 
