@@ -6,14 +6,13 @@ import atexit
 import html
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
 
 from . import _muster, _scope, errors
+from ._folder import Folder
 from ._supervisor import Supervisor, Task
 
 # What would tell a process that it is another task.
@@ -84,7 +83,7 @@ class LocalCluster:
                  on_line: Optional[Callable[[str, str, str], Any]] = None,
                  transport: str = "ipc", log_level: str = "warn",
                  **options: Any) -> None:
-        self._folder = ""
+        self._folder: Optional[Folder] = None
         self._node: Optional[_muster.Node] = None
         self._supervisor: Optional[Supervisor] = None
         wanted = {"worker": workers, "ps": ps, **(counts or {})}
@@ -129,12 +128,13 @@ class LocalCluster:
         kept = []
         cluster: Dict[str, List[str]] = {}
         if transport == "ipc":
-            self._folder = tempfile.mkdtemp(prefix="muster-")
+            self._folder = Folder()
+        folder = "" if self._folder is None else self._folder.path
         for task_type, count in {"chief": 1, **wanted}.items():
             addresses = cluster.setdefault(task_type, [])
             for index in range(count):
                 if transport == "ipc":
-                    addresses.append(f"ipc://{self._folder}/{task_type}-{index}")
+                    addresses.append(f"ipc://{folder}/{task_type}-{index}")
                     continue
                 sock = socket.socket()
                 kept.append(sock)
@@ -266,8 +266,9 @@ class LocalCluster:
             self._ended = supervisor.tasks
         if node is not None:
             node.close(timeout)
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
 
     def __reduce__(self) -> Any:
         raise TypeError(

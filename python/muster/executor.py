@@ -379,6 +379,11 @@ class Executor(cf.Executor):
         self._functions.clear()
         self._engine.shutdown(wait, cancel_futures)
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Executor cannot be sent to workers (an argument, or a variable that the "
+            "function uses, is one); in a function, current_run().node is the worker's")
+
     def __repr__(self) -> str:
         engine = self._engine
         words = "broken" if engine.broken else "shut down" if engine.is_shut else "open"
