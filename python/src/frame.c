@@ -437,7 +437,18 @@ static void attach(struct msghdr *message, union control *control, int shared)
     memcpy(CMSG_DATA(header), &shared, sizeof shared);
 }
 
-int mupy_frame_send(struct mupy_frame *frame, int socket)
+/* 0: go on after an error of the socket; else what to return. */
+static int go_on(const struct mupy_patience *patience)
+{
+    if (errno == EINTR)
+        return 0;
+    if (errno != EAGAIN)
+        return -errno;
+    return patience == NULL || patience->goes_on(patience->user) ? 0 : -EPIPE;
+}
+
+int mupy_frame_send(struct mupy_frame *frame, int socket,
+                    const struct mupy_patience *patience)
 {
     struct header header = {frame->size, frame->shared >= 0};
     size_t whole = sizeof header + frame->size;
@@ -461,8 +472,8 @@ int mupy_frame_send(struct mupy_frame *frame, int socket)
             parts[1].iov_len = whole - done;
         }
         n = sendmsg(socket, &message, MSG_NOSIGNAL);
-        if (n < 0 && errno != EINTR)
-            rv = -errno;
+        if (n < 0)
+            rv = go_on(patience);
         done += n > 0 ? (size_t)n : 0;
     }
     mupy_frame_free(frame);
@@ -470,7 +481,8 @@ int mupy_frame_send(struct mupy_frame *frame, int socket)
 }
 
 /* The first part of a message, with its file descriptor. */
-static ssize_t receive_first(int socket, void *data, size_t room, int *ret_shared)
+static ssize_t receive_first(int socket, const struct mupy_patience *patience,
+                             void *data, size_t room, int *ret_shared)
 {
     union control control;
     struct iovec part = {data, room};
@@ -480,30 +492,33 @@ static ssize_t receive_first(int socket, void *data, size_t room, int *ret_share
     struct cmsghdr *header;
     ssize_t n;
 
-    do
-        n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return -errno;
+    while ((n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0) {
+        int rv = go_on(patience);
+
+        if (rv != 0)
+            return rv;
+    }
     header = CMSG_FIRSTHDR(&message);
     if (header != NULL && header->cmsg_type == SCM_RIGHTS)
         memcpy(ret_shared, CMSG_DATA(header), sizeof *ret_shared);
     return n == 0 ? -EPIPE : n;
 }
 
-/* A limit of the socket is for a message's begin. */
-static int receive_rest(int socket, unsigned char *data, size_t done, size_t size)
+static int receive_rest(int socket, const struct mupy_patience *patience,
+                        unsigned char *data, size_t done, size_t size)
 {
-    while (done < size) {
+    int rv = 0;
+
+    while (rv == 0 && done < size) {
         ssize_t n = recv(socket, data + done, size - done, 0);
 
         if (n == 0)
-            return -EPIPE;
-        if (n < 0 && errno != EINTR && errno != EAGAIN)
-            return -errno;
+            rv = -EPIPE;
+        else if (n < 0)
+            rv = go_on(patience);
         done += n > 0 ? (size_t)n : 0;
     }
-    return 0;
+    return rv;
 }
 
 static int read_whole(const unsigned char *data, size_t size, int shared,
@@ -515,18 +530,19 @@ static int read_whole(const unsigned char *data, size_t size, int shared,
     return *ret_value == NULL ? -ENOMEM : 0;
 }
 
-int mupy_frame_receive(int socket, mu_value **ret_value, int *ret_shared)
+int mupy_frame_receive(int socket, const struct mupy_patience *patience,
+                       mu_value **ret_value, int *ret_shared)
 {
     unsigned char first[FIRST_BYTES];
     unsigned char *data = first;
     struct header header;
     int shared = -1;
-    ssize_t n = receive_first(socket, first, sizeof first, &shared);
+    ssize_t n = receive_first(socket, patience, first, sizeof first, &shared);
     size_t whole;
     int rv = n < 0 ? (int)n : 0;
 
     if (rv == 0 && (size_t)n < sizeof header)
-        rv = receive_rest(socket, first, (size_t)n, sizeof header);
+        rv = receive_rest(socket, patience, first, (size_t)n, sizeof header);
     if (rv == 0) {
         memcpy(&header, first, sizeof header);
         n = n < (ssize_t)sizeof header ? (ssize_t)sizeof header : n;
@@ -538,7 +554,7 @@ int mupy_frame_receive(int socket, mu_value **ret_value, int *ret_shared)
         if (rv == 0 && data != first)
             memcpy(data, first, (size_t)n);
         if (rv == 0)
-            rv = receive_rest(socket, data, (size_t)n, whole);
+            rv = receive_rest(socket, patience, data, (size_t)n, whole);
     }
     if (rv == 0)
         rv = read_whole(data + sizeof header, header.size,

@@ -34,13 +34,22 @@ void mupy_frame_value(struct mupy_frame *frame, const mu_value *value, mu_run *r
 
 void mupy_frame_free(struct mupy_frame *frame);
 
-/* Send it and free it; 0 or -errno. */
-int mupy_frame_send(struct mupy_frame *frame, int socket);
+/* Asked whenever the socket's limit is over and nothing went through it; false: give up.
+ * NULL: never. */
+struct mupy_patience {
+    bool (*goes_on)(void *user);
+    void *user;
+};
 
-/* The next one: 0, -EAGAIN (the socket has a limit, and it is over), -EPIPE at the end,
- * or another -errno. `ret_shared` NULL: arrays are copied out of the shared memory; else
+/* Send it and free it; 0, -EPIPE (also when patience is over), or another -errno. */
+int mupy_frame_send(struct mupy_frame *frame, int socket,
+                    const struct mupy_patience *patience);
+
+/* The next one: 0, -EPIPE at the end or when patience is over, or another -errno.
+ * `ret_shared` NULL: arrays are copied out of the shared memory; else
  * it is the caller's to close, -1 when there is none. */
-int mupy_frame_receive(int socket, mu_value **ret_value, int *ret_shared);
+int mupy_frame_receive(int socket, const struct mupy_patience *patience,
+                       mu_value **ret_value, int *ret_shared);
 
 /* While values are made of Python objects on this thread, large arrays go into this frame
  * (NULL: into the values); returns the frame of before. */

@@ -165,6 +165,7 @@ static int start(struct child *child)
         return rv;
     }
     (void)setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look);
+    (void)setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &look, sizeof look);
     (void)pthread_mutex_lock(&children_lock);
     child->pid = pid;
     child->socket = ends[0];
@@ -242,7 +243,8 @@ static int own_child(void)
 
 /* ---- what a function asks ---- */
 
-static int answer(mu_run *run, const mu_value *asked, int socket)
+static int answer(mu_run *run, const mu_value *asked,
+                  const struct mupy_patience *patience)
 {
     static PyObject *serve;
     struct mupy_outer outer;
@@ -273,7 +275,7 @@ static int answer(mu_run *run, const mu_value *asked, int socket)
     mupy_frame_list(&frame, 1);
     mupy_frame_value(&frame, value, NULL);
     mu_value_free(value);
-    return mupy_frame_send(&frame, socket);
+    return mupy_frame_send(&frame, own->socket, patience);
 }
 
 /* ---- one run ---- */
@@ -324,46 +326,51 @@ static int not_started(mu_run *run, int number)
     return mu_run_fail_with(run, &error);
 }
 
-/* Wait for the next message; -EPIPE when there will be none. A run that is cancelled has
- * a while to end. */
-static int receive(mu_run *run, mu_value **ret_message, bool *ret_killed)
-{
-    uint64_t cancelled_ms = 0;
-    int rv;
+/* How long this thread's process is waited for. */
+struct watched {
+    mu_run *run;
+    uint64_t cancelled_ms;  /* when that was seen; 0: not yet */
+    bool killed;
+};
 
-    while ((rv = mupy_frame_receive(own->socket, ret_message, NULL)) == -EAGAIN) {
-        if (has_ended(own->pid))    /* what it has forked may have its socket, too */
-            return -EPIPE;
-        if (!mu_run_cancelled(run))
-            continue;
-        if (cancelled_ms == 0)
-            cancelled_ms = mupy_now_ms();
-        if (mupy_now_ms() - cancelled_ms >= CANCEL_MS) {
-            *ret_killed = true;
-            (void)kill(own->pid, SIGKILL);
-        }
+/* Nothing has gone through its socket for a while: a run that is cancelled has some time
+ * to end. */
+static bool is_waited_for(void *user)
+{
+    struct watched *watched = user;
+
+    if (has_ended(own->pid))    /* what it has forked may have its socket, too */
+        return false;
+    if (!mu_run_cancelled(watched->run))
+        return true;
+    if (watched->cancelled_ms == 0)
+        watched->cancelled_ms = mupy_now_ms();
+    if (mupy_now_ms() - watched->cancelled_ms >= CANCEL_MS) {
+        watched->killed = true;
+        (void)kill(own->pid, SIGKILL);
     }
-    return rv;
+    return true;
 }
 
 /* Send it (the frame is taken) and serve the function until its result is there: 0 with
  * the reply, else the process is lost, and the run has its error: its code. */
 static int exchange(mu_run *run, struct mupy_frame *frame, mu_value **ret_reply)
 {
+    struct watched watched = {.run = run};
+    const struct mupy_patience patience = {is_waited_for, &watched};
     pid_t pid = own->pid;
-    bool killed = false;
     mu_value *message = NULL;
     int64_t kind = -1;
-    int rv = mupy_frame_send(frame, own->socket);
+    int rv = mupy_frame_send(frame, own->socket, &patience);
 
     while (rv == 0) {
-        rv = receive(run, &message, &killed);
+        rv = mupy_frame_receive(own->socket, &patience, &message, NULL);
         if (rv != 0)
             break;
         (void)mu_value_get_int(mu_value_at(message, 0), &kind);
         if (kind != MUPY_PROCESS_ASK)
             break;
-        rv = answer(run, message, own->socket);
+        rv = answer(run, message, &patience);
         mu_value_free(message);
     }
     if (rv == 0) {
@@ -371,7 +378,7 @@ static int exchange(mu_run *run, struct mupy_frame *frame, mu_value **ret_reply)
         return 0;
     }
     rv = reap(own, rv == -EPIPE || rv == -ECONNRESET ? LEAVE_MS : 0);
-    return lost(run, pid, rv, killed);
+    return lost(run, pid, rv, watched.killed);
 }
 
 static void fill_error(const mu_value *reply, mu_error *ret_error)

@@ -43,7 +43,7 @@ static int receive(mu_value **ret_message, int *ret_shared)
     int rv;
 
     Py_BEGIN_ALLOW_THREADS
-    rv = mupy_frame_receive(worker, ret_message, ret_shared);
+    rv = mupy_frame_receive(worker, NULL, ret_message, ret_shared);
     Py_END_ALLOW_THREADS
     return rv;
 }
@@ -53,7 +53,7 @@ static int send_frame(struct mupy_frame *frame)
     int rv;
 
     Py_BEGIN_ALLOW_THREADS
-    rv = mupy_frame_send(frame, worker);
+    rv = mupy_frame_send(frame, worker, NULL);
     Py_END_ALLOW_THREADS
     return rv;
 }

@@ -535,6 +535,19 @@ def test_one_that_is_cancelled_and_hangs_is_killed_with_its_process(own_cluster,
         assert str(pid) not in os.listdir(tmp_path)
 
 
+def test_arguments_for_a_process_that_stands_still_do_not_hold_their_thread(own_cluster):
+    cluster = own_cluster(workers=1, processes=1)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        pid = coordinator.schedule(jobs.pid).fetch(30)
+        assert coordinator.schedule(len, (b"xy",)).fetch(30) == 2
+        os.kill(pid, signal.SIGSTOP)
+        value = coordinator.schedule(len, (b"x" * 20_000_000,), own_error=True)
+        time.sleep(0.2)
+        value.cancel()
+        assert coordinator.schedule(jobs.pid).fetch(30) != pid
+        assert wait_until(lambda: is_gone(pid))
+
+
 def test_a_run_that_takes_too_long_is_ended_and_runs_again(own_cluster, tmp_path):
     cluster = own_cluster(workers=1, processes=2)
     with muster.ClusterCoordinator(cluster) as coordinator:
