@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -230,6 +231,11 @@ class Supervisor:
                     self._tell(task, stream, task.rest[stream])
                 task.rest[stream] = b""
         self._forget(task.pidfd)
+        # What it has started goes with it: a child that was forked holds its address.
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except OSError:
+            pass
         task.exit_code = process.wait()
         self._decide(task)
 

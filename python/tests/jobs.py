@@ -101,3 +101,25 @@ def say(text):
 
 def log(text):
     muster.current_run().log(text)
+
+
+def end_forked_children():
+    """As a pool of multiprocessing ends: its processes are told to by SIGTERM."""
+    import multiprocessing
+
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        doubled = pool.map(abs, [-1, -2])
+    return doubled, os.getpid()
+
+
+def die_with_a_forked_child_left(path):
+    """The first time; the child has all that this process has open."""
+    if os.path.exists(path):
+        return True
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+    with open(path, "w", encoding="ascii") as file:
+        file.write(str(child))
+    os.kill(os.getpid(), signal.SIGKILL)
+    return False

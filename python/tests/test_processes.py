@@ -34,6 +34,24 @@ def test_a_crash_takes_only_its_process_and_the_closure_runs_elsewhere(own_clust
         cluster.wait(30)
 
 
+def test_a_function_may_fork_and_end_its_children(own_cluster):
+    cluster = own_cluster(workers=1)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        values = [coordinator.schedule(jobs.end_forked_children) for _ in range(5)]
+        pid = cluster.wait().pid("worker", 0)
+        assert coordinator.fetch(values, 60) == [([1, 2], pid)] * 5
+
+
+def test_what_a_dead_worker_has_forked_ends_with_it(own_cluster, tmp_path):
+    cluster = own_cluster(workers=1)
+    path = tmp_path / "child"
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        assert coordinator.schedule(jobs.die_with_a_forked_child_left,
+                                    (str(path),)).fetch(30)
+        assert not is_alive(int(path.read_text()))
+    assert [task["restarts"] for task in cluster.tasks] == [1]
+
+
 def test_a_worker_that_was_killed_is_started_again_and_used(own_cluster):
     cluster = own_cluster(workers=1)
     with muster.ClusterCoordinator(cluster) as coordinator:
