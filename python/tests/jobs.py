@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import threading
 import time
 
 import muster
@@ -14,6 +15,10 @@ def same(value):
 
 def add(a, b=0):
     return a + b
+
+
+def call(function):
+    return function()
 
 
 def fail(message="no"):
@@ -36,6 +41,18 @@ class Odd(Exception):
 
 def fail_odd():
     raise Odd(7, "words")
+
+
+class Holding(Exception):
+    """Has an attribute and an argument that cannot be pickled."""
+
+    def __init__(self, words):
+        super().__init__(words, threading.Lock())
+        self.lock, self.words = threading.Lock(), words
+
+
+def fail_holding():
+    raise Holding("words")
 
 
 def fail_unpicklable():
