@@ -223,6 +223,11 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
         finally:
             self = None  # type: ignore[assignment]  # no cycle with its exception
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a Future cannot be sent to workers (an argument, or a variable "
+                        "that the function uses, is one): send its result(), or the "
+                        "RemoteValue of ClusterCoordinator.schedule()")
+
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.wrap_future(self).__await__()
 

@@ -238,6 +238,7 @@ static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
         if (PyErr_CheckSignals() != 0)
             return NULL;
     } while (!mupy_pieces_over(&pieces));
+    mupy_error_waited(&error, timeout_ms);
     return mupy_coordinator_raise(self, &error, NULL);
 }
 

@@ -118,10 +118,14 @@ def test_a_failed_input_is_an_input_error_with_its_cause(coordinator):
 
 def test_fetch_at_its_timeout_says_where_the_closure_is(coordinator):
     value = coordinator.schedule(jobs.sleep, (30,), worker=0)
-    with pytest.raises(muster.errors.DeadlineExceededError):
+    with pytest.raises(muster.errors.DeadlineExceededError, match="after 50 ms;"):
         value.fetch(0.05)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match="after 0 ms;"):
         coordinator.fetch([value], 0)
+    with pytest.raises(TimeoutError, match="after 30 ms;"):
+        coordinator.fetch([value], 0.03)
+    with pytest.raises(TimeoutError, match="outstanding after 250 ms;"):
+        coordinator.join(0.25)
     assert value.wait(0.01) is False and value.state == "not_ready"
     with pytest.raises(muster.errors.DeadlineExceededError, match="worker/task:0"):
         wait_until(lambda: coordinator.join(0.1))

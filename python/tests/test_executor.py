@@ -72,6 +72,11 @@ def test_futures_outlive_the_error_of_a_scheduled_closure(coordinator, executor)
     assert [future.result(30) for future in futures] == list(range(100))
 
 
+def test_a_future_as_an_argument_is_refused_with_words(executor):
+    error = executor.submit(pow, executor.submit(abs, 2), 2).exception(20)
+    assert isinstance(error, TypeError) and "a Future cannot be sent" in str(error)
+
+
 def test_what_cannot_be_pickled_is_an_error_of_its_future(executor):
     error = executor.submit(abs, threading.Lock()).exception(20)
     assert isinstance(error, (TypeError, pickle.PicklingError))
