@@ -13,20 +13,12 @@ _lock = threading.RLock()
 _opened_here: Dict[int, ClusterCoordinator] = {}
 
 
-def _is_open(coordinator: ClusterCoordinator) -> bool:
-    try:
-        coordinator.counts()
-    except errors.ClosedError:
-        return False
-    return True
-
-
 def forget_closed() -> None:
     """Let go of those whose node was closed."""
     with _lock:
         for number, coordinator in list(_opened_here.items()):
             node = coordinator.node
-            if node is None or node.closed or not _is_open(coordinator):
+            if node is None or node.closed or not coordinator._is_open():
                 del _opened_here[number]
 
 
@@ -39,7 +31,7 @@ def coordinator_of(owner: Any) -> ClusterCoordinator:
     with _lock:
         forget_closed()
         known = _known.get(id(node))
-        if known is None or not _is_open(known):
+        if known is None or not known._is_open():
             known = _opened_here[id(node)] = ClusterCoordinator(owner)
         return known
 

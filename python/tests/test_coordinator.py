@@ -1,5 +1,6 @@
 """Scheduling, joining, errors, options of closures."""
 
+import concurrent.futures
 import time
 
 import pytest
@@ -166,9 +167,29 @@ def test_tasks_of_ones_own_type(own_cluster):
         assert run["type"] == "gpu" and run["task"] == "/job:gpu/task:0"
 
 
-def test_a_second_coordinator_of_a_node_is_refused(shared_cluster, coordinator):
-    with pytest.raises(muster.errors.AlreadyExistsError):
-        muster.ClusterCoordinator(shared_cluster)
+def test_there_is_one_coordinator_for_each_node(own_cluster):
+    cluster = own_cluster(workers=1)
+    with muster.Executor(cluster) as executor:
+        with muster.ClusterCoordinator(cluster) as coordinator:
+            assert coordinator is executor.coordinator
+            assert muster.ClusterCoordinator(cluster.node) is coordinator
+            with muster.ClusterCoordinator(cluster):
+                pass
+            assert coordinator.schedule(jobs.add, (1, 2)).fetch(30) == 3
+        assert executor.submit(jobs.add, 1, 2).result(30) == 3
+    coordinator.close()
+    with muster.ClusterCoordinator(cluster) as other:
+        assert other is not coordinator
+        assert other.schedule(jobs.add, (1, 2)).fetch(30) == 3
+    with pytest.raises(muster.errors.ClosedError):
+        other.schedule(jobs.add, (1, 2))
+
+
+def test_threads_that_ask_for_a_coordinator_at_once_get_one(own_cluster):
+    cluster = own_cluster(workers=1)
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        made = list(pool.map(lambda _: muster.ClusterCoordinator(cluster), range(16)))
+    assert len(set(map(id, made))) == 1
 
 
 def test_what_was_closed_says_so(own_cluster):
