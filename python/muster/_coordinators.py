@@ -6,7 +6,7 @@ import os
 import threading
 from typing import Any, Dict
 
-from . import _scope, errors
+from . import _muster, _scope, errors
 from .coordinator import ClusterCoordinator, _known
 
 _lock = threading.RLock()
@@ -22,6 +22,12 @@ def forget_closed() -> None:
                 del _opened_here[number]
 
 
+def forget(node: "_muster.Node") -> None:
+    """Let go of the one that was opened here for a node."""
+    with _lock:
+        _opened_here.pop(id(node), None)
+
+
 def coordinator_of(owner: Any) -> ClusterCoordinator:
     """The coordinator of a ClusterCoordinator, LocalCluster, Node or strategy. One that
     is opened here stays open until the node is closed: others may use it by then."""
@@ -32,7 +38,7 @@ def coordinator_of(owner: Any) -> ClusterCoordinator:
         forget_closed()
         known = _known.get(id(node))
         if known is None or not known._is_open():
-            known = _opened_here[id(node)] = ClusterCoordinator(owner)
+            known = _opened_here[id(node)] = ClusterCoordinator(node)
         return known
 
 

@@ -71,6 +71,7 @@ class Supervisor:
         self._stop_at: Optional[float] = None
         self._killing = False
         self._leaving = False
+        self._call: Optional[Callable[[], Any]] = None
         self._started = threading.Event()
         self._failure: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._main, name="muster-supervisor",
@@ -82,6 +83,12 @@ class Supervisor:
         self._started.wait()
         if self._failure is not None:
             raise self._failure
+
+    def call(self, function: Callable[[], Any]) -> None:
+        """Have a function called by another thread, soon. For finalizers: it takes no
+        lock, and starts no thread."""
+        self._call = function
+        os.write(self._wake_write, b"x")
 
     def let_end(self) -> None:
         """From now on no task is started again."""
@@ -133,6 +140,10 @@ class Supervisor:
         for number, _ in self._poll.poll(self._patience()):
             if number == self._wake_read:
                 os.read(self._wake_read, 64)
+                call, self._call = self._call, None
+                if call is not None:
+                    threading.Thread(target=call, name="muster-dropped",
+                                     daemon=True).start()
                 continue
             task, stream, file = self._files.get(number, (None, "", None))
             if task is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import html
 import json
 import os
@@ -27,6 +28,8 @@ _START = "import sys; del sys.path[0]; from muster.__main__ import main; main()"
 
 _open: "weakref.WeakSet[LocalCluster]" = weakref.WeakSet()
 
+_DROPPED_SECONDS = 0.2     # how often it is looked whether somebody uses a node
+
 
 def _close_all() -> None:
     for cluster in list(_open):
@@ -34,6 +37,39 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
+
+
+def _end(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor], folder: str,
+         timeout: float) -> None:
+    """End the job and all processes."""
+    if supervisor is not None:
+        supervisor.let_end()
+    if node is not None:
+        try:
+            node.job_done(timeout=max(0.0, min(timeout, 2.0)))
+        except errors.MusterError:
+            pass
+    if supervisor is not None:
+        supervisor.stop(timeout if node is not None else 0)
+    if node is not None:
+        node.close(timeout)
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor, folder: str) -> None:
+    """Of a cluster that was collected: once nobody uses its node without it."""
+    from . import _coordinators
+
+    while not nodes[0].closed:
+        time.sleep(_DROPPED_SECONDS)
+        _coordinators.forget(nodes[0])
+        if sys.getrefcount(nodes[0]) <= sys.getrefcount(_ONE[0]):
+            _end(nodes.pop(), supervisor, folder, 5.0)
+            return
+
+
+_ONE = [object()]   # what is held as a node is that nobody else holds
 
 
 def _flags(options: Mapping[str, Any]) -> List[str]:
@@ -71,7 +107,8 @@ class LocalCluster:
     options: those of every node, by the names of Node(): heartbeat=0.2, server_lost=3.
 
     Returns at once: what is scheduled waits for workers. A context manager; the processes
-    also end when this process does, however that may be.
+    also end when nobody uses the cluster any more, and when this process does, however
+    that may be.
     """
 
     def __init__(self, workers: int = 2, ps: int = 0, *, threads: int = 1,
@@ -85,6 +122,7 @@ class LocalCluster:
         self._folder = ""
         self._node: Optional[_muster.Node] = None
         self._supervisor: Optional[Supervisor] = None
+        self._dropped: Any = None
         wanted = {"worker": workers, "ps": ps, **(counts or {})}
         for task_type, count in wanted.items():
             if not isinstance(count, int) or isinstance(count, bool) or count < 0:
@@ -112,6 +150,10 @@ class LocalCluster:
             self.close(0)
             raise
         _open.add(self)
+        self._dropped = weakref.finalize(
+            self, self._supervisor.call,
+            functools.partial(_end_dropped, [self._node], self._supervisor, self._folder))
+        self._dropped.atexit = False
 
     # ---- starting ----
 
@@ -242,22 +284,11 @@ class LocalCluster:
         timeout seconds are stopped."""
         node, self._node = self._node, None
         supervisor, self._supervisor = self._supervisor, None
+        if self._dropped is not None:
+            self._dropped.detach()
         _open.discard(self)
         _scope.pop(self)
-        if supervisor is not None:
-            supervisor.let_end()
-        if node is not None:
-            try:
-                node.job_done(timeout=max(0.0, min(timeout, 2.0)))
-            except errors.MusterError:
-                pass
-        if supervisor is not None:
-            supervisor.stop(timeout if node is not None else 0)
-            self._ended = supervisor.tasks
-        if node is not None:
-            node.close(timeout)
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        _end(node, supervisor, self._folder, timeout)
 
     def __reduce__(self) -> Any:
         raise TypeError(
