@@ -129,6 +129,15 @@ def end_forked_children():
     return doubled, os.getpid()
 
 
+def end_a_program():
+    """Its exit code, of a program that was told to end by SIGTERM."""
+    import subprocess
+
+    program = subprocess.Popen(["sleep", "600"])
+    program.terminate()
+    return program.wait(20)
+
+
 def die_with_a_forked_child_left(path):
     """The first time; the child has all that this process has open."""
     if os.path.exists(path):

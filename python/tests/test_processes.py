@@ -1,5 +1,6 @@
 """Workers as processes: they crash, are killed, print, and end with their parent."""
 
+import gc
 import logging
 import os
 import signal
@@ -40,6 +41,13 @@ def test_a_function_may_fork_and_end_its_children(own_cluster):
         values = [coordinator.schedule(jobs.end_forked_children) for _ in range(5)]
         pid = cluster.wait().pid("worker", 0)
         assert coordinator.fetch(values, 60) == [([1, 2], pid)] * 5
+
+
+def test_programs_that_a_function_starts_get_signals(own_cluster):
+    cluster = own_cluster(workers=1, threads=2)
+    with muster.Executor(cluster) as executor:
+        futures = [executor.submit(jobs.end_a_program) for _ in range(4)]
+        assert [future.result(60) for future in futures] == [-signal.SIGTERM] * 4
 
 
 def test_what_a_dead_worker_has_forked_ends_with_it(own_cluster, tmp_path):
@@ -226,3 +234,26 @@ def test_a_signal_stops_a_worker_for_good_only_when_it_is_killed(own_cluster):
             assert coordinator.fetch(values, 30) == list(range(50))
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+def test_a_cluster_that_nobody_holds_ends_its_processes():
+    cluster = muster.LocalCluster(workers=2)
+    coordinator = muster.ClusterCoordinator(cluster)
+    muster.gather(muster.scatter([1, 2], cluster))
+    pids = set(coordinator.fetch([coordinator.schedule(jobs.pid) for _ in range(20)], 30))
+    del cluster
+    time.sleep(0.5)
+    assert coordinator.schedule(jobs.add, (1, 2)).fetch(30) == 3    # it is held by this
+    del coordinator
+    assert wait_until(lambda: not any(is_alive(pid) for pid in pids))
+
+
+def test_an_executor_keeps_the_cluster_that_it_was_given():
+    executor = muster.Executor(muster.LocalCluster(workers=1))
+    pid = executor.submit(jobs.pid).result(30)
+    time.sleep(0.5)
+    assert executor.submit(jobs.pid).result(30) == pid
+    executor.shutdown()
+    del executor
+    gc.collect()
+    assert wait_until(lambda: not is_alive(pid))
