@@ -72,6 +72,18 @@ def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor, folder: st
 _ONE = [object()]   # what is held as a node is that nobody else holds
 
 
+_KINDS: Dict[Any, str] = {int: "an int", str: "a str", Mapping: "a dict",
+                          Iterable: "a list"}
+_LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
+
+
+def _check(**arguments: Any) -> None:
+    """TypeError for those that are not of their class."""
+    for name, (value, cls) in arguments.items():
+        if not isinstance(value, cls) or (cls is int and isinstance(value, bool)):
+            raise TypeError(f"{name} is {value!r}, expected {_KINDS[cls]}")
+
+
 def _flags(options: Mapping[str, Any]) -> List[str]:
     """Options of a node as flags of the command: seconds are milliseconds there."""
     flags = []
@@ -82,6 +94,8 @@ def _flags(options: Mapping[str, Any]) -> List[str]:
         if value is None:
             continue
         if name in times:
+            if not isinstance(value, (int, float)):
+                raise TypeError(f"{name} is {value!r}, expected seconds")
             name, value = name + "_ms", int(round(value * 1000))
         if isinstance(value, bool):
             value = int(value)
@@ -119,6 +133,19 @@ class LocalCluster:
                  on_line: Optional[Callable[[str, str, str], Any]] = None,
                  transport: str = "ipc", log_level: str = "warn",
                  **options: Any) -> None:
+        _check(workers=(workers, int), ps=(ps, int), threads=(threads, int),
+               restarts_max=(restarts_max, int), log_level=(log_level, str),
+               transport=(transport, str), counts=(counts or {}, Mapping),
+               env=(env or {}, Mapping), plugins=(plugins, Iterable),
+               python=(python, Iterable))
+        if on_line is not None and not callable(on_line):
+            raise TypeError(f"on_line is {on_line!r}, expected a callable")
+        if log_level not in _LEVELS:
+            raise ValueError(f"log_level is {log_level!r}, expected one of "
+                             f"{', '.join(_LEVELS)}")
+        for name, text in (env or {}).items():
+            if not isinstance(name, str) or not isinstance(text, str):
+                raise TypeError(f"env has {name!r}: {text!r}, expected texts")
         self._folder = ""
         self._node: Optional[_muster.Node] = None
         self._supervisor: Optional[Supervisor] = None
@@ -202,8 +229,7 @@ class LocalCluster:
                 for task_type, count in wanted.items() for index in range(count)]
 
     def _open_chief(self) -> _muster.Node:
-        levels = {"error": 0, "warn": 1, "info": 2, "debug": 3}
-        options = {"log_level": levels[self._log_level], **self._options}
+        options = {"log_level": _LEVELS[self._log_level], **self._options}
         node = _muster.Node(self._cluster, task_type="chief", task_index=0, **options)
         for plugin in self._plugins:
             node.load(plugin)
