@@ -22,7 +22,19 @@ _LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO
 _BACKOFF_FIRST = 0.05
 _BACKOFF_MAX = 5.0
 _STEADY = 30.0          # seconds, after which a task has not died in a row
+_LINE_MAX = 1 << 20     # bytes
 _USAGE = 2              # the exit code of a task that would fail again
+
+
+def _log_of(line: str) -> Optional[Tuple[Any, ...]]:
+    """What a line of the library's own log says; None for what a function has printed
+    that begins as such a line."""
+    try:
+        log = json.loads(line)
+        level, *words = (log[key] for key in ("level", "task", "who", "message"))
+        return (_LEVELS[level], "%s %s: %s", *words)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 class Task:
@@ -192,7 +204,10 @@ class Supervisor:
             self._forget(number)
             return False
         *lines, rest = (task.rest[stream] + data).split(b"\n")
-        task.rest[stream] = rest[-65536:]
+        if len(rest) >= _LINE_MAX:      # it goes on in the next line
+            lines.append(rest)
+            rest = b""
+        task.rest[stream] = rest
         for line in lines:
             self._tell(task, stream, line)
         return True
@@ -210,13 +225,10 @@ class Supervisor:
     def _tell(self, task: Task, stream: str, data: bytes) -> None:
         line = data.decode("utf-8", "replace").rstrip("\r")
         if stream == "err" and line.startswith('{"time":'):
-            try:
-                log = json.loads(line)
-                _logger.log(_LEVELS.get(log["level"], logging.INFO), "%s %s: %s",
-                            log["task"], log["who"], log["message"])
+            log = _log_of(line)
+            if log is not None:
+                _logger.log(*log)
                 return
-            except (ValueError, KeyError):
-                pass
         try:
             if self._on_line is not None:
                 self._on_line(task.name, stream, line)

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -15,6 +16,10 @@ def same(value):
 
 def add(a, b=0):
     return a + b
+
+
+def complain(line):
+    print(line, file=sys.stderr, flush=True)
 
 
 def call(function):

@@ -60,6 +60,21 @@ def test_what_a_dead_worker_has_forked_ends_with_it(own_cluster, tmp_path):
     assert [task["restarts"] for task in cluster.tasks] == [1]
 
 
+def test_printed_lines_of_all_kinds_are_told(own_cluster):
+    told = []
+    cluster = own_cluster(workers=1, on_line=lambda *line: told.append(line[1:]))
+    printed = ['{"time":1,"level":[],"task":1,"who":2,"message":3}',
+               '{"time":1,"level":"x","task":1,"who":2,"message":3}', '{"time":1',
+               '{"time":' + "[" * 100000, "x" * 300000, "\u00e4 \u2028 \U0001f389"]
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        for line in printed:
+            coordinator.schedule(jobs.complain, (line,))
+        coordinator.join(30)
+        assert wait_until(lambda: len(told) == len(printed))
+        assert told == [("err", line) for line in printed]
+        assert coordinator.schedule(jobs.add, (1, 2)).fetch(30) == 3
+
+
 def test_a_worker_that_was_killed_is_started_again_and_used(own_cluster):
     cluster = own_cluster(workers=1)
     with muster.ClusterCoordinator(cluster) as coordinator:
