@@ -73,7 +73,8 @@ def dumps_function(function: Any) -> bytes:
 _pickler: Any = None
 
 
-def _by_content(value: Any, take: Optional[Callable[[pickle.PickleBuffer], Any]]) -> bytes:
+def _by_content(value: Any,
+                take: Optional[Callable[[pickle.PickleBuffer], Any]]) -> bytes:
     """The pickle of cloudpickle."""
     global _pickler
     if _pickler is None:

@@ -253,7 +253,8 @@ WRONG = [
     (lambda c: muster.Node(3), TypeError, "cluster"),
     (lambda c: muster.Node("{", task_type="chief"), ValueError, "cluster"),
     (lambda c: muster.Node({"worker": ["a:1"]}, nonsense=1), TypeError, "nonsense"),
-    (lambda c: muster.Node({"worker": ["a:1"]}, threads="x"), TypeError, "threads is 'x'"),
+    (lambda c: muster.Node({"worker": ["a:1"]}, threads="x"), TypeError,
+     "threads is 'x'"),
     (lambda c: muster.Node({"worker": ["a:1"]}, threads=-1), ValueError, "threads"),
 ]
 

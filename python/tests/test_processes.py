@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 
@@ -217,7 +218,7 @@ def test_no_process_and_no_file_is_left_behind(own_cluster):
     cluster = own_cluster(workers=2, ps=1)
     cluster.wait(30)
     pids = [task["pid"] for task in cluster.tasks]
-    folder = cluster._folder
+    folder = cluster._folder.path
     begun = time.monotonic()
     cluster.close()
     assert time.monotonic() - begun < 5
@@ -272,3 +273,20 @@ def test_an_executor_keeps_the_cluster_that_it_was_given():
     del executor
     gc.collect()
     assert wait_until(lambda: not is_alive(pid))
+
+
+def test_folders_of_programs_that_were_killed_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = ("import muster, os, signal\n"
+              "cluster = muster.LocalCluster(workers=1).wait()\n"
+              "os.kill(os.getpid(), signal.SIGKILL)")
+    subprocess.run([sys.executable, "-c", script], check=False,
+                   env={**os.environ, "TMPDIR": str(tmp_path)})
+    left = list(tmp_path.glob("muster-*"))
+    assert len(left) == 1
+    with muster.LocalCluster(workers=1) as first, muster.LocalCluster(workers=1) as other:
+        assert wait_until(lambda: not left[0].exists())
+        assert len(list(tmp_path.glob("muster-*"))) == 2
+        for cluster in (first, other):
+            assert cluster.wait(30).node.status(5)
+    assert list(tmp_path.glob("muster-*")) == []
