@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import functools
 import html
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
 
 from . import _muster, _scope, errors
+from ._folder import Folder
 from ._supervisor import Supervisor, Task
 
 # What would tell a process that it is another task.
@@ -40,44 +38,8 @@ def _close_all() -> None:
 atexit.register(_close_all)
 
 
-# ---- folders of sockets ----
-
-_FOLDER = "muster-"
-_SWEPT_MAX = 100
-
-
-class _Folder:
-    """One of its own, with a lock that is held as long as the cluster lives."""
-
-    def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix=_FOLDER)
-        new = os.path.join(self.path, "new")
-        self._lock = open(new, "w", encoding="ascii")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        os.rename(new, os.path.join(self.path, "lock"))     # now others may look at it
-
-    def remove(self) -> None:
-        """Once nothing uses it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._lock.close()
-
-
-def _sweep() -> None:
-    """Remove what clusters have left whose process was killed."""
-    import glob
-
-    names = os.path.join(glob.escape(tempfile.gettempdir()), _FOLDER + "*", "lock")
-    for name in glob.glob(names)[:_SWEPT_MAX]:
-        try:
-            with open(name, "r+", encoding="ascii") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(os.path.dirname(name), ignore_errors=True)
-        except OSError:     # it is in use, or gone
-            pass
-
-
 def _end(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor],
-         folder: Optional[_Folder], timeout: float) -> None:
+         folder: Optional[Folder], timeout: float) -> None:
     """End the job and all processes."""
     if supervisor is not None:
         supervisor.let_end()
@@ -91,11 +53,11 @@ def _end(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor],
     if node is not None:
         node.close(timeout)
     if folder is not None:
-        folder.remove()
+        folder.close()
 
 
 def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor,
-                 folder: Optional[_Folder]) -> None:
+                 folder: Optional[Folder]) -> None:
     """Of a cluster that was collected: once nobody uses its node without it."""
     from . import _coordinators
 
@@ -184,7 +146,7 @@ class LocalCluster:
         for name, text in (env or {}).items():
             if not isinstance(name, str) or not isinstance(text, str):
                 raise TypeError(f"env has {name!r}: {text!r}, expected texts")
-        self._folder: Optional[_Folder] = None
+        self._folder: Optional[Folder] = None
         self._node: Optional[_muster.Node] = None
         self._supervisor: Optional[Supervisor] = None
         self._dropped: Any = None
@@ -210,7 +172,6 @@ class LocalCluster:
         self._supervisor = Supervisor(tasks, restarts_max if restart else 0, on_line)
         try:
             self._supervisor.start()
-            self._supervisor.call(_sweep)
             self._node = self._open_chief()
         except BaseException:
             self.close(0)
@@ -230,7 +191,7 @@ class LocalCluster:
         place = ""
         cluster: Dict[str, List[str]] = {}
         if transport == "ipc":
-            self._folder = _Folder()
+            self._folder = Folder()
             place = f"ipc://{self._folder.path}"
         for task_type, count in {"chief": 1, **wanted}.items():
             addresses = cluster.setdefault(task_type, [])
@@ -355,7 +316,8 @@ class LocalCluster:
             self._dropped.detach()
         _open.discard(self)
         _scope.pop(self)
-        _end(node, supervisor, self._folder, timeout)
+        folder, self._folder = self._folder, None
+        _end(node, supervisor, folder, timeout)
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 
@@ -192,6 +191,24 @@ def test_workers_end_when_their_parent_is_killed():
     assert wait_until(lambda: not any(map(is_alive, pids)), 5)
 
 
+def test_the_folder_of_a_program_that_was_killed_is_deleted_by_the_next_one(tmp_path):
+    environment = dict(os.environ, TMPDIR=str(tmp_path))
+    program = "import muster, os, sys; c = muster.LocalCluster(workers=1, ps=0).wait()\n"
+    wait = "print('up', flush=True); sys.stdin.read()"
+    alive = subprocess.Popen([sys.executable, "-c", program + wait], env=environment,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert alive.stdout.readline() == b"up\n"
+    (kept,) = tmp_path.iterdir()
+    (tmp_path / "muster-of-others").mkdir()
+    kill = "os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", program + kill], env=environment)
+    assert len(list(tmp_path.iterdir())) == 3
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    assert sorted(tmp_path.iterdir()) == sorted([kept, tmp_path / "muster-of-others"])
+    alive.communicate(b"")
+    assert list(tmp_path.iterdir()) == [tmp_path / "muster-of-others"]
+
+
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise SystemExit"])
 def test_workers_end_when_their_parent_ends_without_closing(end):
     process, pids = start_parent(end)
@@ -273,20 +290,3 @@ def test_an_executor_keeps_the_cluster_that_it_was_given():
     del executor
     gc.collect()
     assert wait_until(lambda: not is_alive(pid))
-
-
-def test_folders_of_programs_that_were_killed_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    script = ("import muster, os, signal\n"
-              "cluster = muster.LocalCluster(workers=1).wait()\n"
-              "os.kill(os.getpid(), signal.SIGKILL)")
-    subprocess.run([sys.executable, "-c", script], check=False,
-                   env={**os.environ, "TMPDIR": str(tmp_path)})
-    left = list(tmp_path.glob("muster-*"))
-    assert len(left) == 1
-    with muster.LocalCluster(workers=1) as first, muster.LocalCluster(workers=1) as other:
-        assert wait_until(lambda: not left[0].exists())
-        assert len(list(tmp_path.glob("muster-*"))) == 2
-        for cluster in (first, other):
-            assert cluster.wait(30).node.status(5)
-    assert list(tmp_path.glob("muster-*")) == []
