@@ -171,11 +171,21 @@ _variables: Dict[Tuple[str, str], Any] = {}
 _variables_lock = threading.Lock()
 
 
+def keep_variable(variable: Any) -> None:
+    """Keep one that was opened on the node of the run, for all that use it later."""
+    with _variables_lock:
+        _variables[(_muster.current_run().node.task, variable.name)] = variable
+
+
 def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
     """A variable that came with a closure: opened on the node of the run, once."""
     from .variable import Variable
 
     node = _muster.current_run().node
+    if not isinstance(node, _muster.Node):  # in an executor process
+        from . import _process
+
+        return _process.Variable.known(name, dtype, shape)
     key = (node.task, name)
     with _variables_lock:
         known = _variables.get(key)
@@ -183,6 +193,5 @@ def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
         return known
     opened = Variable(name=name, shape=shape, dtype=dtype, existing=True, node=node,
                       timeout=60.0)
-    with _variables_lock:
-        _variables[key] = opened
+    keep_variable(opened)
     return opened

@@ -108,6 +108,8 @@ class LocalCluster:
 
     workers, ps: how many tasks of each; counts: of types of your own, {"gpu": 2}.
     threads: functions that run at a time in each worker.
+    processes: run functions of Python in so many processes of each worker, one at a time
+    in each, in place of threads of one interpreter; 0: in its threads.
     python: names of modules that every task imports before it serves.
     plugins: shared objects with functions in C, for every task and the chief.
     env: environment variables for the tasks, on top of this process's own.
@@ -126,7 +128,7 @@ class LocalCluster:
     """
 
     def __init__(self, workers: int = 2, ps: int = 0, *, threads: int = 1,
-                 counts: Optional[Mapping[str, int]] = None,
+                 processes: int = 0, counts: Optional[Mapping[str, int]] = None,
                  python: Union[str, Iterable[str]] = (), plugins: Iterable[str] = (),
                  env: Optional[Mapping[str, str]] = None, restart: bool = True,
                  restarts_max: int = 20,
@@ -134,6 +136,7 @@ class LocalCluster:
                  transport: str = "ipc", log_level: str = "warn",
                  **options: Any) -> None:
         _check(workers=(workers, int), ps=(ps, int), threads=(threads, int),
+               processes=(processes, int),
                restarts_max=(restarts_max, int), log_level=(log_level, str),
                transport=(transport, str), counts=(counts or {}, Mapping),
                env=(env or {}, Mapping), plugins=(plugins, Iterable),
@@ -159,6 +162,11 @@ class LocalCluster:
             raise ValueError(f'transport is {transport!r}, expected "ipc" or "tcp"')
         if threads < 1:
             raise ValueError(f"threads is {threads!r}, expected 1 or more")
+        if processes < 0:
+            raise ValueError(f"processes is {processes!r}, expected 0 or more")
+        if processes and threads != 1:
+            raise ValueError("threads and processes were given: a worker has one thread "
+                             "for each of its processes")
         unknown = set(options) - set(_muster.NODE_OPTIONS)
         if unknown:
             raise TypeError(f"LocalCluster() got unexpected options {sorted(unknown)}")
@@ -166,7 +174,8 @@ class LocalCluster:
             options["worker_types"] = ",".join(["worker", *counts])
         self._modules = [python] if isinstance(python, str) else list(python)
         self._plugins = [os.path.abspath(path) for path in plugins]
-        self._threads, self._log_level, self._options = threads, log_level, options
+        self._threads, self._processes = threads, processes
+        self._log_level, self._options = log_level, options
         self._place(wanted, transport)
         tasks = self._make_tasks(wanted, self._environment(env))
         self._supervisor = Supervisor(tasks, restarts_max if restart else 0, on_line)
@@ -219,6 +228,7 @@ class LocalCluster:
     def _make_tasks(self, wanted: Mapping[str, int],
                     environment: Dict[str, str]) -> List[Task]:
         common = ["--cluster", json.dumps(self._cluster), "--threads", str(self._threads),
+                  "--processes", str(self._processes),
                   "--log-format", "json", "--log-level", self._log_level]
         for module in self._modules:
             common += ["--python", module]
@@ -232,7 +242,8 @@ class LocalCluster:
 
     def _open_chief(self) -> _muster.Node:
         options = {"log_level": _LEVELS[self._log_level], **self._options}
-        node = _muster.Node(self._cluster, task_type="chief", task_index=0, **options)
+        node = _muster.Node(self._cluster, task_type="chief", task_index=0, processes=0,
+                            **options)
         for plugin in self._plugins:
             node.load(plugin)
         return node

@@ -127,3 +127,17 @@ def test_wrong_use_of_variables(shared_cluster, coordinator, name):
     variable.close()
     with pytest.raises(muster.errors.ClosedError):
         variable.read()
+
+
+def write_and_fail(variable):
+    muster.current_run().add(variable, 100)
+    raise jobs.Odd(8, "no")
+
+
+def test_what_a_run_wrote_is_forgotten_when_it_fails_with_an_error_of_its_own(
+        shared_cluster, coordinator):
+    variable = muster.Variable(np.zeros(3), name="forgotten.own", node=shared_cluster)
+    with pytest.raises(jobs.Odd) as odd:
+        coordinator.schedule(write_and_fail, (variable,), own_error=True).fetch(30)
+    assert odd.value.number == 8
+    assert variable.read().tolist() == [0, 0, 0]
