@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
@@ -23,7 +22,7 @@ class Shard(NamedTuple):
 
 def load_function(data: bytes, name: str) -> Any:
     """A function from its pickle."""
-    return pickle.loads(data)
+    return _pickling.loads(data)
 
 
 class WorkerIterator(Iterator[Any]):
@@ -43,7 +42,7 @@ class WorkerIterator(Iterator[Any]):
 
 def build(data: bytes, name: str, mode: str) -> Any:
     """The value of a per-worker value on this worker."""
-    function, args, kwargs = pickle.loads(data)
+    function, args, kwargs = _pickling.loads(data)
     value = function(*args, **kwargs)
     return WorkerIterator(iter(value)) if mode == "iterator" else value
 
@@ -108,7 +107,7 @@ class Failed:
         exception: Optional[BaseException] = None
         if self.data is not None:
             try:
-                loaded = pickle.loads(self.data)
+                loaded = _pickling.loads(self.data)
             except Exception:  # its class is not importable here
                 loaded = None
             if isinstance(loaded, BaseException):
@@ -135,13 +134,13 @@ def _dump(exception: BaseException) -> Optional[bytes]:
     """The pickle of an exception, None when words alone can travel."""
     try:
         data = _pickling.dumps_function(exception)
-        pickle.loads(data)
+        _pickling.loads(data)
         return data
     except Exception:
         pass
     try:
         data = _pickling.dumps_function(_Revived(exception))
-        pickle.loads(data)
+        _pickling.loads(data)
         return data
     except Exception:
         return None
@@ -151,7 +150,8 @@ class _Revived:
     """Stands in a pickle for an exception that its class's __init__ would not rebuild."""
 
     def __init__(self, exception: BaseException) -> None:
-        self._fields = (type(exception), exception.args, dict(exception.__dict__))
+        self._fields = (type(exception),
+                        *errors.parts_of(exception, _pickling.dumps_function))
 
     def __reduce__(self) -> Any:
         return (errors.revive, self._fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import html
 import json
 import os
@@ -26,6 +27,8 @@ _START = "import sys; del sys.path[0]; from muster.__main__ import main; main()"
 
 _open: "weakref.WeakSet[LocalCluster]" = weakref.WeakSet()
 
+_DROPPED_SECONDS = 0.2     # how often it is looked whether somebody uses a node
+
 
 def _close_all() -> None:
     for cluster in list(_open):
@@ -33,6 +36,52 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
+
+
+def _end(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor],
+         folder: Optional[Folder], timeout: float) -> None:
+    """End the job and all processes."""
+    if supervisor is not None:
+        supervisor.let_end()
+    if node is not None:
+        try:
+            node.job_done(timeout=max(0.0, min(timeout, 2.0)))
+        except errors.MusterError:
+            pass
+    if supervisor is not None:
+        supervisor.stop(timeout if node is not None else 0)
+    if node is not None:
+        node.close(timeout)
+    if folder is not None:
+        folder.close()
+
+
+def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor,
+                 folder: Optional[Folder]) -> None:
+    """Of a cluster that was collected: once nobody uses its node without it."""
+    from . import _coordinators
+
+    while not nodes[0].closed:
+        time.sleep(_DROPPED_SECONDS)
+        _coordinators.forget(nodes[0])
+        if sys.getrefcount(nodes[0]) <= sys.getrefcount(_ONE[0]):
+            _end(nodes.pop(), supervisor, folder, 5.0)
+            return
+
+
+_ONE = [object()]   # what is held as a node is that nobody else holds
+
+
+_KINDS: Dict[Any, str] = {int: "an int", str: "a str", Mapping: "a dict",
+                          Iterable: "a list"}
+_LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
+
+
+def _check(**arguments: Any) -> None:
+    """TypeError for those that are not of their class."""
+    for name, (value, cls) in arguments.items():
+        if not isinstance(value, cls) or (cls is int and isinstance(value, bool)):
+            raise TypeError(f"{name} is {value!r}, expected {_KINDS[cls]}")
 
 
 def _flags(options: Mapping[str, Any]) -> List[str]:
@@ -45,6 +94,8 @@ def _flags(options: Mapping[str, Any]) -> List[str]:
         if value is None:
             continue
         if name in times:
+            if not isinstance(value, (int, float)):
+                raise TypeError(f"{name} is {value!r}, expected seconds")
             name, value = name + "_ms", int(round(value * 1000))
         if isinstance(value, bool):
             value = int(value)
@@ -72,7 +123,8 @@ class LocalCluster:
     options: those of every node, by the names of Node(): heartbeat=0.2, server_lost=3.
 
     Returns at once: what is scheduled waits for workers. A context manager; the processes
-    also end when this process does, however that may be.
+    also end when nobody uses the cluster any more, and when this process does, however
+    that may be.
     """
 
     def __init__(self, workers: int = 2, ps: int = 0, *, threads: int = 1,
@@ -83,9 +135,24 @@ class LocalCluster:
                  on_line: Optional[Callable[[str, str, str], Any]] = None,
                  transport: str = "ipc", log_level: str = "warn",
                  **options: Any) -> None:
+        _check(workers=(workers, int), ps=(ps, int), threads=(threads, int),
+               processes=(processes, int),
+               restarts_max=(restarts_max, int), log_level=(log_level, str),
+               transport=(transport, str), counts=(counts or {}, Mapping),
+               env=(env or {}, Mapping), plugins=(plugins, Iterable),
+               python=(python, Iterable))
+        if on_line is not None and not callable(on_line):
+            raise TypeError(f"on_line is {on_line!r}, expected a callable")
+        if log_level not in _LEVELS:
+            raise ValueError(f"log_level is {log_level!r}, expected one of "
+                             f"{', '.join(_LEVELS)}")
+        for name, text in (env or {}).items():
+            if not isinstance(name, str) or not isinstance(text, str):
+                raise TypeError(f"env has {name!r}: {text!r}, expected texts")
         self._folder: Optional[Folder] = None
         self._node: Optional[_muster.Node] = None
         self._supervisor: Optional[Supervisor] = None
+        self._dropped: Any = None
         wanted = {"worker": workers, "ps": ps, **(counts or {})}
         for task_type, count in wanted.items():
             if not isinstance(count, int) or isinstance(count, bool) or count < 0:
@@ -119,6 +186,10 @@ class LocalCluster:
             self.close(0)
             raise
         _open.add(self)
+        self._dropped = weakref.finalize(
+            self, self._supervisor.call,
+            functools.partial(_end_dropped, [self._node], self._supervisor, self._folder))
+        self._dropped.atexit = False
 
     # ---- starting ----
 
@@ -126,15 +197,16 @@ class LocalCluster:
         import socket
 
         kept = []
+        place = ""
         cluster: Dict[str, List[str]] = {}
         if transport == "ipc":
             self._folder = Folder()
-        folder = "" if self._folder is None else self._folder.path
+            place = f"ipc://{self._folder.path}"
         for task_type, count in {"chief": 1, **wanted}.items():
             addresses = cluster.setdefault(task_type, [])
             for index in range(count):
                 if transport == "ipc":
-                    addresses.append(f"ipc://{folder}/{task_type}-{index}")
+                    addresses.append(f"{place}/{task_type}-{index}")
                     continue
                 sock = socket.socket()
                 kept.append(sock)
@@ -169,8 +241,7 @@ class LocalCluster:
                 for task_type, count in wanted.items() for index in range(count)]
 
     def _open_chief(self) -> _muster.Node:
-        levels = {"error": 0, "warn": 1, "info": 2, "debug": 3}
-        options = {"log_level": levels[self._log_level], **self._options}
+        options = {"log_level": _LEVELS[self._log_level], **self._options}
         node = _muster.Node(self._cluster, task_type="chief", task_index=0, processes=0,
                             **options)
         for plugin in self._plugins:
@@ -252,23 +323,12 @@ class LocalCluster:
         timeout seconds are stopped."""
         node, self._node = self._node, None
         supervisor, self._supervisor = self._supervisor, None
+        if self._dropped is not None:
+            self._dropped.detach()
         _open.discard(self)
         _scope.pop(self)
-        if supervisor is not None:
-            supervisor.let_end()
-        if node is not None:
-            try:
-                node.job_done(timeout=max(0.0, min(timeout, 2.0)))
-            except errors.MusterError:
-                pass
-        if supervisor is not None:
-            supervisor.stop(timeout if node is not None else 0)
-            self._ended = supervisor.tasks
-        if node is not None:
-            node.close(timeout)
-        if self._folder is not None:
-            self._folder.close()
-            self._folder = None
+        folder, self._folder = self._folder, None
+        _end(node, supervisor, folder, timeout)
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -194,6 +194,11 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
             timeout = 0
         return super().exception(timeout)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a Future cannot be sent to workers (an argument, or a variable "
+                        "that the function uses, is one): send its result(), or the "
+                        "RemoteValue of ClusterCoordinator.schedule()")
+
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.wrap_future(self).__await__()
 

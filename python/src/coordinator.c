@@ -221,6 +221,7 @@ static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
     rv = mupy_pieces_wait(join_in, coordinator, timeout_ms, &error);
     if (rv == 0)
         Py_RETURN_NONE;
+    mupy_error_waited(&error, timeout_ms);
     return rv < 0 ? mupy_coordinator_raise(self_of(object), &error, NULL) : NULL;
 }
 

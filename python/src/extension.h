@@ -67,6 +67,10 @@ PyObject *mupy_import(PyObject **cache, const char *module, const char *name);
  * Python function that it is about. Returns NULL. */
 PyObject *mupy_raise(const mu_error *error, const char *function);
 
+/* Of a wait that was cut into pieces: its words name the last one's time, and the caller
+ * has waited so long (-1: leave them). */
+void mupy_error_waited(mu_error *error, int64_t waited_ms);
+
 /* The same as an object, not raised. NULL with an exception. */
 PyObject *mupy_exception(const mu_error *error, const char *function);
 
@@ -301,6 +305,10 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
  * is over, and *ret_late (borrowed) is one that is not ready. */
 int mupy_remote_values_wait(PyObject *const *values, size_t count, int64_t timeout_ms,
                             PyObject **ret_late);
+
+/* What fetch() gives at the end of a wait: the words of its error, NULL, or its result,
+ * which may have come by now. */
+PyObject *mupy_remote_value_late(PyObject *value, int64_t timeout_ms);
 
 /* The result of one that is ready (or is kept by a worker). NULL with its exception. */
 PyObject *mupy_remote_value_take(PyObject *value);

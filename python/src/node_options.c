@@ -72,8 +72,12 @@ static int set_number(const char *name, bool is_time, enum kind kind, PyObject *
                                      : 4294967295.0;
 
     scaled = PyFloat_AsDouble(value) * (is_time ? 1000 : 1);
-    if (PyErr_Occurred())
+    if (PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            (void)PyErr_Format(PyExc_TypeError, "option %s is %R, expected a number",
+                               name, value);
         return -1;
+    }
     if (!(scaled >= (kind == INTEGER ? -1.0 : 0.0) && scaled <= most)) {
         PyErr_Format(PyExc_ValueError, "option %s is %R, which is out of range", name,
                      value);

@@ -3,6 +3,7 @@
 #include "variable.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct thread {
 static _Thread_local struct thread own;
 static pthread_key_t ends;
 static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
+static sigset_t process_mask;   /* that of who has imported this */
 
 static int is_finalizing(void)
 {
@@ -46,6 +48,13 @@ static void make_key(void)
     (void)pthread_key_create(&ends, end_thread);
 }
 
+/* Threads of the library have all signals blocked. What runs Python has the mask that
+ * other threads of this process have: processes that a function starts inherit it. */
+static void unblock_signals(void)
+{
+    (void)pthread_sigmask(SIG_SETMASK, &process_mask, NULL);
+}
+
 void mupy_enter(void)
 {
     if (own.state != NULL) {
@@ -58,6 +67,7 @@ void mupy_enter(void)
         return;
     (void)pthread_once(&ends_once, make_key);
     (void)pthread_setspecific(ends, &own);
+    unblock_signals();
 }
 
 void mupy_leave(void)
@@ -674,6 +684,7 @@ int mupy_run_init(PyObject *module)
     static PyType_Spec spec = {"muster._muster.Run", sizeof(struct mupy_run), 0,
                                Py_TPFLAGS_DEFAULT, slots};
 
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &process_mask);
     run_type = mupy_add_type(module, &spec);
     return run_type == NULL ? -1 : PyModule_AddFunctions(module, functions);
 }

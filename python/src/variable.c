@@ -56,6 +56,10 @@ int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
     PyObject *whole;
     int rv;
 
+    if (value == Py_None) {     /* to NumPy it is a number that is none */
+        (void)PyErr_Format(PyExc_TypeError, "variable %R: None is no value", self->name);
+        return -1;
+    }
     if (mupy_array_of(value, self->dtype, ret_array) != 0)
         return -1;
     same = ret_array->rank == self->rank &&

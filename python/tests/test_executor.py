@@ -50,9 +50,9 @@ def test_a_large_exception_keeps_its_class_and_arguments(executor):
     assert type(error) is ValueError and len(error.args[0]) == 100000
 
 
-def test_an_exception_that_cannot_be_pickled_comes_as_words(executor):
+def test_an_exception_that_cannot_be_pickled_keeps_its_class_and_words(executor):
     error = executor.submit(jobs.fail_with_lock).exception(20)
-    assert isinstance(error, muster.MusterError) and "RuntimeError: held" in str(error)
+    assert type(error) is RuntimeError and str(error) == "held"
     assert "fail_with_lock" in str(error.__cause__)
 
 
@@ -70,6 +70,11 @@ def test_futures_outlive_the_error_of_a_scheduled_closure(coordinator, executor)
     with pytest.raises(ZeroDivisionError):
         coordinator.join(30)
     assert [future.result(30) for future in futures] == list(range(100))
+
+
+def test_a_future_as_an_argument_is_refused_with_words(executor):
+    error = executor.submit(pow, executor.submit(abs, 2), 2).exception(20)
+    assert isinstance(error, TypeError) and "a Future cannot be sent" in str(error)
 
 
 def test_what_cannot_be_pickled_is_an_error_of_its_future(executor):

@@ -2,15 +2,19 @@
 
 import collections
 import functools
+import pickle
 import subprocess
 import sys
 import threading
+import types
+import warnings
 
 import numpy as np
 import pytest
 
 import jobs
 import muster
+from muster import _pickling
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -230,6 +234,18 @@ def test_an_exception_with_arguments_of_its_own_comes_back(coordinator):
     assert caught.value.number == 7
 
 
+def test_what_cannot_be_pickled_of_an_exception_stays_behind(coordinator,
+                                                             shared_cluster):
+    with muster.Executor(shared_cluster) as executor:
+        for fetch in (coordinator.schedule(jobs.fail_holding).fetch,
+                      executor.submit(jobs.fail_holding).result):
+            with pytest.raises(jobs.Holding, match="words") as caught:
+                fetch(30)
+            assert caught.value.words == "words"
+            assert "lock" in caught.value.args[1]
+            assert not hasattr(caught.value, "lock")
+
+
 def test_an_exception_that_cannot_be_pickled_is_an_unknown_error(coordinator):
     unknown = muster.errors.UnknownError
     with pytest.raises(unknown, match="Local: of a function") as caught:
@@ -356,3 +372,31 @@ def test_an_array_that_a_function_keeps_is_copied_into_its_result(coordinator):
         changed = coordinator.schedule(change, worker=0).fetch(30)
         assert (changed == -1).all()
         assert (kept.fetch(30) == 0).all()
+
+
+def test_a_function_of_another_version_of_python_is_refused_with_words(coordinator,
+                                                                       monkeypatch):
+    # Such code would crash the worker; what is importable is sent by name.
+    other = types.SimpleNamespace(implementation=types.SimpleNamespace(
+        cache_tag="cpython-399"))
+    monkeypatch.setattr(_pickling, "sys", other)
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    with pytest.raises(muster.InputError, match="from Python 3.99 to Python "
+                                                f"{own}: .*module"):
+        coordinator.schedule(lambda: 1).fetch(30)
+    with pytest.raises(muster.InputError):
+        coordinator.join(30)
+    with pytest.raises(muster.errors.FailedPreconditionError, match="3.99"):
+        coordinator.schedule(jobs.call, (lambda: 1,), own_error=True).fetch(30)
+    assert coordinator.schedule(jobs.add, (1, 2)).fetch(30) == 3
+
+
+def test_arrays_of_numpy_2_are_read_where_numpy_1_is(monkeypatch):
+    array = np.arange(5)
+    data = pickle.dumps([array], 5)
+    if b"numpy._core.numeric" not in data:
+        pytest.skip("this NumPy names another module")
+    monkeypatch.setitem(sys.modules, "numpy._core.numeric", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert (_pickling.loads(data)[0] == array).all()

@@ -107,6 +107,9 @@ def test_wrong_use_of_variables(shared_cluster, coordinator, name):
         make(shape=(4,), dtype="f4")
     with pytest.raises(ValueError, match="another shape"):
         variable.assign(np.zeros(4))
+    with pytest.raises(TypeError, match="None"):
+        variable.assign(None)
+    assert (variable.read() == 0).all()
     with pytest.raises(TypeError, match="initial value or a shape"):
         make(name="none")
     with pytest.raises(TypeError, match="dtype"):
