@@ -58,7 +58,7 @@ def _words(exception: BaseException) -> str:
         words = str(exception)
     except Exception:
         words = "<its words raise an exception>"
-    if isinstance(exception, errors.MusterError):
+    if isinstance(exception, errors.MusterError) and not _must_be_final(exception):
         return words
     return f"{type(exception).__name__}: {words}" if words else type(exception).__name__
 
@@ -73,6 +73,27 @@ def _code(exception: BaseException) -> int:
     return -2
 
 
+# Codes after which the chief runs a closure again: what it called was cancelled, or did
+# not answer in time.
+_PASSING = (errors.CancelledError.code, errors.DeadlineExceededError.code)
+
+
+def _must_be_final(exception: BaseException) -> bool:
+    """Whether an error has a code of passing trouble, and is no trouble of a call, nor of
+    a run that was told to stop: the function has made it itself."""
+    if not isinstance(exception, errors.MusterError) or exception._of_call or \
+            exception.code not in _PASSING:
+        return False
+    return exception.code != errors.CancelledError.code or not _is_told_to_stop()
+
+
+def _is_told_to_stop() -> bool:
+    try:
+        return _muster.current_run().cancelled()
+    except errors.MusterError:
+        return False
+
+
 def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
     """What travels of an exception: code, kind, words, detail, task."""
     import traceback
@@ -80,11 +101,13 @@ def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
     lines = traceback.format_exception(type(exception), exception,
                                        exception.__traceback__)
     kind, task = 1, ""
-    if isinstance(exception, errors.MusterError) and exception.kind == "server":
+    if isinstance(exception, errors.MusterError) and exception._of_call and \
+            exception.kind == "server":
         kind, task = 4, exception.task
     stripped = exception.with_traceback(None)
     detail = errors.pack_exception("".join(lines).rstrip(), stripped, _DETAIL_BYTES)
-    return (_code(exception), kind, _cut(_words(exception), _MESSAGE_BYTES),
+    code = -2 if _must_be_final(exception) else _code(exception)
+    return (code, kind, _cut(_words(exception), _MESSAGE_BYTES),
             detail.encode("utf-8"), task.encode("utf-8"))
 
 

@@ -447,7 +447,7 @@ static PyMethodDef methods[] = {
      "priority: 0 (first) to 7 (last); 4 is the default.\n"
      "deadline: seconds from now until it is resolved.\n"
      "run_timeout: seconds of one run; a longer one counts as stuck.\n"
-     "attempts: runs before it is given up.\n"
+     "attempts: runs that lose their worker before it is given up; exceptions are final.\n"
      "worker, not_worker: task index of the only worker, or of one that never runs "
      "it.\n"
      "worker_type: only tasks of this type run it.\n"
