@@ -7,6 +7,8 @@ import gc
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -327,6 +329,67 @@ def test_an_initializer_is_called_before_anything_and_on_workers_that_return(own
         assert executor.submit(jobs.initialized).result(30) == 5
         cluster.kill("worker", 0)
         assert executor.submit(jobs.initialized).result(60) == 5
+
+
+INITIALIZED_PROGRAM = """
+import functools
+import muster
+
+model = None
+scale = 1
+
+def set_model(value):
+    global model
+    model = value
+
+def initialize(value):
+    global calls
+    set_model(value)
+    calls = 0
+
+def predict(x):
+    return model * x * scale
+
+def count(_):
+    global calls
+    calls += 1
+    return calls
+
+def apply(fn, x):
+    return fn(x)
+
+class Predictor:
+    def __call__(self, x):
+        return predict(x)
+
+if __name__ == "__main__":
+    with muster.LocalCluster(workers=1) as cluster:
+        with muster.Executor(cluster, initializer=initialize, initargs=(10,)) as executor:
+            print(executor.submit(predict, 2).result(60),
+                  executor.submit(apply, predict, 3).result(60),
+                  executor.submit(functools.partial(predict, 4)).result(60),
+                  executor.submit(Predictor(), 5).result(60),
+                  list(executor.map(predict, range(4), chunksize=2)))
+            later = []
+            for scale in (1, 2, 3):
+                later.append(executor.submit(lambda: predict(1)))
+            print([future.result(60) for future in later])
+            print([executor.submit(count, None).result(60) for _ in range(3)],
+                  list(executor.map(count, range(4), chunksize=2)))
+        with muster.Executor(cluster, initializer=initialize, initargs=(7,)) as executor:
+            print(executor.submit(predict, 1).result(60))
+    print(model)
+"""
+
+
+def test_functions_of_main_see_the_globals_that_an_initializer_assigns(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(INITIALIZED_PROGRAM)
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True,
+                          timeout=120)
+    assert done.stdout.splitlines() == [
+        "20 30 40 50 [0, 10, 20, 30]", "[10, 20, 30]", "[1, 2, 3] [4, 5, 6, 7]", "21",
+        "None"], done.stderr
 
 
 def test_a_failing_initializer_breaks_the_executor(own_cluster):
