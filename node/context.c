@@ -258,8 +258,15 @@ static int open_client(struct mu__distribution *run, mu_error *ret_error)
     options.task_type = "client";
     options.task_index = run->options.client_index;
     rv = mu_node_open(&options, ret_error, &run->node);
-    if (rv == 0)
+    if (rv != 0)
+        return rv;
+    rv = mu__distribution_opened(run, run->node, ret_error);
+    if (rv == 0) {
         run->owns_node = true;
+        return 0;
+    }
+    (void)mu_node_close(run->node, run->options.end_limit_ms, NULL);
+    run->node = NULL;
     return rv;
 }
 

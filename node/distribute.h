@@ -96,6 +96,10 @@ struct mu__distribution {
 void mu__distribution_say(struct mu__distribution *run, int level, const char *format,
                           ...) MU_PRINTF(3, 4);
 
+/* Tell the program of a node that was opened (NULL: there is none). */
+int mu__distribution_opened(struct mu__distribution *run, mu_node *node,
+                            mu_error *ret_error);
+
 /* ---- distribute_spec.c ---- */
 
 /* `kept` is the server of an earlier run on this thread, whose place is then this one's;

@@ -209,6 +209,13 @@ typedef struct mu_distribute_options {
     mu_node_options node_options;       /* with these; cluster, task and resolver apart.
                                            resolve_ms is the resolver's limit, too */
     int client_index;           /* of a client's node; default: 0 */
+    int (*opened)(mu_node *node, void *user, mu_error *ret_error);
+                                /* called with each node that the run opens, before that
+                                   serves: registers functions, say, or begins to serve
+                                   beside a call. A negative code, with words in
+                                   ret_error, ends the run, or the call that wanted the
+                                   client's node. On any thread; default NULL */
+    void *opened_user;
     int barrier_optional;       /* 1: to wait where there are no others is fine */
     int keep_server;            /* 1: the server is for the next run on this thread, too,
                                    until mu_distribute_end; default 0 */

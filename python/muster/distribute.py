@@ -13,7 +13,7 @@ import queue
 import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from . import _muster, _scope, errors
+from . import _functions, _muster, _scope, errors
 from .cluster_spec import ClusterSpec, ClusterSpecLike
 from .server import ServerConfig, _config
 
@@ -266,6 +266,12 @@ class _Run:
             self._nodes[id(node)] = node
         return node
 
+    def opened(self, node: _muster.Node) -> None:
+        """Give a node that the run has opened what was registered."""
+        with self._lock:
+            self._nodes[id(node)] = node
+        _functions.node_opened(node)
+
     def forget_nodes(self, given: Optional[_muster.Node]) -> None:
         for node in self._nodes.values():
             if node is not given:
@@ -422,12 +428,13 @@ def run_distribute_coordinator(
     if resolver is not None:
         options["resolver"] = resolver
     spec = None if cluster_spec is None else ClusterSpec(cluster_spec)
+    own_node = None if node is None else _scope.node_of(node)
     arguments = (
         _MODES[mode], run.entry(worker_fn),
-        None if eval_fn is None else run.entry(eval_fn),
+        None if eval_fn is None else run.entry(eval_fn), run.opened,
         rows[0], rows[1], spec if spec else None, task_type,
         -1 if task_id is None else task_id, rpc_layer, environment, ignore_environment,
-        None if node is None else _scope.node_of(node), options, optional_barrier,
+        own_node, options, optional_barrier,
         join_timeout, end_timeout)
     try:
         if threading.current_thread() is threading.main_thread():
@@ -435,5 +442,5 @@ def run_distribute_coordinator(
         else:
             exception, results = _muster.distribute_run(*arguments)
     finally:
-        run.forget_nodes(arguments[11])
+        run.forget_nodes(own_node)
     return _result(run, exception, results)

@@ -227,7 +227,7 @@ except Exception as error:
 """
 
 
-def run_tasks(tmp_path, **environment):
+def run_tasks(tmp_path, program=PROGRAM, **environment):
     import socket
 
     def free_port():
@@ -235,7 +235,7 @@ def run_tasks(tmp_path, **environment):
             s.bind(("127.0.0.1", 0))
             return s.getsockname()[1]
 
-    program = "import muster.distribute\n" + PROGRAM
+    program = "import muster.distribute\n" + program
     cluster = {job: [f"127.0.0.1:{free_port()}" for _ in range(count)]
                for job, count in (("chief", 1), ("worker", 2), ("ps", 1))}
     processes = []
@@ -276,6 +276,36 @@ def test_a_task_that_is_killed_ends_the_waiting_of_the_others(tmp_path):
     assert second == ""
     for other in (chief, first):
         assert other.startswith("ERROR") and "worker/task:1" in other
+
+
+CLOSURES = """
+import os
+import muster, muster.distribute
+
+@muster.register("named")
+def named(a, b):
+    return a * b
+
+def work(strategy):
+    node = muster.get_current_worker_context().node
+    with muster.ClusterCoordinator(node, timeout=60) as coordinator:
+        tasks = [coordinator.schedule(lambda: (muster.current_run().node.task,
+                                               os.getpid()), worker=i) for i in (0, 1)]
+        return (coordinator.fetch(tasks, 60), os.getpid(),
+                coordinator.schedule("named", (6, 7)).fetch(60))
+
+result = muster.run_distribute_coordinator(work, mode=os.environ["MODE"], end_timeout=20)
+print("RESULT", result, flush=True)
+"""
+
+
+@pytest.mark.parametrize("mode", ["independent_worker", "client_and_worker"])
+def test_functions_of_python_run_on_the_workers_of_a_run(tmp_path, mode):
+    chief, first, second, _ = run_tasks(tmp_path, CLOSURES, MODE=mode)
+    assert first == second == "RESULT None"
+    tasks, pid, product = eval(chief[len("RESULT "):])
+    assert [task for task, _ in tasks] == ["/job:worker/task:0", "/job:worker/task:1"]
+    assert len({pid, *(pid for _, pid in tasks)}) == 3 and product == 42
 
 
 # ---- Ctrl-C ----
