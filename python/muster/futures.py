@@ -30,14 +30,16 @@ _FINISHED = "FINISHED"
 # Held for a moment whenever the state of a future changes, or its condition is made: a
 # future that nobody waits for needs none of its own.
 _guard = threading.Lock()
+_is_forked = False
 _LAZY: Dict[str, Callable[[], Any]] = {
     "_condition": threading.Condition, "_waiters": list, "_done_callbacks": list,
 }
 
 
 def _after_fork() -> None:
-    global _guard
+    global _guard, _is_forked
     _guard = threading.Lock()
+    _is_forked = True
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -218,10 +220,25 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
         concurrent.futures.CancelledError."""
         if self._state == _FINISHED and self._exception is None:
             return cast(T, self._result)
+        self._refuse_fork()
         try:
             return cast(T, super().result(timeout))
         finally:
             self = None  # type: ignore[assignment]  # no cycle with its exception
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        """The exception, None when it has a result; waits as result() does."""
+        self._refuse_fork()
+        return super().exception(timeout)
+
+    def _refuse_fork(self) -> None:
+        """ClosedError where it is a parent's, which alone is told what becomes of it."""
+        if not _is_forked or self.done():
+            return
+        of = self._owner if self._value is None else self._value
+        coordinator = getattr(of, "coordinator", None)
+        if coordinator is not None:
+            coordinator.counts()
 
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.wrap_future(self).__await__()
