@@ -22,7 +22,7 @@ mu_coordinator *mupy_coordinator_of(PyObject *object)
     }
     if (self->coordinator == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
-    return self->coordinator;
+    return mupy_node_is_forked(self->node) ? NULL : self->coordinator;
 }
 
 void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,

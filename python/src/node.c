@@ -1,10 +1,14 @@
 /* Nodes: one task of a cluster, inside this process. */
 #include "services.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 PyTypeObject *mupy_node_type;
+
+/* How often this process was forked off since the start of the first of its line. */
+static unsigned forks;
 
 /* With the GIL. */
 static struct mupy_node *nodes;
@@ -22,7 +26,24 @@ mu_node *mupy_node_of(PyObject *object)
     }
     if (self_of(object)->node == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the node was closed");
-    return self_of(object)->node;
+    return mupy_node_is_forked(object) ? NULL : self_of(object)->node;
+}
+
+/* In the child, on its only thread. */
+static void count_fork(void)
+{
+    forks++;
+}
+
+bool mupy_node_is_forked(PyObject *object)
+{
+    struct mupy_node *self = self_of(object);
+
+    if (object == NULL || self->node == NULL || self->forks == forks)
+        return false;
+    (void)mupy_fail(-MU_ECLOSED, "this process was forked after %s was opened: the node "
+                    "is that of its parent alone", mu_node_task(self->node));
+    return true;
 }
 
 static void list_node(struct mupy_node *self)
@@ -169,6 +190,7 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
         self->node = call->made;
         self->held = mu_node_ref(self->node);
         self->owned = true;
+        self->forks = forks;
         self->functions = PyList_New(0);
         list_node(self);
         rv = mupy_run_register(self->node);
@@ -231,6 +253,7 @@ PyObject *mupy_node_wrap(mu_node *node)
     self->node = node;
     self->held = mu_node_ref(node);
     self->owned = false;
+    self->forks = forks;
     self->functions = PyList_New(0);
     list_node(self);
     Py_INCREF(self);    /* as long as the process lives */
@@ -264,6 +287,8 @@ static PyObject *close_it(PyObject *object, PyObject *args, PyObject *kwargs)
         return NULL;
     if (self->node == NULL)
         Py_RETURN_NONE;
+    if (mupy_node_is_forked(object))
+        return NULL;
     if (!self->owned)
         return mupy_fail(-MU_EPRECONDITION, "the node belongs to the program that runs "
                          "it: it is closed when that ends");
@@ -316,10 +341,16 @@ static PyObject *enter(PyObject *self, PyObject *unused)
 
 static PyObject *leave(PyObject *self, PyObject *args)
 {
-    PyObject *none = PyTuple_New(0);
-    PyObject *result = none == NULL ? NULL : close_it(self, none, NULL);
+    PyObject *none;
+    PyObject *result;
 
     (void)args;
+    if (mupy_node_is_forked(self)) {
+        PyErr_Clear();      /* a child that unwinds its parent's stack */
+        Py_RETURN_NONE;
+    }
+    none = PyTuple_New(0);
+    result = none == NULL ? NULL : close_it(self, none, NULL);
     Py_XDECREF(none);
     return result;
 }
@@ -721,6 +752,7 @@ int mupy_node_init(PyObject *module)
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     PyObject *names = mupy_node_option_names();
 
+    (void)pthread_atfork(NULL, NULL, count_fork);
     mupy_node_type = mupy_add_type(module, &spec);
     if (mupy_node_type == NULL || names == NULL)
         return -1;

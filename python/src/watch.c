@@ -175,6 +175,8 @@ static PyObject *next_event(PyObject *object, PyObject *args)
         return NULL;
     if (!self->is_made)
         return mupy_fail(-MU_ECLOSED, "the watch was not opened");
+    if (mupy_node_is_forked(self->node))
+        return NULL;
     mupy_pieces_begin(&pieces, timeout_ms);
     for (;;) {
         int64_t piece_ms = mupy_pieces_next(&pieces);
@@ -283,6 +285,8 @@ static PyObject *release_lock(PyObject *object, PyObject *args)
         return NULL;
     if (!self_of(object)->is_made)
         return mupy_fail(-MU_EPRECONDITION, "the lock was not acquired");
+    if (mupy_node_is_forked(self_of(object)->node))
+        return NULL;
     call = mupy_call_new(run_release);
     if (call == NULL)
         return NULL;
@@ -332,6 +336,8 @@ static PyObject *wait_lost(PyObject *object, PyObject *args)
         return NULL;
     if (!self->is_made)
         return mupy_fail(-MU_EPRECONDITION, "the lock was not acquired");
+    if (mupy_node_is_forked(self_of(object)->node))
+        return NULL;
     mupy_pieces_begin(&pieces, timeout_ms);
     for (;;) {
         int64_t piece_ms = mupy_pieces_next(&pieces);
