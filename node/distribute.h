@@ -171,6 +171,9 @@ bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why);
 /* Meet chief and workers. */
 int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret_error);
 
+/* Nobody in this process waits for the others any more. The run has news. */
+void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why);
+
 /* Tell the others what came of this task's call, and end their waiting when it failed. */
 void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *context,
                     const mu_error *error);

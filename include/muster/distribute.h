@@ -89,6 +89,12 @@ MU_EXPORT int mu_context_has_barrier(const mu_context *context);
 MU_EXPORT int mu_context_wait_for_others(mu_context *context, int64_t limit_ms,
                                          mu_error *ret_error);
 
+/* End the waits for others of this process's calls, now and later, with an error, as if
+ * another task had failed with it: for who was interrupted. Its call is then to return an
+ * error, by which the other processes hear of it. Any thread; returns the error's code
+ * (-MU_EUNKNOWN without one). */
+MU_EXPORT int mu_context_end_waits(mu_context *context, const mu_error *error);
+
 /* 1 when nobody needs this call any more: another task has failed, or all workers have
  * ended and this is the evaluator. Any thread. */
 MU_EXPORT int mu_context_cancelled(const mu_context *context);

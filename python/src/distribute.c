@@ -175,6 +175,20 @@ static PyObject *cancelled(PyObject *object, PyObject *unused)
     return context == NULL ? NULL : PyBool_FromLong(mu_context_cancelled(context));
 }
 
+/* end_waits(words): any thread, while the call lasts. */
+static PyObject *end_waits(PyObject *object, PyObject *args)
+{
+    mu_context *context = context_of(object);
+    mu_error error = {.code = -MU_EUNKNOWN};
+    const char *words;
+
+    if (context == NULL || !PyArg_ParseTuple(args, "s:end_waits", &words))
+        return NULL;
+    (void)strncpy(error.message, words, sizeof error.message - 1);
+    (void)mu_context_end_waits(context, &error);
+    Py_RETURN_NONE;
+}
+
 static PyObject *node(PyObject *object, PyObject *unused)
 {
     mu_context *context = context_of(object);
@@ -601,6 +615,8 @@ int mupy_distribute_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"wait_for_others", wait_for_others, METH_VARARGS,
          "wait_for_others(timeout=None)\n--\n\nWait for the chief and all workers."},
+        {"end_waits", end_waits, METH_VARARGS,
+         "end_waits(words)\n--\n\nNobody here waits for the others any more."},
         {"cancelled", cancelled, METH_NOARGS,
          "cancelled()\n--\n\nWhether nobody needs this call any more."},
         {"node", node, METH_NOARGS, "node()\n--\n\nThe node that the call runs on."},

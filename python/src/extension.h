@@ -228,8 +228,8 @@ struct mupy_node {
 
 extern PyTypeObject *mupy_node_type;
 
-/* The node of an object, NULL with an exception when it is none, was closed, or is that of
- * the process that this one was forked by. */
+/* The node of an object, NULL with an exception when it is none, was closed, or is that
+ * of the process that this one was forked by. */
 mu_node *mupy_node_of(PyObject *object);
 
 /* Whether a Node (NULL: none) is that of the process that this one was forked by; then

@@ -429,7 +429,8 @@ static bool is_forked(PyObject *self)
 {
     PyObject *coordinator = self_of(self)->coordinator;
 
-    return coordinator != NULL && PyObject_TypeCheck(coordinator, mupy_coordinator_type) &&
+    return coordinator != NULL &&
+           PyObject_TypeCheck(coordinator, mupy_coordinator_type) &&
            mupy_node_is_forked(((struct mupy_coordinator *)coordinator)->node);
 }
 

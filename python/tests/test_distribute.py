@@ -315,12 +315,21 @@ import os, signal, sys, threading, time
 import muster
 
 def work(_):
+    if sys.argv[1] == "threads":        # the worker's does not come
+        if muster.get_current_worker_context().task_type == "worker":
+            while not muster.get_current_worker_context().cancelled():
+                time.sleep(0.01)
+            return
     print("working", flush=True)
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     if sys.argv[1] == "python":
         while True:
             time.sleep(0.01)
     muster.get_current_worker_context().wait_for_other_workers()
+
+def threads():
+    return [t.name for t in threading.enumerate()
+            if t.name in ("muster-distribute", "muster-wait")]
 
 try:
     if sys.argv[1] == "python":
@@ -329,18 +338,22 @@ try:
         muster.run_distribute_coordinator(
             work, muster.distribute.Strategy(between_graph=True), heartbeat=0.2,
             cluster_spec={"chief": ["127.0.0.1:0"], "worker": ["127.0.0.1:1"]},
-            task_type="chief", task_id=0,
-            mode=muster.CoordinatorMode.INDEPENDENT_WORKER, end_timeout=1)
+            **({} if sys.argv[1] == "threads" else dict(
+                task_type="chief", task_id=0,
+                mode=muster.CoordinatorMode.INDEPENDENT_WORKER)), end_timeout=1)
 except KeyboardInterrupt:
-    print("interrupted", flush=True)
-os._exit(0)
+    print("interrupted", *threads(), flush=True)
+    # Nothing is left: the same thread runs the next one.
+    print(muster.run_distribute_coordinator(lambda s: "again", mode="local"), flush=True)
 """
 
 
-@pytest.mark.parametrize("where", ["python", "wait"])
+@pytest.mark.parametrize("where", ["python", "wait", "threads"])
 def test_ctrl_c_reaches_the_function_and_its_waits(where):
     done = subprocess.run(
         [sys.executable, "-c", "import muster.distribute\n" + INTERRUPTED, where],
         text=True, timeout=60, capture_output=True,
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
-    assert done.stdout.split() == ["working", "interrupted"], done.stdout + done.stderr
+    assert done.stdout.split() == ["working", "interrupted", "again"], \
+        done.stdout + done.stderr
+    assert done.returncode == 0

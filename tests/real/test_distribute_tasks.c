@@ -599,6 +599,53 @@ static void test_client_worker(void **state)
     assert_null(find(world, "evaluator", 0)->results);
 }
 
+/* ---- a wait that somebody ends ---- */
+
+static void end_waits(void *arg)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_ECANCELLED, "interrupted");
+    (void)mu_context_end_waits(arg, &error);
+}
+
+/* The chief was at the barrier: the worker may still pass that one, and no other. */
+static int wait_until_interrupted(mu_context *c, void *user)
+{
+    struct world *world = user;
+    mu_error error = {0};
+    uv_thread_t thread;
+
+    if (mu_context_is_chief(c)) {
+        assert_int_equal(uv_thread_create(&thread, end_waits, c), 0);
+        (void)mu_context_wait_for_others(c, -1, &error);
+        (void)uv_thread_join(&thread);
+        atomic_store(&world->evaluated, 1);
+        return mu_context_fail_with(c, &error);
+    }
+    while (atomic_load(&world->evaluated) == 0)
+        uv_sleep(1);
+    while (mu_context_wait_for_others(c, SOON_MS, &error) == 0)
+        uv_sleep(1);
+    return mu_context_fail_with(c, &error);
+}
+
+static void test_a_wait_is_ended_by_another_thread(void **state)
+{
+    struct world *world = *state;
+
+    make_cluster(world, 1, 1, 0, 0);
+    add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
+    for (int i = 0; i < world->count; i++)
+        world->processes[i].options.worker = wait_until_interrupted;
+    run_all(world);
+    for (int i = 0; i < world->count; i++) {
+        assert_int_equal(world->processes[i].rv, -MU_ECANCELLED);
+        assert_non_null(strstr(world->processes[i].error.message, "interrupted"));
+        assert_string_equal(world->processes[i].error.task, "/job:chief/task:0");
+    }
+}
+
 /* ---- a client of servers ---- */
 
 static int ask_servers(mu_context *c, void *user)
@@ -893,6 +940,7 @@ int main(void)
         TEST(test_no_session),
         TEST(test_server_is_kept),
         TEST(test_client_worker),
+        TEST(test_a_wait_is_ended_by_another_thread),
         TEST(test_standalone),
         TEST(test_functions_are_registered_before_a_worker_serves),
         TEST(test_a_node_that_the_program_refuses_ends_the_run),
