@@ -105,8 +105,26 @@ def test_wrong_use_of_variables(shared_cluster, coordinator, name):
     variable = make(initial_value=np.zeros(3, "f4"))
     with pytest.raises(muster.errors.FailedPreconditionError):
         make(shape=(4,), dtype="f4")
-    with pytest.raises(ValueError, match="another shape"):
-        variable.assign(np.zeros(4))
+    for write in (variable.assign, variable.assign_add, variable.assign_sub,
+                  lambda value: variable.apply_gradient(value, 0.1)):
+        with pytest.raises(ValueError,
+                           match=rf"'{name}' has the shape \(3,\), got .* \(4, 2\)"):
+            write(np.zeros((4, 2)))
+        with pytest.raises(TypeError, match=f"'{name}' is float32, got complex128"):
+            write(np.zeros(3, complex))
+        with pytest.raises(TypeError, match=f"'{name}' is float32, got a str"):
+            write("words")
+        with pytest.raises(ValueError, match=f"'{name}' is float32, got a list: "):
+            write([[1], [2, 3]])
+        write([1, 2, 3])
+        write(np.float64(1))
+        write(np.zeros(3, ">i8"))
+    whole = make(name=name + "/whole", initial_value=np.zeros(3, "i8"))
+    with pytest.raises(TypeError, match="is int64, got float64: it is not converted"):
+        whole.assign_add(1.5)
+    whole.assign_add(np.ones(3, "u1"))
+    whole.assign_add(True)
+    assert whole.read().tolist() == [2, 2, 2]
     with pytest.raises(TypeError, match="initial value or a shape"):
         make(name="none")
     with pytest.raises(TypeError, match="dtype"):
