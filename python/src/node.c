@@ -201,6 +201,35 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
     return rv == 0 ? 0 : -1;
 }
 
+/* What the environment says of a node that was given neither cluster nor resolver. Takes
+ * both references, and gives two. */
+static int find_place(PyObject **cluster, PyObject **kwargs)
+{
+    static PyObject *find;
+    PyObject *options = *kwargs == NULL ? PyDict_New() : PyDict_Copy(*kwargs);
+    PyObject *resolver = options == NULL ? NULL
+                                         : PyDict_GetItemString(options, "resolver");
+    PyObject *place = NULL;
+
+    if (options != NULL && resolver != NULL && resolver != Py_None) {
+        Py_DECREF(options);
+        return 0;
+    }
+    if (options != NULL && mupy_import(&find, "muster._functions", "place_of") != NULL)
+        place = PyObject_CallFunctionObjArgs(find, options, NULL);
+    Py_XDECREF(options);
+    if (place == NULL)
+        return -1;
+    Py_DECREF(*cluster);
+    Py_XDECREF(*kwargs);
+    *cluster = PyTuple_GetItem(place, 0);
+    *kwargs = PyTuple_GetItem(place, 1);
+    Py_INCREF(*cluster);
+    Py_INCREF(*kwargs);
+    Py_DECREF(place);
+    return 0;
+}
+
 /* Node(cluster, **options) */
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
@@ -225,7 +254,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         Py_INCREF(cluster);
         Py_XINCREF(kwargs);
     }
-    (void)open_it(self_of(object), cluster, kwargs);
+    if (cluster != Py_None || find_place(&cluster, &kwargs) == 0)
+        (void)open_it(self_of(object), cluster, kwargs);
     Py_DECREF(cluster);
     Py_XDECREF(kwargs);
     if (PyErr_Occurred() ||
@@ -739,7 +769,9 @@ int mupy_node_init(PyObject *module)
         {Py_tp_doc, "Node(cluster=None, **options)\n--\n\n"
                     "One task of a cluster, inside this process.\n\n"
                     "cluster: a dict {\"worker\": [\"host:port\"]}, JSON, or a "
-                    "ClusterSpec.\noptions: those of the C structure mu_node_options, "
+                    "ClusterSpec; None: that of\nTF_CONFIG, which says the task, too, "
+                    "unless task_type does.\noptions: those of the C structure "
+                    "mu_node_options, "
                     "with times in seconds and without\nthe ending _ms: task_type, "
                     "task_index, threads, heartbeat and so on;\nand resolver: a "
                     "ClusterResolver, in place of a cluster.\n\n"
