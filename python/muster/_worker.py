@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import pickle
 import threading
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
@@ -190,22 +191,32 @@ def failed(exception: BaseException) -> Failed:
     return Failed(data, _words(exception), "".join(lines).rstrip(), -_code(exception))
 
 
-_variables: Dict[Tuple[str, str], Any] = {}
+# By the id of their node and their name, the one used last at the end.
+_variables: "collections.OrderedDict[Tuple[int, str], Any]" = collections.OrderedDict()
 _variables_lock = threading.Lock()
+_VARIABLES_MAX = 1024
 
 
 def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
-    """A variable that came with a closure: opened on the node of the run, once."""
+    """A variable that came with a closure: opened on the node of the run, and kept there
+    for those that come later."""
     from .variable import Variable
 
     node = _muster.current_run().node
-    key = (node.task, name)
+    key = (id(node), name)
     with _variables_lock:
         known = _variables.get(key)
-    if known is not None and known.shape == shape and str(known.dtype) == dtype:
-        return known
+        if known is not None and known.node is node and known.shape == shape and \
+                str(known.dtype) == dtype:
+            _variables.move_to_end(key)
+            return known
     opened = Variable(name=name, shape=shape, dtype=dtype, existing=True, node=node,
                       timeout=60.0)
+    dropped = []    # closed outside of the lock, unless a run has them
     with _variables_lock:
+        for other in [key for key, variable in _variables.items() if variable.node.closed]:
+            dropped.append(_variables.pop(other))
         _variables[key] = opened
+        while len(_variables) > _VARIABLES_MAX:
+            dropped.append(_variables.popitem(last=False)[1])
     return opened

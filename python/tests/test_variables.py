@@ -1,5 +1,8 @@
 """Variables, from the program and from functions."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -142,3 +145,36 @@ def test_wrong_use_of_variables(shared_cluster, coordinator, name):
     variable.close()
     with pytest.raises(muster.errors.ClosedError):
         variable.read()
+
+
+IN_ONE_PROCESS = """
+import sys
+import numpy as np
+import muster
+from muster import _worker
+
+def read(variable):
+    return float(variable.read(20)[0]), len(_worker._variables)
+
+for number in (1, 2):
+    at = f"ipc://{sys.argv[1]}/{number}-"
+    cluster = {"chief": [at + "chief"], "worker": [at + "worker"], "ps": [at + "ps"]}
+    nodes = [muster.Node(cluster, task_type=task) for task in ("ps", "worker", "chief")]
+    nodes[0].serve(), nodes[1].serve()
+    with muster.ClusterCoordinator(nodes[2], timeout=30) as coordinator:
+        variables = [muster.Variable(np.full(3, number * 10.0 + i), name=f"v{i}",
+                                     node=nodes[2]) for i in range(5)]
+        _worker._VARIABLES_MAX = 3
+        print(coordinator.fetch([coordinator.schedule(read, (variable,))
+                                 for variable in variables], 30))
+    for node in reversed(nodes):
+        node.close()
+"""
+
+
+def test_a_worker_keeps_no_more_variables_than_it_may_and_each_node_its_own(tmp_path):
+    done = subprocess.run([sys.executable, "-c", IN_ONE_PROCESS, str(tmp_path)],
+                          capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == [
+        "[(10.0, 1), (11.0, 2), (12.0, 3), (13.0, 3), (14.0, 3)]",
+        "[(20.0, 1), (21.0, 2), (22.0, 3), (23.0, 3), (24.0, 3)]"], done.stderr
