@@ -214,7 +214,7 @@ def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
                       timeout=60.0)
     dropped = []    # closed outside of the lock, unless a run has them
     with _variables_lock:
-        for other in [key for key, variable in _variables.items() if variable.node.closed]:
+        for other in [key for key, at in _variables.items() if at.node.closed]:
             dropped.append(_variables.pop(other))
         _variables[key] = opened
         while len(_variables) > _VARIABLES_MAX:
