@@ -66,6 +66,16 @@ def test_an_exception_is_of_its_future_alone(coordinator, executor):
     assert coordinator.errors() == []
 
 
+def test_quick_functions_do_not_wait_behind_long_ones(executor):
+    for _ in range(2):
+        long = [executor.submit(jobs.wait_and_give, 2, i)
+                for i in range(3)]                  # the cluster has 4 slots
+        quick = [executor.submit(jobs.give, i) for i in range(100)]
+        assert [future.result(20) for future in quick] == list(range(100))
+        assert not any(future.done() for future in long)
+        assert [future.result(20) for future in long] == [0, 1, 2]
+
+
 def test_futures_outlive_the_error_of_a_scheduled_closure(coordinator, executor):
     futures = [executor.submit(jobs.wait_and_give, 0.01, i) for i in range(100)]
     coordinator.schedule(jobs.divide, (1, 0))
