@@ -485,6 +485,26 @@ def test_broadcast_data_is_on_every_worker(coordinator, executor):
         muster.scatter(1, coordinator, broadcast=True, worker=1)
 
 
+def test_scattered_data_is_spread_over_the_workers(own_cluster):
+    def where(item):
+        return muster.current_run().worker
+
+    cluster = own_cluster(workers=4)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        cluster.wait()
+        for _ in range(3):
+            items = []
+            for i in range(8):      # each is there before the next one comes
+                items.append(coordinator.scatter(i))
+                items[-1].wait(30)
+            places = [coordinator.schedule(where, (item,)).fetch(30) for item in items]
+            assert sorted(places) == [0, 0, 1, 1, 2, 2, 3, 3]
+        items = coordinator.scatter(list(range(100)))
+        coordinator.join(30)
+        places = [coordinator.schedule(where, (item,)).fetch(30) for item in items]
+        assert {places.count(i) for i in range(4)} <= set(range(10, 50))
+
+
 def test_scattered_data_is_put_again_when_its_worker_is_lost(own_cluster):
     cluster = own_cluster(workers=2)
     with muster.Executor(cluster) as executor:
