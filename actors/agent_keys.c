@@ -48,13 +48,20 @@ static uint64_t load(const atomic_uint_fast64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+/* `answered` may have been read after others began and were answered: then it is the
+ * larger one, and nothing of what `begun` counts is under way. */
+static bool is_full(uint64_t begun, uint64_t answered, uint64_t more, uint64_t most)
+{
+    return (begun > answered ? begun - answered : 0) + more > most;
+}
+
 /* Takes a place among those under way. */
 static bool take_place(struct mu__agent_shared *shared)
 {
     uint64_t begun = load(&shared->begun);
 
     do
-        if (begun - load(&shared->answered) >= MU__KEY_REQUESTS_MAX)
+        if (is_full(begun, load(&shared->answered), 1, MU__KEY_REQUESTS_MAX))
             return false;
     while (!atomic_compare_exchange_weak_explicit(&shared->begun, &begun, begun + 1,
                                                   memory_order_relaxed,
@@ -69,7 +76,8 @@ static bool take_bytes(struct mu__agent_shared *shared, uint64_t bytes)
     if (bytes == 0)
         return true;
     before = atomic_fetch_add_explicit(&shared->begun_bytes, bytes, memory_order_relaxed);
-    if (before - load(&shared->answered_bytes) + bytes <= MU__KEY_REQUEST_BYTES_MAX)
+    if (!is_full(before, load(&shared->answered_bytes), bytes,
+                 MU__KEY_REQUEST_BYTES_MAX))
         return true;
     (void)atomic_fetch_sub_explicit(&shared->begun_bytes, bytes, memory_order_relaxed);
     return false;

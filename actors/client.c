@@ -1,6 +1,7 @@
 #include "actors/client_parts.h"
 
 #include "actors/client/admission.h"
+#include "actors/client/holds.h"
 #include "actors/packing.h"
 #include "runtime/value_parts.h"
 
@@ -189,15 +190,50 @@ void mu__client_not_kept(struct mu__ctx *ctx, struct client *c, uint64_t token)
     refuse_no_memory(ctx, c, &slot);
 }
 
-bool mu__client_take_own_error(struct mu__schedule *body)
+struct slot mu__client_make_slot(struct mu__schedule *body, uintptr_t of, uint64_t bytes)
 {
-    bool own_error = (body->flags & MU__CLOSURE_OWN_ERROR) != 0;
+    struct slot slot = {.of = of, .bytes = (uint32_t)bytes, .state = SLOT_BLOCKED};
 
-    body->flags &= ~(uint32_t)MU__CLOSURE_OWN_ERROR;
-    return own_error;
+    slot.own_error = (body->flags & MU__CLOSURE_OWN_ERROR) != 0;
+    slot.has_holds = (body->flags & MU__CLOSURE_HOLDS) != 0;
+    body->flags &= ~(uint32_t)(MU__CLOSURE_OWN_ERROR | MU__CLOSURE_HOLDS);
+    return slot;
 }
 
-/* From the program, which put its future where the token goes. */
+static void fail_lost(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
+                      const struct mu__schedule *body, uint32_t lost)
+{
+    mu_error error = {0};
+
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s", mu__client_lost_input);
+    error.kind = MU_ERROR_INPUT;
+    mu__client_name_failure(body, lost, &error);
+    mu__client_failed(ctx, c, slot, &error);
+    mu__client_settle(ctx, c);
+}
+
+/* Whether the closure has a slot: then its token stands in the message. */
+static bool take_in(struct mu__ctx *ctx, struct client *c, struct mu__schedule *body,
+                    const struct slot *slot)
+{
+    uint32_t lost;
+
+    if (!mu__client_admits(ctx, c, slot))
+        return false;
+    lost = slot->has_holds ? mu__holds_lost(body, c->life) : 0;
+    if (lost > 0) {
+        fail_lost(ctx, c, slot, body, lost);
+        return false;
+    }
+    body->drop_result = slot->of == 0;
+    body->token = mu__client_add_slot(c, slot);
+    if (body->token == 0)
+        refuse_no_memory(ctx, c, slot);
+    return body->token != 0;
+}
+
+/* From the program, which put its future where the token goes, and holds where the
+ * numbers of inputs go. */
 static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client *c = state;
@@ -206,18 +242,12 @@ static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (msg->from.node != MU__NODE_SELF)
         return;
-    slot = (struct slot){(uintptr_t)body->token,
-                         body->args.head_size + body->args.tail_size, SLOT_BLOCKED,
-                         mu__client_take_own_error(body)};
-    if (!mu__client_admits(ctx, c, &slot))
-        return;
-    body->drop_result = slot.of == 0;
-    body->token = mu__client_add_slot(c, &slot);
-    if (body->token == 0) {
-        refuse_no_memory(ctx, c, &slot);
-        return;
-    }
-    mu__client_dispatch(ctx, c, body->token, mu__claim(ctx));
+    slot = mu__client_make_slot(body, (uintptr_t)body->token,
+                                (uint64_t)body->args.head_size + body->args.tail_size);
+    if (take_in(ctx, c, body, &slot))
+        mu__client_dispatch(ctx, c, body->token, mu__claim(ctx));
+    else if (slot.has_holds)
+        mu__holds_drop(body);
 }
 
 /* ---- cancelling ---- */
@@ -286,7 +316,6 @@ static void read_error(const struct mu__resolved *body, mu_error *ret_error)
 static void finish(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
                    const struct mu__resolved *body)
 {
-    struct mu__pending_closure *closure = mu__slot_pending(slot);
     mu_remote_value *future = mu__slot_future(slot);
     bool kept = body->kept && body->closure != 0;
 
@@ -303,8 +332,6 @@ static void finish(struct mu__ctx *ctx, struct client *c, const struct slot *slo
         mu__client_resolve(ctx, c, future, kept ? MU__REMOTE_KEPT : MU_REMOTE_READY);
     else if (kept)
         mu__client_release(ctx, c, body->closure);
-    if (closure != NULL)
-        mu__client_forget_pending(ctx, c, closure);
     mu__client_count_resolved(ctx, c, slot->bytes);
 }
 

@@ -11,13 +11,14 @@
 enum { TROUBLE_BYTES_MAX = 256 };
 
 /* A scheduled closure that is outstanding. `of` is, while the slot is free, the link to
- * the next free one, which is odd; else a mu__pending_closure and 2, or a future (NULL
- * when nobody wants the result). */
+ * the next free one, which is odd; else a future (NULL when nobody wants the result), or,
+ * as long as it has not been sent, perhaps a mu__pending_closure and 2. */
 struct slot {
     uintptr_t of;
     uint32_t bytes;             /* of its arguments */
     uint16_t state;             /* enum slot_state */
     bool own_error;             /* nobody but the future has its error */
+    bool has_holds;             /* its SCHEDULE, which waits: actors/client/holds.h */
 };
 
 enum { SLOT_FREE = 1, SLOT_PENDING = 2 };
@@ -178,6 +179,16 @@ void mu__client_cancel_pending(struct mu__ctx *ctx, struct client *c);
 void mu__client_forget_pending(struct mu__ctx *ctx, struct client *c,
                                struct mu__pending_closure *closure);
 
+/* Its message leaves for the chief: what it holds, that holds from now on. */
+void mu__client_let_go(struct client *c, uint32_t slot, struct mu__msg *msg);
+
+/* Words for an input of a chief that is gone. */
+extern const char mu__client_lost_input[];
+
+/* So many inputs of a closure failed, and the error is of the first one. */
+void mu__client_name_failure(const struct mu__schedule *body, uint32_t failed,
+                             mu_error *error);
+
 /* A deadline has passed. */
 void mu__client_over_deadline(struct mu__ctx *ctx, struct client *c, uint64_t timer);
 
@@ -202,8 +213,9 @@ static inline mu_remote_value *mu__slot_future(const struct slot *slot)
 /* The token of a new slot that is as `slot`; 0 when out of memory. */
 uint64_t mu__client_add_slot(struct client *c, const struct slot *slot);
 
-/* Whether only its future gets the closure's error; nobody after the client need know. */
-bool mu__client_take_own_error(struct mu__schedule *body);
+/* A slot with what `body` says of a closure. Flags that nobody after the client knows are
+ * taken from it. */
+struct slot mu__client_make_slot(struct mu__schedule *body, uintptr_t of, uint64_t bytes);
 
 /* It is free from now on, wherever its closure waited. */
 struct slot mu__client_take_slot(struct mu__ctx *ctx, struct client *c, uint64_t token);

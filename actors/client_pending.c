@@ -1,6 +1,8 @@
 /* Closures with references among their arguments: they wait here for futures, and are
  * sent with the content of those, or with the numbers of what workers keep. */
 #include "actors/client_parts.h"
+
+#include "actors/client/holds.h"
 #include "actors/packing.h"
 #include "actors/references.h"
 #include "runtime/value_parts.h"
@@ -109,6 +111,8 @@ void mu__client_input_ready(struct client *c, struct mu__pending_closure *closur
 
 /* ---- inputs that are errors ---- */
 
+const char mu__client_lost_input[] = "an input was kept for a chief that is lost";
+
 /* Workers keep it for the present chief. */
 static bool is_kept(const struct client *c, const struct mu__held *held)
 {
@@ -142,7 +146,7 @@ static bool input_error(const struct client *c, const struct mu__held *held,
         return false;
     if (held->is_per_worker || mu__future_is(future, MU__REMOTE_KEPT)) {
         (void)mu_error_set(&lost, -MU_EUNAVAILABLE,
-                           "an input was kept for a chief that is lost");
+                           "%s", mu__client_lost_input);
         lost.kind = MU_ERROR_INPUT;
         word_failure(&lost, ret_error);
         return true;
@@ -158,6 +162,19 @@ static bool input_error(const struct client *c, const struct mu__held *held,
     return true;
 }
 
+void mu__client_name_failure(const struct mu__schedule *body, uint32_t failed,
+                             mu_error *error)
+{
+    size_t size = strlen(error->message);
+
+    error->closure = 0;
+    error->attempt = 0;
+    mu__view_copy(body->function, error->function, sizeof error->function);
+    if (failed > 1)
+        (void)snprintf(error->message + size, sizeof error->message - size,
+                       " (and %" PRIu32 " more of its inputs failed)", failed - 1);
+}
+
 /* The first one by position, and how many more there are. */
 static bool inputs_failed(const struct client *c,
                           const struct mu__pending_closure *closure, mu_error *ret_error)
@@ -165,22 +182,13 @@ static bool inputs_failed(const struct client *c,
     const struct mu__schedule *body = mu__body(closure->msg);
     uint32_t failed = 0;
     mu_error other;
-    size_t size;
 
     for (uint32_t i = 0; i < closure->inputs_count; i++)
         if (input_error(c, closure->inputs[i].held, failed == 0 ? ret_error : &other))
             failed++;
-    if (failed == 0)
-        return false;
-    ret_error->closure = 0;
-    ret_error->attempt = 0;
-    mu__view_copy(body->function, ret_error->function, sizeof ret_error->function);
-    if (failed == 1)
-        return true;
-    size = strlen(ret_error->message);
-    (void)snprintf(ret_error->message + size, sizeof ret_error->message - size,
-                   " (and %" PRIu32 " more of its inputs failed)", failed - 1);
-    return true;
+    if (failed > 0)
+        mu__client_name_failure(body, failed, ret_error);
+    return failed > 0;
 }
 
 /* ---- sending ---- */
@@ -221,8 +229,8 @@ static void store_little64(uint8_t *out, uint64_t number)
         out[i] = (uint8_t)(number >> (8 * i));
 }
 
-/* What workers keep is listed, and held until the closure is resolved. */
-static uint32_t list_numbers(struct client *c, struct mu__pending_closure *closure)
+/* What workers keep is listed, and held until the closure is sent. */
+static void list_numbers(struct client *c, struct mu__pending_closure *closure)
 {
     struct mu__schedule *body = mu__body(closure->msg);
     uint32_t count = 0;
@@ -233,7 +241,6 @@ static uint32_t list_numbers(struct client *c, struct mu__pending_closure *closu
                            closure->inputs[i].held->number);
     if (count > 0)
         body->inputs = (struct mu__view){closure->numbers, 8 * count};
-    return count;
 }
 
 /* The time that it waited here is part of its deadline. */
@@ -273,13 +280,8 @@ static void send(struct mu__ctx *ctx, struct client *c,
     body->drop_result = closure->future == NULL;
     mu_value_free(closure->args);
     closure->args = NULL;
-    if (list_numbers(c, closure) == 0) {
-        c->slots[slot].of = (uintptr_t)closure->future;
-        closure->msg = NULL;
-        mu__pending_free(closure);
-    } else {
-        closure->msg = NULL;
-    }
+    list_numbers(c, closure);
+    closure->msg = NULL;
     mu__client_dispatch(ctx, c, (uint64_t)slot + 1, msg);
 }
 
@@ -317,6 +319,20 @@ static void launch(struct mu__ctx *ctx, struct client *c,
     error.kind = MU_ERROR_INPUT;
     mu__view_copy(body->function, error.function, sizeof error.function);
     fail(ctx, c, closure, &error);
+}
+
+void mu__client_let_go(struct client *c, uint32_t slot, struct mu__msg *msg)
+{
+    struct slot *of = &c->slots[slot];
+    struct mu__pending_closure *closure = mu__slot_pending(of);
+
+    if (of->has_holds)
+        mu__holds_become_numbers(mu__body(msg));
+    of->has_holds = false;
+    if (closure == NULL)
+        return;
+    of->of = (uintptr_t)closure->future;
+    mu__pending_free(closure);
 }
 
 void mu__client_settle(struct mu__ctx *ctx, struct client *c)
@@ -396,9 +412,9 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct client *c = state;
     struct mu__pending_closure *closure =
         ((struct mu__schedule_pending *)mu__body(msg))->pending;
-    struct slot slot = {(uintptr_t)closure | SLOT_PENDING, (uint32_t)closure->bytes,
-                        SLOT_BLOCKED,
-                        mu__client_take_own_error(mu__body(closure->msg))};
+    struct slot slot = mu__client_make_slot(mu__body(closure->msg),
+                                            (uintptr_t)closure | SLOT_PENDING,
+                                            closure->bytes);
     mu_error error = {0};
     uint64_t token;
 

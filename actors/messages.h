@@ -50,8 +50,10 @@ enum mu__closure_flag {
     MU__CLOSURE_NO_BACKUP = 4,  /* never runs twice at a time */
     MU__CLOSURE_BUILD = 8,      /* RUN: builds the per-worker value `closure`; what it
                                    returns stays on this worker under that number */
-    MU__CLOSURE_OWN_ERROR = 16  /* from the program to its client actor only: nobody but
+    MU__CLOSURE_OWN_ERROR = 16, /* from the program to its client actor only: nobody but
                                    the future has its error */
+    MU__CLOSURE_HOLDS = 32      /* the same: `inputs` are pointers, see
+                                   actors/client/holds.h */
 };
 
 /* Priorities run from 0, the most urgent, to 7. A priority travels as p + 1; 0 stands for

@@ -27,16 +27,12 @@ static struct mu__buf *packed_buf(uint32_t head_size, uint32_t tail_size,
     return buf;
 }
 
-struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed)
+static struct mu__buf *pack_sized(const mu_value *value, uint32_t head_size,
+                                  uint32_t tail_size, struct mu__packed *ret_packed)
 {
     struct mu__packed packed;
-    struct mu__buf *buf;
-    uint32_t head_size;
-    uint32_t tail_size;
+    struct mu__buf *buf = packed_buf(head_size, tail_size, &packed);
 
-    if (value == NULL || mu__value_measure(value, &head_size, &tail_size) != 0)
-        return NULL;
-    buf = packed_buf(head_size, tail_size, &packed);
     if (buf == NULL)
         return NULL;
     mu__value_pack(value, buf->data + align_up(tail_size), head_size, buf->data,
@@ -45,6 +41,16 @@ struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_pac
     memset(buf->data + tail_size, 0, align_up(tail_size) - tail_size);
     *ret_packed = packed;
     return buf;
+}
+
+struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed)
+{
+    uint32_t head_size;
+    uint32_t tail_size;
+
+    if (value == NULL || mu__value_measure(value, &head_size, &tail_size) != 0)
+        return NULL;
+    return pack_sized(value, head_size, tail_size, ret_packed);
 }
 
 /* A buffer that is the memory of a value. */
@@ -61,19 +67,22 @@ static void release_value(struct mu__buf *buf)
     free(of);
 }
 
-struct mu__buf *mu__pack_to_send(const mu_value *value, bool keeps_tensors,
-                                 struct mu__packed *ret_packed)
+/* Whether a buffer may be the value's memory: then *ret_buf is it, or NULL: out of
+ * memory. */
+static bool send_in_place(const mu_value *value, bool keeps_tensors,
+                          struct mu__packed *ret_packed, struct mu__buf **ret_buf)
 {
     struct value_buf *of;
     size_t bytes;
 
-    if (value == NULL || (!keeps_tensors && mu_value_type(value) == MU_VALUE_TENSOR) ||
+    if ((!keeps_tensors && mu_value_type(value) == MU_VALUE_TENSOR) ||
         !mu__value_packed_in_place(value, ret_packed, &bytes) ||
         bytes < MU__SPLICE_BYTES_MIN || bytes > UINT32_MAX)
-        return mu__pack_value(value, ret_packed);
+        return false;
     of = malloc(sizeof *of);
+    *ret_buf = of == NULL ? NULL : &of->buf;
     if (of == NULL)
-        return NULL;
+        return true;
     of->value = mu_value_ref(value);
     of->buf = (struct mu__buf){
         .data = (uint8_t *)of->value,
@@ -82,7 +91,28 @@ struct mu__buf *mu__pack_to_send(const mu_value *value, bool keeps_tensors,
         .refs = 1,
         .release = release_value,
     };
-    return &of->buf;
+    return true;
+}
+
+struct mu__buf *mu__pack_to_send(const mu_value *value, bool keeps_tensors,
+                                 struct mu__packed *ret_packed)
+{
+    struct mu__buf *buf;
+
+    if (value != NULL && send_in_place(value, keeps_tensors, ret_packed, &buf))
+        return buf;
+    return mu__pack_value(value, ret_packed);
+}
+
+struct mu__buf *mu__pack_measured(const mu_value *value, struct mu__packed *packed)
+{
+    const struct mu__packed sizes = *packed;
+    struct mu__buf *buf;
+
+    if ((uint64_t)sizes.head_size + sizes.tail_size >= MU__SPLICE_BYTES_MIN &&
+        send_in_place(value, false, packed, &buf))
+        return buf;
+    return pack_sized(value, sizes.head_size, sizes.tail_size, packed);
 }
 
 struct mu__buf *mu__pack_copy(const struct mu__packed *packed,

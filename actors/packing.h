@@ -14,6 +14,10 @@ struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_pac
 struct mu__buf *mu__pack_to_send(const mu_value *value, bool keeps_tensors,
                                  struct mu__packed *ret_packed);
 
+/* The same of a value that mu__value_measure has measured, and that is as it was then:
+ * the sizes stand in *packed. Tensors are not kept. */
+struct mu__buf *mu__pack_measured(const mu_value *value, struct mu__packed *packed);
+
 /* A buffer with a copy of a packed value. */
 struct mu__buf *mu__pack_copy(const struct mu__packed *packed,
                               struct mu__packed *ret_packed);

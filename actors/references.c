@@ -4,6 +4,8 @@
 #include "runtime/message/arguments.h"
 #include "runtime/value_parts.h"
 
+#include <string.h>
+
 static void drop_held(void *holder)
 {
     mu__held_unref(holder);
@@ -59,26 +61,95 @@ bool mu__has_references(const mu_value *value)
 
 /* ---- collecting ---- */
 
+static uint64_t key_of(const struct mu__held *held)
+{
+    return (uint64_t)(uintptr_t)held;
+}
+
+size_t mu__references_place(const struct mu__references *references,
+                            const struct mu__held *held)
+{
+    size_t found = 0;
+
+    if (references->count > MU__REFERENCES_FEW) {
+        found = (size_t)mu__map_get(&references->places, key_of(held));
+        return found == 0 ? references->count : found - 1;
+    }
+    while (found < references->count && references->held[found] != held)
+        found++;
+    return found;
+}
+
+static int note_place(struct mu__references *references, size_t place)
+{
+    return mu__map_set(&references->places, key_of(references->held[place]),
+                       (void *)(place + 1));
+}
+
+void mu__references_swap(struct mu__references *references, size_t a, size_t b)
+{
+    struct mu__held *held = references->held[a];
+
+    references->held[a] = references->held[b];
+    references->held[b] = held;
+    if (references->count <= MU__REFERENCES_FEW)
+        return;
+    (void)note_place(references, a);    /* replacing takes no memory */
+    (void)note_place(references, b);
+}
+
+/* Beyond the few they are in an array, and found by the map. */
+static int leave_few(struct mu__references *references)
+{
+    struct mu__held **held = NULL;
+
+    if (!mu__grow_array((void **)&held, 2 * MU__REFERENCES_FEW, sizeof *held))
+        return -MU_ENOMEM;
+    memcpy(held, references->few, sizeof references->few);
+    references->held = held;
+    references->capacity = 2 * MU__REFERENCES_FEW;
+    for (size_t i = 0; i < MU__REFERENCES_FEW; i++)
+        if (note_place(references, i) != 0)
+            return -MU_ENOMEM;
+    return 0;
+}
+
+static int make_room(struct mu__references *references)
+{
+    size_t capacity = references->capacity * 2;
+
+    if (references->count < references->capacity)
+        return 0;
+    if (references->capacity == MU__REFERENCES_FEW)
+        return leave_few(references);
+    if (references->capacity == 0) {
+        references->held = references->few;
+        references->capacity = MU__REFERENCES_FEW;
+        return 0;
+    }
+    if (!mu__grow_array((void **)&references->held, capacity,
+                        sizeof(struct mu__held *)))
+        return -MU_ENOMEM;
+    references->capacity = capacity;
+    return 0;
+}
+
 static int collect_one(struct mu__held *held, struct mu__references *references)
 {
-    uint64_t key = (uint64_t)(uintptr_t)held;
     int rv;
 
     if (held == NULL)
         return -MU_EINVALID;
-    if (mu__map_get(&references->places, key) != NULL)
+    if (mu__references_place(references, held) < references->count)
         return 0;
-    if (references->count == references->capacity) {
-        size_t capacity = references->capacity * 2 + 8;
-
-        if (!mu__grow_array((void **)&references->held, capacity,
-                            sizeof(struct mu__held *)))
-            return -MU_ENOMEM;
-        references->capacity = capacity;
-    }
-    rv = mu__map_set(&references->places, key, (void *)(references->count + 1));
+    rv = make_room(references);
+    if (rv != 0)
+        return rv;
+    references->held[references->count] = held;
+    if (references->count >= MU__REFERENCES_FEW)
+        rv = note_place(references, references->count);
     if (rv == 0)
-        references->held[references->count++] = held;
+        references->count++;
     return rv;
 }
 
@@ -98,7 +169,8 @@ int mu__references_collect(const mu_value *value, struct mu__references *referen
 
 void mu__references_done(struct mu__references *references)
 {
-    mu__free_array(references->held);
+    if (references->capacity > MU__REFERENCES_FEW)
+        mu__free_array(references->held);
     mu__map_done(&references->places);
 }
 

@@ -16,18 +16,39 @@ struct mu__held *mu__reference_held(const mu_value *value);
  * finds out. */
 bool mu__has_references(const mu_value *value);
 
-/* What the references in a value hold, each once, in the order of the value. Borrowed. */
+enum { MU__REFERENCES_FEW = 4 };
+
+/* What the references in a value hold, each once, in the order of the value. Borrowed.
+ * Most values have one or two: those take no memory but this struct, which does not move
+ * then. */
 struct mu__references {
-    struct mu__held **held;
+    struct mu__held **held;     /* `few`, or an allocation */
     size_t count;
     size_t capacity;
-    struct mu__map places;      /* held to its place + 1 */
+    struct mu__map places;      /* held to its place + 1, when there are more than few */
+    struct mu__held *few[MU__REFERENCES_FEW];
 };
 
-/* -MU_EINVALID when a reference holds nothing here, -MU_ENOMEM. Zeroed memory is an empty
- * list; to be done with in any case. */
+/* An empty list; what `few` has is not looked at. */
+static inline void mu__references_init(struct mu__references *references)
+{
+    references->held = NULL;
+    references->count = 0;
+    references->capacity = 0;
+    references->places = (struct mu__map){0};
+}
+
+/* -MU_EINVALID when a reference holds nothing here, -MU_ENOMEM. The list is to be done
+ * with in any case. */
 int mu__references_collect(const mu_value *value, struct mu__references *references);
 void mu__references_done(struct mu__references *references);
+
+/* The place of one of them, from 0; the number of them when it is none. */
+size_t mu__references_place(const struct mu__references *references,
+                            const struct mu__held *held);
+
+/* Let two change their places. */
+void mu__references_swap(struct mu__references *references, size_t a, size_t b);
 
 /* What stands in the place of a reference: a hold of the caller's; NULL: no memory. */
 typedef mu_value *(*mu__substitute_fn)(void *arg, const mu_value *reference);

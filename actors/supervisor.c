@@ -352,8 +352,10 @@ static void done(struct mu__ctx *ctx, void *state)
     for (uint32_t i = 0; i < s->mores_chunks * MORES_CHUNK; i++) {
         struct more *more = mu__sup_more_at(s, i);
 
-        mu__free_array(more->inputs);
+        if (more->has_many)
+            mu__free_array(more->inputs.many);
         mu__free_array(more->name);
+        mu__free_array(more->failed_task);
     }
     for (uint32_t i = 0; i < s->mores_chunks; i++)
         mu__free_array(s->mores[i]);

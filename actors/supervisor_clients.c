@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS_FIRST = 256, RUN_LIMIT_MAX_MS = 0x7fffffff };
+enum { SLOTS_FIRST = 256 };
 
 /* ---- Clients ---- */
 
@@ -153,13 +153,6 @@ void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t
 
 /* ---- What few closures have ---- */
 
-struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index)
-{
-    return index / MORES_CHUNK < s->mores_chunks
-               ? &s->mores[index / MORES_CHUNK][index % MORES_CHUNK]
-               : NULL;
-}
-
 static bool add_chunk(struct supervisor *s)
 {
     uint32_t first = s->mores_chunks * MORES_CHUNK;
@@ -205,6 +198,7 @@ void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
     mu__timer_cancel(ctx, more->timer);
     mu__sup_drop_inputs(ctx, s, more);
     mu__free_array(more->name);
+    mu__free_array(more->failed_task);
     mu__clear(more, sizeof *more);
     more->index = closure->more - 1;
     more->next_free = s->mores_free;
@@ -372,12 +366,11 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
     more->flags = body->flags;
     more->priority = body->priority == 0 ? MU__PRIORITY_USUAL
                                          : (uint8_t)(body->priority - 1);
-    more->attempts_max = body->attempts_max;
+    more->attempts_max = (uint16_t)body->attempts_max;
     more->worker = body->worker;
     more->not_worker = body->not_worker;
     mu__sup_take_role(s, more, body->worker_type);
-    more->run_limit_ms = body->run_limit_ms < RUN_LIMIT_MAX_MS ? body->run_limit_ms
-                                                               : RUN_LIMIT_MAX_MS;
+    more->run_limit_ms = mu__run_limit(body->run_limit_ms);
     if (body->deadline_ms != 0)
         more->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
     if (body->name.size > 0) {

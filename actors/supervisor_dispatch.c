@@ -98,7 +98,7 @@ static void name_effect(const struct supervisor *s, const struct more *more,
     if (more->name == NULL)
         body->name = (struct mu__view){NULL, 0};
     if (more->inputs_count > 0)
-        body->inputs = (struct mu__view){more->inputs, 8 * more->inputs_count};
+        body->inputs = (struct mu__view){mu__more_inputs(more), 8U * more->inputs_count};
     if (more->effect != 0) {
         body->origin = s->origin;
         body->effect = more->effect;

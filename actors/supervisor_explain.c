@@ -143,7 +143,7 @@ static void say_held(const struct supervisor *s, const struct more *more, uint64
     uint64_t left_ms = more->held_until_ms > now_ms ? more->held_until_ms - now_ms : 0;
 
     if (more->inputs_missing > 0)
-        (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " inputs",
+        (void)snprintf(out, size, "for %" PRIu16 " of its %" PRIu16 " inputs",
                        more->inputs_missing, more->inputs_count);
     else if (more->failed_code == 0 && s->journal_why[0] != '\0')
         (void)snprintf(out, size, "for the journal, which cannot be written: %s",
@@ -290,7 +290,8 @@ static void say_more(const struct supervisor *s, const struct more *more, mu_val
     if (more->failed_code != 0) {
         (void)snprintf(text, sizeof text, "%s%s%s",
                        mu_strerror(-(int)more->failed_code),
-                       more->failed_task[0] == '\0' ? "" : " from ", more->failed_task);
+                       more->failed_task == NULL ? "" : " from ",
+                       more->failed_task == NULL ? "" : more->failed_task);
         (void)mu_value_set(map, "last_error", mu_value_string(text));
     }
     if (backup != NULL) {

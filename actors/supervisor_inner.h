@@ -118,35 +118,55 @@ struct station {
     struct asker drain_askers[DRAIN_ASKERS_MAX];    /* who waits for it to leave */
 };
 
-/* What few closures have. */
+/* What a closure has that is not as usual: inputs, options, a failed attempt. Each one
+ * with a function of Python has an input, so it is kept small. */
 struct more {
     uint32_t index;
     uint32_t next_free;         /* index + 1; 0 ends it */
     uint64_t closure;           /* its id; 0: free */
     uint64_t timer;             /* for the next of the times below; 0: none */
     uint64_t deadline_ms;       /* our clock; 0: none */
-    uint64_t run_limit_ms;      /* of one attempt; 0: none */
     uint64_t held_until_ms;     /* our clock; 0: not held for a time */
     uint64_t effect;            /* 0: none yet */
     uint64_t number;            /* in the journal; 0: not there */
-    uint64_t *inputs;
-    uint32_t inputs_count;
-    uint32_t inputs_missing;    /* held until they are there */
+    union {
+        uint64_t one;
+        uint64_t *many;
+    } inputs;                   /* their numbers: mu__more_inputs */
+    char *name;                 /* NULL: none */
+    char *failed_task;          /* of the attempt that failed last; NULL: none */
     uint32_t flags;             /* enum mu__closure_flag */
-    uint32_t attempts_max;      /* 0: the cluster's */
+    uint32_t run_limit_ms;      /* of one attempt; 0: none */
     uint32_t worker;            /* wanted: task index + 1 */
     uint32_t not_worker;
     uint32_t backup_worker;     /* number; 0: there is no backup attempt */
-    uint32_t backup_attempt;
     uint32_t backup_started_ms;
     uint32_t returns;           /* attempts that a worker gave back */
-    bool backup_begun;
+    uint16_t backup_attempt;
+    uint16_t attempts_max;      /* 0: the cluster's */
+    uint16_t inputs_count;
+    uint16_t inputs_missing;    /* held until they are there */
+    uint8_t failed_code;        /* why it was tried again last, for those who ask */
     uint8_t priority;
     uint8_t role;               /* that it is for, + 1; 0: any */
-    char *name;                 /* NULL: none */
-    uint32_t failed_code;       /* why it was tried again last, for those who ask */
-    char failed_task[MU__TASK_NAME_MAX + 1];
+    bool backup_begun : 1;
+    bool has_many : 1;          /* inputs: an array */
 };
+
+_Static_assert(sizeof(struct more) <= 120, "a queued closure of Python has one");
+_Static_assert(MU__INPUTS_MAX <= UINT16_MAX, "inputs are counted in 16 bits");
+
+/* The numbers of what it uses, as many as inputs_count. */
+static inline const uint64_t *mu__more_inputs(const struct more *more)
+{
+    return more->has_many ? more->inputs.many : &more->inputs.one;
+}
+
+/* What a message or a record asks for; 24 days at most. */
+static inline uint32_t mu__run_limit(uint64_t limit_ms)
+{
+    return limit_ms < INT32_MAX ? (uint32_t)limit_ms : INT32_MAX;
+}
 
 struct kept;
 struct per_worker;
@@ -301,7 +321,12 @@ void mu__sup_forget_token(struct client *client, const struct mu__closure *closu
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token);
 
-struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index);
+static inline struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index)
+{
+    return index / MORES_CHUNK < s->mores_chunks
+               ? &s->mores[index / MORES_CHUNK][index % MORES_CHUNK]
+               : NULL;
+}
 
 /* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
 static inline struct more *mu__sup_more(const struct supervisor *s,

@@ -7,6 +7,7 @@
  * closures by their ids, fetches by their tokens. It goes when its client has released it
  * and no closure has it among its inputs. */
 #include "actors/supervisor/builds.h"
+#include "runtime/unpack.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -178,11 +179,15 @@ static void pull(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
 
 static struct kept *kept_of(const struct supervisor *s, uint64_t number)
 {
-    return number == 0 ? NULL : mu__map_get(&s->kept, number);
+    if (number == 0 || (number & MU__PER_WORKER_BIT) != 0)
+        return NULL;
+    return mu__map_get(&s->kept, number);
 }
 
 static struct per_worker *per_worker_of(const struct supervisor *s, uint64_t number)
 {
+    if ((number & MU__PER_WORKER_BIT) == 0)
+        return NULL;
     return mu__map_get(&s->per_worker, number);
 }
 
@@ -596,15 +601,6 @@ void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
 }
 
-static uint64_t input_at(const uint8_t *bytes)
-{
-    uint64_t number = 0;
-
-    for (unsigned i = 0; i < 8; i++)
-        number |= (uint64_t)bytes[i] << (8 * i);
-    return number;
-}
-
 static int use_input(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure, struct more *more, uint64_t number,
                      mu_error *ret_error)
@@ -630,7 +626,11 @@ static int use_input(struct mu__ctx *ctx, struct supervisor *s,
         kept->users++;
     else
         pw->users++;
-    more->inputs[more->inputs_count++] = number;
+    if (more->has_many)
+        more->inputs.many[more->inputs_count] = number;
+    else
+        more->inputs.one = number;
+    more->inputs_count++;
     return 0;
 }
 
@@ -643,10 +643,17 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
 
     if (count == 0)
         return 0;
-    if (!mu__grow_array((void **)&more->inputs, count, sizeof *more->inputs))
-        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    if (count > 1) {
+        uint64_t *many = NULL;
+
+        if (!mu__grow_array((void **)&many, count, sizeof *many))
+            return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+        more->inputs.many = many;
+        more->has_many = true;
+    }
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t number = input_at((const uint8_t *)inputs.data + (size_t)8 * i);
+        uint64_t number =
+            mu__load_little64((const uint8_t *)inputs.data + (size_t)8 * i);
         int rv = use_input(ctx, s, closure, more, number, ret_error);
 
         if (rv != 0)
@@ -657,12 +664,13 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
 
 void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s, struct more *more)
 {
+    const uint64_t *inputs = mu__more_inputs(more);
     uint32_t count = more->inputs_count;
 
     more->inputs_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct kept *kept = kept_of(s, more->inputs[i]);
-        struct per_worker *pw = per_worker_of(s, more->inputs[i]);
+        struct kept *kept = kept_of(s, inputs[i]);
+        struct per_worker *pw = per_worker_of(s, inputs[i]);
 
         if (kept != NULL) {
             kept->users--;
@@ -673,14 +681,15 @@ void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s, struct more 
             drop_per_worker(ctx, s, pw);
         }
     }
-    mu__free_array(more->inputs);
-    more->inputs = NULL;
+    if (more->has_many)
+        mu__free_array(more->inputs.many);
+    more->has_many = false;
 }
 
 uint32_t mu__sup_inputs_worker(const struct supervisor *s, const struct more *more)
 {
     for (uint32_t i = 0; i < more->inputs_count; i++) {
-        const struct kept *kept = kept_of(s, more->inputs[i]);
+        const struct kept *kept = kept_of(s, mu__more_inputs(more)[i]);
 
         if (kept != NULL && kept->holder != 0 && kept->backing == NULL)
             return kept->holder;
@@ -709,7 +718,7 @@ static bool lacks_item(const struct supervisor *s, const struct more *more,
                        const struct mu__member_worker *worker)
 {
     for (uint32_t i = 0; i < more->inputs_count; i++) {
-        const struct per_worker *pw = per_worker_of(s, more->inputs[i]);
+        const struct per_worker *pw = per_worker_of(s, mu__more_inputs(more)[i]);
 
         if (pw != NULL && pw->values != NULL &&
             item_of(s, pw->values, worker) == NULL)
@@ -723,7 +732,7 @@ static bool lacks_build(const struct supervisor *s, const struct more *more,
                         const struct mu__member_worker *worker, char *words, size_t size)
 {
     for (uint32_t i = 0; i < more->inputs_count; i++) {
-        const struct per_worker *pw = per_worker_of(s, more->inputs[i]);
+        const struct per_worker *pw = per_worker_of(s, mu__more_inputs(more)[i]);
 
         if (pw != NULL && mu__sup_build_given_up(s, pw, worker->number, words, size))
             return true;
@@ -754,7 +763,7 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
     }
     more->inputs_missing = 0;
     for (uint32_t i = 0; i < more->inputs_count; i++) {
-        struct kept *kept = kept_of(s, more->inputs[i]);
+        struct kept *kept = kept_of(s, mu__more_inputs(more)[i]);
 
         if (kept == NULL || kept->holder == worker->number)
             continue;
@@ -767,7 +776,7 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
         return 0;
     mu__sup_hold(s, closure);
     for (uint32_t i = 0; i < more->inputs_count; i++) {
-        struct kept *kept = kept_of(s, more->inputs[i]);
+        struct kept *kept = kept_of(s, mu__more_inputs(more)[i]);
 
         if (kept != NULL && kept->backing == NULL && kept->holder != worker->number)
             want(ctx, s, kept);

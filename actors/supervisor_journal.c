@@ -653,8 +653,8 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         .flags = body->flags,
         .priority = body->priority == 0 ? MU__PRIORITY_USUAL
                                         : (uint8_t)(body->priority - 1),
-        .run_limit_ms = body->run_limit_ms,
-        .attempts_max = body->attempts_max,
+        .run_limit_ms = mu__run_limit(body->run_limit_ms),
+        .attempts_max = (uint16_t)body->attempts_max,
         .worker = body->worker,
         .not_worker = body->not_worker,
     };

@@ -214,6 +214,19 @@ static void give_up(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_resolve(ctx, s, closure, &last);
 }
 
+/* For those who ask why it has not run. Out of memory: the task is not named. */
+static void note_failure(struct more *more, const struct outcome *outcome)
+{
+    char *task = NULL;
+
+    more->failed_code = (uint8_t)-outcome->code;
+    mu__free_array(more->failed_task);
+    if (outcome->task.size > 0 &&
+        mu__grow_array((void **)&task, outcome->task.size + (size_t)1, 1))
+        mu__view_copy(outcome->task, task, outcome->task.size + (size_t)1);
+    more->failed_task = task;
+}
+
 /* The closure has landed. `outcome` is what it comes to when it may not run again. */
 static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                   const struct outcome *outcome, uint64_t delay_ms)
@@ -235,10 +248,8 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
     s->retried++;
     if (delay_ms > 0)
         more = mu__sup_need_more(s, closure);
-    if (more != NULL) {
-        more->failed_code = (uint32_t)-outcome->code;
-        mu__view_copy(outcome->task, more->failed_task, sizeof more->failed_task);
-    }
+    if (more != NULL)
+        note_failure(more, outcome);
     hold_for(ctx, s, closure, delay_ms);
 }
 
@@ -548,7 +559,7 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
     char words[256];
     struct outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
 
-    (void)snprintf(words, sizeof words, "it ran for %" PRIu64 " ms on %s, which is the "
+    (void)snprintf(words, sizeof words, "it ran for %" PRIu32 " ms on %s, which is the "
                    "limit of one run", more->run_limit_ms, task.text);
     outcome.message = mu__view_str(words);
     outcome.task = mu__view_str(task.text);
@@ -691,7 +702,7 @@ static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
         !list_backup(s, more->closure))
         return;
     more->backup_worker = number;
-    more->backup_attempt = last_attempt(closure, more) + 1U;
+    more->backup_attempt = (uint16_t)(last_attempt(closure, more) + 1U);
     more->backup_started_ms = (uint32_t)mu__now_ms(ctx);
     more->backup_begun = false;
     mu__membership_load(&s->members, number, mu__closure_bytes(closure), 0);

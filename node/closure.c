@@ -1,9 +1,10 @@
 /* Scheduling a closure does not wait for the loop: it looks at a few counters and the
  * session's phase, packs the arguments on the caller's thread and posts one message. Only
- * a closure whose arguments are not all there is packed by the client actor, later. */
+ * one with remote values that are not there is packed by the client actor, later. */
 #include "node/coordinator.h"
 
 #include "actors/client/admission.h"
+#include "actors/client/holds.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "actors/references.h"
@@ -26,7 +27,9 @@ struct making {
     mu_value *whole;                    /* the arguments with the contents of their
                                            references, if all of those are here */
     struct mu__msg *msg;
-    uint64_t bytes;                     /* of the arguments, packed */
+    uint8_t *numbers;                   /* room in it for those of the inputs */
+    bool has_holds;                     /* the message: actors/client/holds.h */
+    struct mu__packed sizes;            /* of the arguments, packed; not where they are */
 };
 
 void mu_closure_options_init(mu_closure_options *options)
@@ -148,33 +151,36 @@ int mu__check_function_name(const char *function, mu_error *ret_error)
 
 /* ---- arguments ---- */
 
-int mu__measure_args(const mu_value *args, uint64_t *ret_bytes, mu_error *ret_error)
+static uint64_t bytes_of(const struct mu__packed *sizes)
 {
-    uint32_t head_size;
-    uint32_t tail_size;
+    return (uint64_t)sizes->head_size + sizes->tail_size;
+}
 
-    *ret_bytes = 0;
+int mu__measure_args(const mu_value *args, struct mu__packed *ret_sizes,
+                     mu_error *ret_error)
+{
+    *ret_sizes = (struct mu__packed){0};
     if (args == NULL)
         return 0;
-    if (mu__value_measure(args, &head_size, &tail_size) != 0)
+    if (mu__value_measure(args, &ret_sizes->head_size, &ret_sizes->tail_size) != 0)
         return mu_error_set(ret_error, -MU_ERANGE,
                             "the arguments are too deep or too large");
-    *ret_bytes = (uint64_t)head_size + tail_size;
-    if (*ret_bytes > MU__VALUE_BYTES_MAX)
+    if (bytes_of(ret_sizes) > MU__VALUE_BYTES_MAX)
         return mu_error_set(ret_error, -MU_ERANGE,
                             "the arguments have %llu bytes, at most %d are sent",
-                            (unsigned long long)*ret_bytes, MU__VALUE_BYTES_MAX);
+                            (unsigned long long)bytes_of(ret_sizes),
+                            MU__VALUE_BYTES_MAX);
     return 0;
 }
 
 /* One buffer for the arguments' raw bytes (which are aligned, so they come first) and
  * their msgpack part. */
-int mu__pack_args(struct mu__msg *msg, const mu_value *args,
-                  struct mu__packed *ret_packed, mu_error *ret_error)
+int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *packed,
+                  mu_error *ret_error)
 {
     if (args == NULL)
         return 0;
-    msg->backing = mu__pack_to_send(args, false, ret_packed);
+    msg->backing = mu__pack_measured(args, packed);
     if (msg->backing == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
     return 0;
@@ -231,7 +237,7 @@ static int put_contents(struct making *making, const mu_value *args, mu_error *r
     making->whole = mu__references_replace(args, content_of, NULL);
     if (making->whole == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
-    return mu__measure_args(making->whole, &making->bytes, ret_error);
+    return mu__measure_args(making->whole, &making->sizes, ret_error);
 }
 
 /* ---- messages ---- */
@@ -255,24 +261,22 @@ static int make_message(struct making *making, mu_error *ret_error)
                   making->name.size + making->worker_type.size +
                   sizeof(uint64_t) * making->inputs.count;
     struct mu__schedule *body;
-    uint8_t *at;
 
     making->msg = mu__msg_heap(MU__SCHEDULE, size);
     if (making->msg == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
     body = mu__body(making->msg);
-    at = (uint8_t *)(body + 1);
     body->function = making->function;
-    at = mu__pack_view(at, &body->function);
+    making->numbers = mu__pack_view((uint8_t *)(body + 1), &body->function);
     if (making->options == NULL)
         return 0;
     set_options(body, making->options);
     body->name = making->name;
     if (making->name.size > 0)
-        at = mu__pack_view(at, &body->name);
+        making->numbers = mu__pack_view(making->numbers, &body->name);
     body->worker_type = making->worker_type;
     if (making->worker_type.size > 0)
-        (void)mu__pack_view(at, &body->worker_type);
+        making->numbers = mu__pack_view(making->numbers, &body->worker_type);
     return 0;
 }
 
@@ -292,11 +296,9 @@ static int defer(struct making *making, const mu_value *args, mu_remote_value *f
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
     }
     closure->msg = making->msg;
-    closure->numbers = (uint8_t *)making->msg->body + sizeof(struct mu__schedule) +
-                       making->function.size + making->name.size +
-                       making->worker_type.size;
+    closure->numbers = making->numbers;
     closure->future = future;
-    closure->bytes = making->bytes;
+    closure->bytes = bytes_of(&making->sizes);
     ((struct mu__schedule_pending *)mu__body(msg))->pending = closure;
     making->msg = msg;
     return 0;
@@ -307,13 +309,20 @@ static int fill_in(struct making *making, const mu_value *args, mu_remote_value 
                    mu_error *ret_error)
 {
     struct mu__schedule *body = mu__body(making->msg);
+    bool refers = making->inputs.count > 0 && making->whole == NULL;
+    int rv;
 
     body->token = (uint64_t)(uintptr_t)future;
-    if (making->inputs.count == 0)
-        return mu__pack_args(making->msg, args, &body->args, ret_error);
-    if (making->whole != NULL)
-        return mu__pack_args(making->msg, making->whole, &body->args, ret_error);
-    return defer(making, args, future, ret_error);
+    if (refers && !mu__holds_suffice(&making->inputs))
+        return defer(making, args, future, ret_error);
+    body->args = making->sizes;
+    rv = mu__pack_args(making->msg, making->whole != NULL ? making->whole : args,
+                       &body->args, ret_error);
+    if (rv == 0 && refers) {
+        mu__holds_take(body, making->numbers, &making->inputs);
+        making->has_holds = true;
+    }
+    return rv;
 }
 
 static void drop_message(struct mu__msg *msg)
@@ -339,6 +348,8 @@ static int post(struct making *making, mu_error *ret_error)
         return 0;
     if (closure != NULL)
         mu__pending_free(closure);
+    for (size_t i = 0; making->has_holds && i < making->inputs.count; i++)
+        mu__held_unref(making->inputs.held[i]);
     return mu_error_set(ret_error, rv, "%s is %s", mu_node_task(making->node),
                         mu_strerror(rv));
 }
@@ -368,7 +379,7 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
     else
         drop_message(making->msg);
     if (rv != 0)
-        mu__admission_withdraw(&c->session, making->bytes);
+        mu__admission_withdraw(&c->session, bytes_of(&making->sizes));
     if (rv != 0 && future != NULL)
         mu__held_free(&future->held);
     else if (ret_value != NULL)
@@ -384,23 +395,24 @@ static void begin_making(struct making *making, const char *function,
     making->function = mu__view_str(function);
     making->name = (struct mu__view){NULL, 0};
     making->worker_type = (struct mu__view){NULL, 0};
-    making->inputs = (struct mu__references){0};
+    mu__references_init(&making->inputs);
     making->whole = NULL;
     making->msg = NULL;
-    making->bytes = 0;
+    making->has_holds = false;
+    making->sizes = (struct mu__packed){0};
 }
 
 static int prepare(mu_coordinator *c, struct making *making, const mu_value *args,
                     int64_t limit_ms, mu_error *ret_error)
 {
-    int rv = mu__measure_args(args, &making->bytes, ret_error);
+    int rv = mu__measure_args(args, &making->sizes, ret_error);
 
-    if (rv == 0 && args != NULL && mu__has_references(args))
+    if (rv == 0 && args != NULL)
         rv = collect_inputs(making, args, ret_error);
     if (rv == 0 && making->inputs.count > 0 && has_contents(making))
         rv = put_contents(making, args, ret_error);
     if (rv == 0)
-        rv = mu__coordinator_admit(c, making->bytes,
+        rv = mu__coordinator_admit(c, bytes_of(&making->sizes),
                                    making->options != NULL &&
                                        making->options->flags & MU_CLOSURE_OWN_ERROR,
                                    limit_ms, ret_error);

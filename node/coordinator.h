@@ -48,12 +48,13 @@ int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_m
 int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *request,
                   int64_t limit_ms, mu_error *ret_error);
 
-/* Pack arguments (NULL: none) behind a message; they were measured before. */
-int mu__pack_args(struct mu__msg *msg, const mu_value *args,
-                  struct mu__packed *ret_packed, mu_error *ret_error);
+/* Pack arguments (NULL: none) behind a message. *packed has their sizes before. */
+int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *packed,
+                  mu_error *ret_error);
 
 /* Sizes of arguments, which may be NULL; an error when they are beyond the bounds. */
-int mu__measure_args(const mu_value *args, uint64_t *ret_bytes, mu_error *ret_error);
+int mu__measure_args(const mu_value *args, struct mu__packed *ret_sizes,
+                     mu_error *ret_error);
 
 int mu__check_function_name(const char *function, mu_error *ret_error);
 

@@ -220,12 +220,11 @@ static mu_value *content_of(void *arg, const mu_value *reference)
 {
     const struct contents *contents = arg;
     struct mu__held *held = mu__reference_held(reference);
-    size_t place = (size_t)mu__map_get(&contents->references->places,
-                                       (uint64_t)(uintptr_t)held);
 
     if (held->is_per_worker)
         return mu_value_ref(reference);
-    return mu_value_ref(contents->results[place - 1]);
+    return mu_value_ref(
+        contents->results[mu__references_place(contents->references, held)]);
 }
 
 /* Puts remote values in front of per-worker ones, which have no content. Returns how many
@@ -234,16 +233,9 @@ static size_t sort_remote(struct mu__references *references)
 {
     size_t remote = 0;
 
-    for (size_t i = 0; i < references->count; i++) {
-        struct mu__held *held = references->held[i];
-
-        if (held->is_per_worker)
-            continue;
-        references->held[i] = references->held[remote];
-        references->held[remote++] = held;
-        (void)mu__map_set(&references->places, (uint64_t)(uintptr_t)held,
-                          (void *)remote);
-    }
+    for (size_t i = 0; i < references->count; i++)
+        if (!references->held[i]->is_per_worker)
+            mu__references_swap(references, i, remote++);
     return remote;
 }
 
@@ -275,12 +267,13 @@ int mu_coordinator_fetch(mu_coordinator *c, const mu_value *structure, int64_t l
     MU__REQUIRE_AS(ret_error, "coordinator, structure, ret_value", c, structure,
                    ret_value);
 
-    struct mu__references references = {0};
-    uint64_t bytes;
-    int rv = mu__measure_args(structure, &bytes, NULL);
+    struct mu__references references;
+    struct mu__packed sizes;
+    int rv = mu__measure_args(structure, &sizes, NULL);
 
     if (rv != 0)
         return mu_error_set(ret_error, rv, "the structure is too deep or too large");
+    mu__references_init(&references);
     rv = mu__references_collect(structure, &references);
     for (size_t i = 0; rv == 0 && i < references.count; i++)
         if (references.held[i]->home != &c->node->home)

@@ -57,7 +57,7 @@ static int ask_to_make(mu_node *node, struct mu__msg *request, int64_t limit_ms,
 
 /* With the function's name, if there is one, behind its body. */
 static struct mu__msg *make_request(const char *function, const mu_value *args,
-                                    mu_error *ret_error)
+                                    const struct mu__packed *sizes, mu_error *ret_error)
 {
     struct mu__view name = mu__view_str(function);
     struct mu__msg *msg =
@@ -73,6 +73,7 @@ static struct mu__msg *make_request(const char *function, const mu_value *args,
         memcpy(body + 1, name.data, name.size);
         body->function = (struct mu__view){body + 1, name.size};
     }
+    body->args = *sizes;
     if (mu__pack_args(msg, args, &body->args, ret_error) == 0)
         return msg;
     mu__node_drop_msg(msg);
@@ -85,18 +86,18 @@ static int open_per_worker(mu_coordinator *c, const char *function, const mu_val
 {
     mu_node *node = mu__coordinator_reach(c, ret_error);
     struct mu__msg *request;
-    uint64_t bytes;
+    struct mu__packed sizes;
     int rv;
 
     if (node == NULL)
         return -MU_ECLOSED;
-    rv = mu__measure_args(args, &bytes, ret_error);
+    rv = mu__measure_args(args, &sizes, ret_error);
     if (rv != 0)
         return rv;
     if (args != NULL && mu__has_references(args))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a per-worker value is not made from references");
-    request = make_request(function, args, ret_error);
+    request = make_request(function, args, &sizes, ret_error);
     return request == NULL
                ? -MU_ENOMEM
                : ask_to_make(node, request, limit_ms, ret_error, ret_per_worker);

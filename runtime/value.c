@@ -103,11 +103,21 @@ static size_t utf8_length(const uint8_t *text, size_t left)
     return (size_t)lead->more + 1;
 }
 
+static bool is_ascii8(const uint8_t *text)
+{
+    uint64_t word;
+
+    memcpy(&word, text, sizeof word);
+    return (word & UINT64_C(0x8080808080808080)) == 0;
+}
+
 bool mu__utf8_valid(const void *data, size_t size)
 {
     const uint8_t *text = data;
     size_t at = 0;
 
+    while (at + 8 <= size && is_ascii8(text + at))
+        at += 8;
     while (at < size && text[at] < 0x80)
         at++;
     while (at < size) {
@@ -139,13 +149,13 @@ static struct mu__scalar *new_scalar(enum mu_value_type type)
     return scalar;
 }
 
+/* There is one, which is never freed and whose count nobody touches: what most closures
+ * return. */
+static struct mu_value the_nil = {.refs = 1, .type = MU_VALUE_NIL};
+
 mu_value *mu_value_nil(void)
 {
-    mu_value *value = malloc(sizeof *value);
-
-    if (value != NULL)
-        begin(value, MU_VALUE_NIL);
-    return value;
+    return &the_nil;
 }
 
 mu_value *mu_value_bool(int truth)
@@ -479,7 +489,7 @@ mu_value *mu_value_ref(const mu_value *value)
     /* The count is the one thing in a shared value that changes. */
     mu_value *held = (mu_value *)(uintptr_t)value;
 
-    if (held != NULL)
+    if (held != NULL && held->type != MU_VALUE_NIL)
         atomic_fetch_add_explicit(&held->refs, 1, memory_order_relaxed);
     return held;
 }
@@ -487,7 +497,8 @@ mu_value *mu_value_ref(const mu_value *value)
 /* True for the last holder, who then sees what all others did before they let go. */
 static bool drop(mu_value *value)
 {
-    return atomic_fetch_sub_explicit(&value->refs, 1, memory_order_acq_rel) == 1;
+    return value->type != MU_VALUE_NIL &&
+           atomic_fetch_sub_explicit(&value->refs, 1, memory_order_acq_rel) == 1;
 }
 
 static void drop_holder(struct mu__reference *reference)

@@ -243,6 +243,20 @@ RULES = {
 }
 
 
+# All that the repository's first folder has.
+TOP_LEVEL = frozenset("""
+    runtime actors transport resolver include node api cli python tests bench examples
+    docs scripts CMakeLists.txt CMakePresets.json README.md CHANGELOG.md LICENSE
+""".split())
+
+
+def stray_entries(root):
+    """What is at the top level and should not be; hidden names and builds aside."""
+    for name in sorted(os.listdir(root)):
+        if name not in TOP_LEVEL and not name.startswith((".", "build")):
+            yield name, 1, "top-level", "not one of the names that belong here"
+
+
 def is_text(folder, name):
     if name.endswith(TEXT_SUFFIXES):
         return True
@@ -263,7 +277,7 @@ def files_of(root):
 
 def check(root):
     """All findings in the tree: (path, line, rule, words)."""
-    findings = []
+    findings = list(stray_entries(root))
     for path in files_of(root):
         try:
             with open(os.path.join(root, path), encoding="utf-8", newline="") as file:
@@ -395,6 +409,7 @@ CASES = [
     ("machine-path", "docs/a.md", "see /" "work/a\n"),
     ("machine-path", "tests/test_a.c", "char *a = \"/" "root/b\";\n"),
     (None, "docs/a.md", "see docs/" "work/a and /usr/" "lib and file://" "/path\n"),
+    ("top-level", "(null).new", "a\n"),
     ("utf-8", "node/a.c", b"/* \xff */\n"),
     (None, "build/dev/a.c", "\tprintf(\n"),
     (None, "tests/fuzz/corpus/a/b.json", "\t"),

@@ -1,6 +1,7 @@
 /* The client actor alone, with a probe in the supervisor's place that notes what it is
  * told, and answers when the test says so. */
 #include "actors/client.h"
+#include "actors/client/holds.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "actors/references.h"
@@ -341,6 +342,52 @@ static mu_remote_value *schedule_pending(struct fixture *f, mu_value *args,
     return future;
 }
 
+/* One with references to per-worker values alone, as the public coordinator makes it.
+ * Takes args. */
+static mu_remote_value *schedule_holds(struct fixture *f, mu_value *args)
+{
+    mu_remote_value *future = mu__future_new(&f->home);
+    struct mu__references references = {0};
+    struct mu__schedule *body;
+    struct mu__msg *msg;
+
+    assert_int_equal(mu__references_collect(args, &references), 0);
+    assert_true(mu__holds_suffice(&references));
+    msg = mu__msg_heap(MU__SCHEDULE, sizeof *body + 8 * references.count);
+    body = mu__body(msg);
+    body->token = (uint64_t)(uintptr_t)future;
+    body->function = mu__view_str("h");
+    msg->backing = mu__pack_value(args, &body->args);
+    mu__holds_take(body, body + 1, &references);
+    mu__references_done(&references);
+    mu_value_free(args);
+    (void)atomic_fetch_add(&f->session.scheduled, 1);
+    deliver(f, msg, 0);
+    return future;
+}
+
+/* One that the chief has made in its present life. */
+static mu_per_worker *per_worker_at(struct fixture *f, uint64_t number)
+{
+    mu_per_worker *per_worker = mu__per_worker_new(&f->home);
+
+    per_worker->held.number = MU__PER_WORKER_BIT | number;
+    per_worker->held.life = 0;
+    return per_worker;
+}
+
+/* References to as many of them. Lets go of them. */
+static mu_value *references_to(mu_per_worker **per_workers, size_t count)
+{
+    mu_value *list = mu_value_list();
+
+    for (size_t i = 0; i < count; i++) {
+        (void)mu_value_append(list, mu__reference_to(&per_workers[i]->held));
+        mu__held_unref(&per_workers[i]->held);
+    }
+    return list;
+}
+
 static mu_value *pair(mu_remote_value *a, mu_remote_value *b)
 {
     mu_value *list = mu_value_list();
@@ -541,14 +588,15 @@ static void test_deadline_while_waiting(void **state)
 
 /* ---- Kept results ---- */
 
-/* Its number goes along, once; it is let go when the program and the closure that uses it
- * have done so. */
+/* Its number goes along, once; it is let go when the program has done so and the closure
+ * that uses it was sent: the chief keeps it as long as that needs it. */
 static void test_kept_input(void **state)
 {
     struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule_pending(f, pair(a, a), 0);
     const mu_value *item;
+    uint64_t token;
 
     resolve_kept(f, f->heard[0].token);
     assert_int_equal(mu_remote_value_state(a), MU_REMOTE_READY);
@@ -557,13 +605,17 @@ static void test_kept_input(void **state)
     item = mu_value_at(last(f)->args, 0);
     assert_int_equal(mu_value_type(item), MU_VALUE_REFERENCE);
     assert_int_equal(((const struct mu__reference *)item)->number, 101);
-    mu_remote_value_free(a);
+    token = last(f)->token;
     run(f);
     assert_int_equal(f->heard_count, 2);
-    resolve(f, last(f)->token, 5, 0);
+    mu_remote_value_free(a);
+    run(f);
+    assert_int_equal(f->heard_count, 3);
     assert_int_equal(last(f)->kind, MU__RELEASE);
     assert_int_equal(last(f)->token, 101);
     assert_int_equal(f->given_back, 1);
+    resolve(f, token, 5, 0);
+    assert_int_equal(f->heard_count, 3);
     mu_remote_value_free(b);
 }
 
@@ -695,6 +747,86 @@ static void test_per_worker(void **state)
     mu_remote_value_free(future);
 }
 
+/* Their numbers go along, and they are let go of: the chief has them from then on. */
+static void test_holds(void **state)
+{
+    struct fixture *f = *state;
+    mu_per_worker *per_workers[6];
+    mu_remote_value *future;
+    uint64_t token;
+
+    for (size_t i = 0; i < 2; i++)
+        per_workers[i] = per_worker_at(f, i + 1);
+    future = schedule_holds(f, references_to(per_workers, 2));
+    assert_int_equal(f->heard_count, 3);
+    assert_int_equal(f->heard[0].kind, MU__SCHEDULE);
+    assert_int_equal(f->heard[0].inputs_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(f->heard[0].inputs[i] == (MU__PER_WORKER_BIT | (i + 1)));
+        assert_int_equal(f->heard[1 + i].kind, MU__RELEASE);
+        assert_true(f->heard[1 + i].token == (MU__PER_WORKER_BIT | (i + 1)));
+    }
+    token = f->heard[0].token;
+    resolve(f, token, 5, 0);
+    assert_int_equal(f->heard_count, 3);
+    assert_int_equal(int_at(future->result), 5);
+    mu_remote_value_free(future);
+}
+
+/* As long as there is no room at the chief they are held; of one that is cancelled there,
+ * they are let go of. */
+static void test_holds_wait(void **state)
+{
+    struct fixture *f = *state;
+    mu_per_worker *per_workers[] = {per_worker_at(f, 1), per_worker_at(f, 2)};
+    mu_remote_value *sent;
+    mu_remote_value *cancelled;
+
+    allow(f, 2, 0, 0);
+    sent = schedule_holds(f, references_to(&per_workers[0], 1));
+    cancelled = schedule_holds(f, references_to(&per_workers[1], 1));
+    assert_int_equal(f->given_back, 0);
+    cancel(f, cancelled);
+    assert_int_equal(mu_remote_value_state(cancelled), MU_REMOTE_ABORTED);
+    assert_int_equal(f->given_back, 1);
+    assert_true(last(f)->token == (MU__PER_WORKER_BIT | 2));
+    allow(f, 3, 1024, 1 << 30);
+    assert_int_equal(f->given_back, 2);
+    assert_int_equal(last(f)->kind, MU__RELEASE);
+    assert_true(last(f)->token == (MU__PER_WORKER_BIT | 1));
+    for (size_t i = 0; i < f->heard_count; i++)
+        if (f->heard[i].kind == MU__SCHEDULE) {
+            assert_true(f->heard[i].inputs[0] == (MU__PER_WORKER_BIT | 1));
+            resolve(f, f->heard[i].token, 5, 0);
+            break;
+        }
+    assert_int_equal(int_at(sent->result), 5);
+    FREE(sent, cancelled);
+}
+
+/* Those of a chief that was lost since fail their closure, with words. */
+static void test_holds_lost(void **state)
+{
+    struct fixture *f = *state;
+    mu_per_worker *per_workers[6];
+    mu_remote_value *future;
+
+    for (size_t i = 0; i < 6; i++) {
+        per_workers[i] = per_worker_at(f, i + 1);
+        per_workers[i]->held.life = i == 2 || i == 5 ? 9 : 0;
+    }
+    future = schedule_holds(f, references_to(per_workers, 6));
+    assert_int_equal(future->error->code, -MU_EUNAVAILABLE);
+    assert_int_equal(future->error->kind, MU_ERROR_INPUT);
+    assert_string_equal(future->error->function, "h");
+    assert_string_equal(future->error->message, "an input was kept for a chief that is "
+                                                "lost (and 1 more of its inputs failed)");
+    for (size_t i = 0; i < f->heard_count; i++)
+        assert_int_not_equal(f->heard[i].kind, MU__SCHEDULE);
+    assert_int_equal(f->given_back, 6);
+    mu_remote_value_free(future);
+}
+
 /* The answer to one who gave up is let go of. */
 static void test_made_too_late(void **state)
 {
@@ -771,6 +903,9 @@ int main(void)
         TEST(test_fetch_many),
         TEST(test_fault),
         TEST(test_per_worker),
+        TEST(test_holds),
+        TEST(test_holds_wait),
+        TEST(test_holds_lost),
         TEST(test_made_too_late),
         TEST(test_drain),
         TEST(test_end),

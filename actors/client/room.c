@@ -6,6 +6,7 @@
  * allowed is free and nothing waits: never once for each closure. */
 #include "actors/client_parts.h"
 
+#include "actors/client/holds.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -110,6 +111,15 @@ static struct mu__msg *dequeue(struct mu__ctx *ctx, struct mu__room *room, uint3
 
 /* ---- sending ---- */
 
+static void drop_message(struct mu__ctx *ctx, struct client *c, uint32_t slot,
+                         struct mu__msg *msg)
+{
+    if (c->slots[slot].has_holds)
+        mu__holds_drop(mu__body(msg));
+    c->slots[slot].has_holds = false;
+    mu__msg_free(ctx, msg);
+}
+
 static void send(struct mu__ctx *ctx, struct client *c, uint32_t slot,
                  struct mu__msg *msg)
 {
@@ -119,6 +129,7 @@ static void send(struct mu__ctx *ctx, struct client *c, uint32_t slot,
     c->room.need_stands = false;
     c->room.closures_sent++;
     c->room.bytes_sent += mu__room_size(&c->room, c->slots[slot].bytes);
+    mu__client_let_go(c, slot, msg);
     rv = mu__send(ctx, c->chief, msg);
     if (rv != 0)
         mu__client_not_sent(ctx, c, (uint64_t)slot + 1, rv);
@@ -242,7 +253,7 @@ static void wait(struct mu__ctx *ctx, struct client *c, uint32_t slot,
                  struct mu__msg *msg)
 {
     if (!need_entries(c, slot)) {
-        mu__msg_free(ctx, msg);
+        drop_message(ctx, c, slot, msg);
         mu__client_not_kept(ctx, c, (uint64_t)slot + 1);
         return;
     }
@@ -270,7 +281,7 @@ void mu__client_dispatch(struct mu__ctx *ctx, struct client *c, uint64_t token,
 
 void mu__client_room_drop(struct mu__ctx *ctx, struct client *c, uint32_t slot)
 {
-    mu__msg_free(ctx, dequeue(ctx, &c->room, slot));
+    drop_message(ctx, c, slot, dequeue(ctx, &c->room, slot));
 }
 
 void mu__client_room_cancel_all(struct mu__ctx *ctx, struct client *c)

@@ -304,7 +304,8 @@ static bool uses_slow(const struct supervisor *s, const struct more *more,
                       uint32_t number)
 {
     for (uint32_t i = 0; i < more->inputs_count; i++) {
-        const struct per_worker *pw = mu__map_get(&s->per_worker, more->inputs[i]);
+        const struct per_worker *pw =
+            mu__map_get(&s->per_worker, mu__more_inputs(more)[i]);
 
         if (pw != NULL && state_at(pw, number) == SLOW)
             return true;

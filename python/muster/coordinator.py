@@ -93,7 +93,7 @@ class ClusterCoordinator(_muster.Coordinator):
     def __reduce__(self) -> Any:
         raise TypeError(
             "a ClusterCoordinator cannot be sent to workers (an argument, or a variable "
-            "that the function uses, is one or an Executor); in a function, "
+            "that the function uses, is one); in a function, "
             "ClusterCoordinator(current_run().node) is one of its own")
 
     def __enter__(self) -> "ClusterCoordinator":

@@ -13,26 +13,20 @@ import threading
 import time
 import types
 import weakref
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, NoReturn,
+                    Optional, Tuple, cast)
 
-from . import _coordinators, errors
+from . import _coordinators, _muster, errors
 from .cluster import LocalCluster
 from .coordinator import ClusterCoordinator
-from .futures import Future, Owner, take_batch
+from .futures import Future, Owner
 
 __all__ = ["BrokenClusterExecutor", "Executor"]
 
 _LOGGER = logging.getLogger("concurrent.futures")
 
-# What the cluster is given at a time: so much that it does not run dry while this
-# process is told of results, and little, so that the rest can still be cancelled.
-_WINDOW_MAX = 16384
-_WINDOW_SECONDS = 0.02
-
 _RETRY_SECONDS = 0.02
 _FUNCTIONS_MAX = 64
-
-_new: Any = Future.__new__
 
 _OPTIONS = frozenset({"priority", "deadline", "run_timeout", "attempts", "worker",
                       "not_worker", "worker_type", "effect_once", "no_backup"})
@@ -64,8 +58,6 @@ else:
 
 
 def _raw_line(task: str, stream: str, line: str) -> None:
-    import sys
-
     out = sys.stdout if stream == "out" else sys.stderr
     if out is not None:
         out.write(line + "\n")
@@ -140,87 +132,59 @@ def _initialize(probe: Any, initializer: Callable[..., Any],
     return made
 
 
-class _Engine(Owner):
+class _Engine(_muster.Sender, Owner):
     """What an executor is but for its interface: its futures know it, so that it lives
     until they are done."""
 
+    def __new__(cls, coordinator: ClusterCoordinator, capacity: int, fixed: bool,
+                options: Dict[str, Any], cancel_running: bool) -> "_Engine":
+        return super().__new__(cls, coordinator, Future, capacity, fixed, options)
+
     def __init__(self, coordinator: ClusterCoordinator, capacity: int, fixed: bool,
                  options: Dict[str, Any], cancel_running: bool) -> None:
-        self.coordinator = coordinator
         self.cancel_running = cancel_running
-        self.capacity = capacity
-        self.fixed = fixed          # never more than `capacity` at a time
-        self.options = options
-        self._schedule = coordinator.schedule
-        self._arrived = functools.partial(take_batch, self)
         self.closes: List[Callable[..., Any]] = []
         self.initialized: Any = None
         self.probe: Any = None
         self.broken: Optional[BaseException] = None
-        self.is_shut = False
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
-        self._queue: Deque["Future[Any]"] = collections.deque()
-        self._in_flight = 0
-        self._window = capacity if fixed else capacity + 2
-        self._landed = 0            # since `_measured`
-        self._measured = time.monotonic()
         self._timer: Optional[threading.Timer] = None
         self._is_closed = False
+        self._closes_when_idle = False
         self._seen: "weakref.WeakSet[Any]" = weakref.WeakSet()
         _engines.add(self)
 
     # ---- sending ----
 
-    def submit(self, call: Tuple[Any, Any, Any]) -> "Future[Any]":
-        future: "Future[Any]" = _new(Future)
-        future._exception = None
-        future._is_shared = False
-        future._call = call
-        future._owner = self
-        future._value = None
-        with self._lock:
-            if self.is_shut or _interpreter_ends or self.broken is not None:
-                raise self._refusal()
-            if self._queue or self._in_flight >= self._window:
-                future._state = "PENDING"
-                self._queue.append(future)
-                return future
-            self._in_flight += 1
-        future._state = "RUNNING"   # nobody else knows it yet
-        self._send(future, call)
-        return future
-
-    def _refusal(self) -> BaseException:
+    def _refuse(self) -> NoReturn:
         if self.broken is not None:
-            return self._broken_error()
-        when = "shutdown" if self.is_shut else "interpreter shutdown"
-        return RuntimeError(f"cannot schedule new futures after {when}")
+            raise self._broken_error()
+        when = "interpreter shutdown" if _interpreter_ends else "shutdown"
+        raise RuntimeError(f"cannot schedule new futures after {when}")
 
-    def _send(self, future: "Future[Any]", call: Tuple[Any, Any, Any]) -> None:
-        """Of one that is running and counted in flight."""
-        fn, args, kwargs = call
+    def _wrap(self, fn: Any, args: Tuple[Any, ...],
+              kwargs: Optional[Dict[str, Any]]) -> Optional[Tuple[Any, Any, Any]]:
+        """What is scheduled for a call; None: the call, and so for all of fn."""
         if self.initialized is not None:
-            args = (self.initialized, self.probe, fn, args, kwargs or {})
-            fn, kwargs = _with_value, None
-        elif type(fn) is not types.FunctionType or (
-                fn.__closure__ is not None and self._is_new(fn)):
-            fn, args, kwargs = _apply, (fn, args, kwargs or {}), None
-        try:
-            value = self._schedule(fn, args, kwargs, own_error=True, timeout=0,
-                                   _notify=(self._arrived, future), **self.options)
-        except errors.WouldBlockError:
+            initialized = (self.initialized, self.probe)
+            return _with_value, (*initialized, fn, args, kwargs or {}), None
+        if type(fn) is not types.FunctionType:
+            return _apply, (fn, args, kwargs or {}), None
+        if fn.__closure__ is not None and self._is_new(fn):
+            return _apply, (fn, args, kwargs or {}), None
+        return None
+
+    def _not_sent(self, future: "Future[Any]", error: BaseException) -> None:
+        if isinstance(error, errors.WouldBlockError):
             self._later(future)
-        except errors.ClosedError as error:
+            return
+        if isinstance(error, errors.ClosedError):
             self._break(error)
-            future._settle("FINISHED", None, self._broken_error())
-            self._gone()
-        except BaseException as error:  # its arguments cannot be pickled, for instance
-            future._settle("FINISHED", None, error.with_traceback(None))
-            self._gone()
-        else:
-            if self.cancel_running:
-                future._sent(value)
+            error = self._broken_error()
+        # Else its arguments cannot be pickled, for instance.
+        future._settle("FINISHED", None, error.with_traceback(None))
+        self._landed(1)
 
     def _is_new(self, fn: Any) -> bool:
         """Workers are given a function to keep when it is used again: most that have
@@ -232,11 +196,11 @@ class _Engine(Owner):
 
     def _later(self, future: "Future[Any]") -> None:
         """Back to the front, to be sent again after a while."""
-        future._wait_again()
+        future._move("RUNNING", "PENDING")
+        self._again(future)
         with self._lock:
-            self._queue.appendleft(future)
-            self._in_flight -= 1
             if self._timer is None and not _interpreter_ends:
+                self.is_held = True
                 self._timer = threading.Timer(_RETRY_SECONDS, self._retry)
                 self._timer.daemon = True
                 self._timer.start()
@@ -244,58 +208,24 @@ class _Engine(Owner):
     def _retry(self) -> None:
         with self._lock:
             self._timer = None
+            self.is_held = False
         self._pump()
-
-    def _pump(self) -> None:
-        while True:
-            with self._lock:
-                if not self._queue or self._in_flight >= self._window or \
-                        self._timer is not None:
-                    self._idle.notify_all()
-                    break
-                future = self._queue.popleft()
-                self._in_flight += 1
-            call = future._call
-            if future._begin():
-                self._send(future, call)
-            else:
-                self._gone()
-            del future, call
 
     # ---- what comes back ----
 
-    def _gone(self) -> None:
-        with self._lock:
-            self._in_flight -= 1
-            if self._in_flight == 0 and not self._queue:
-                self._idle.notify_all()
-
-    def landed(self, count: int) -> None:
-        with self._lock:
-            self._in_flight -= count
-            self._landed += count
-            if self._landed >= 32 and not self.fixed:
-                self._measure()
-            if not self._queue and self._in_flight > 0:
-                return
-        self._pump()
-        if self.is_shut:
-            self._close_when_idle()
-
-    def _measure(self) -> None:
-        now = time.monotonic()
-        rate = self._landed / max(now - self._measured, 1e-6)
-        self._landed, self._measured = 0, now
-        window = self.capacity + 2 + int(rate * _WINDOW_SECONDS)
-        self._window = min(max(window, self._window // 2), _WINDOW_MAX)
-
-    def lost(self, future: "Future[Any]", error: BaseException) -> bool:
-        """Another program's error has cancelled everything on the coordinator: this
-        closure is sent again."""
-        if future._state != "RUNNING" or self.broken is not None or future._call is None:
+    def failed(self, future: "Future[Any]", error: BaseException,
+               is_aborted: bool) -> bool:
+        if is_aborted and future._state == "RUNNING" and self.broken is None and \
+                future._fn is not None:
+            # Another program's error has cancelled everything on the coordinator.
+            self._later(future)
             return False
-        self._later(future)
-        return True
+        if self.initialized is not None and isinstance(error, errors.InputError):
+            if self.broken is None:
+                _LOGGER.critical("Exception in initializer:", exc_info=error)
+                self._break(error)
+            error = self._broken_error()
+        return super().failed(future, error, is_aborted)
 
     # ---- ends ----
 
@@ -308,42 +238,36 @@ class _Engine(Owner):
         with self._lock:
             if self.broken is None:
                 self.broken = error
-            queue, self._queue = self._queue, collections.deque()
-        for future in queue:
+        self.is_shut = True
+        for future in self._take_all():
             future._settle("FINISHED", None, self._broken_error())
+        self._pump()
+
+    def _emptied(self) -> None:
+        """It takes no more, and has nothing to do."""
         with self._lock:
             self._idle.notify_all()
-
-    def judge(self, error: BaseException) -> BaseException:
-        if self.initialized is None or not isinstance(error, errors.InputError):
-            return error
-        if self.broken is None:
-            _LOGGER.critical("Exception in initializer:", exc_info=error)
-            self._break(error)
-        return self._broken_error()
+        if self._closes_when_idle:
+            self._close_when_idle()
 
     def shutdown(self, wait: bool, cancel_futures: bool) -> None:
-        with self._lock:
-            self.is_shut = True
-            cancelled: List["Future[Any]"] = []
-            if cancel_futures:
-                cancelled.extend(self._queue)
-                self._queue.clear()
-        for future in cancelled:
-            future._settle("CANCELLED_AND_NOTIFIED", None, None, False)
-        del cancelled
+        self.is_shut = True
+        if cancel_futures:
+            for future in self._take_all():
+                future._settle("CANCELLED_AND_NOTIFIED", None, None, False)
         if wait and threading.current_thread().name != "muster-notices":
             with self._lock:
-                while self._in_flight > 0 or self._queue:
+                while not self.is_idle:
                     self._idle.wait()
             self._close()
         else:
+            self._closes_when_idle = True
             self._close_when_idle()
 
     def abandon(self) -> None:
         """Close it although functions run, in the background."""
+        self.is_shut = True
         with self._lock:
-            self.is_shut = True
             if self._is_closed:
                 return
             self._is_closed = True
@@ -357,7 +281,7 @@ class _Engine(Owner):
 
     def _close_when_idle(self) -> None:
         with self._lock:
-            if self._in_flight > 0 or self._queue or self._is_closed:
+            if self._is_closed or not self.is_idle:
                 return
         threading.Thread(target=self._close, name="muster-executor-close").start()
 
@@ -436,13 +360,14 @@ class Executor(cf.Executor):
                 close()
             raise
         self._engine = engine
+        self._submit: Callable[..., "Future[Any]"] = engine.submit
         self._functions: "collections.OrderedDict[Any, Any]" = collections.OrderedDict()
         weakref.finalize(self, engine.shutdown, False, False).atexit = False
 
     @property
     def coordinator(self) -> ClusterCoordinator:
         """What its closures are scheduled by."""
-        return self._engine.coordinator
+        return cast(ClusterCoordinator, self._engine.coordinator)
 
     @property
     def _max_workers(self) -> int:
@@ -461,7 +386,7 @@ class Executor(cf.Executor):
         """
         if not callable(fn):
             raise TypeError(f"fn is {fn!r}, expected a callable")
-        return self._engine.submit((fn, args, kwargs or None))
+        return self._submit(fn, args, kwargs or None)
 
     def map(self, fn: Callable[..., Any], *iterables: Iterable[Any],
             timeout: Optional[float] = None, chunksize: int = 1,
@@ -513,6 +438,11 @@ class Executor(cf.Executor):
         cluster was not given yet are cancelled."""
         self._functions.clear()
         self._engine.shutdown(wait, cancel_futures)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Executor cannot be sent to workers (an argument, or a variable that the "
+            "function uses, is one); in a function, current_run().node is the worker's")
 
     def __repr__(self) -> str:
         engine = self._engine
@@ -566,7 +496,7 @@ def _results(engine: _Engine, calls: Iterator[Tuple[Any, Any, Any]],
     """Submits at once (as many as buffersize), and returns what gives the results."""
     end = None if timeout is None else time.monotonic() + timeout
     futures: Deque["Future[Any]"] = collections.deque(
-        engine.submit(call) for call in itertools.islice(calls, buffersize))
+        engine.submit(*call) for call in itertools.islice(calls, buffersize))
 
     def take() -> Iterator[Any]:
         # No reference to a result stays here while the caller has it.
@@ -574,7 +504,7 @@ def _results(engine: _Engine, calls: Iterator[Tuple[Any, Any, Any]],
             while futures:
                 if buffersize is not None:
                     for call in itertools.islice(calls, 1):
-                        futures.append(engine.submit(call))
+                        futures.append(engine.submit(*call))
                 if not chunked:
                     yield _result_of(futures.popleft(), end)
                     continue

@@ -27,8 +27,7 @@ _CANCELLED = "CANCELLED_AND_NOTIFIED"
 _NOT_NOTIFIED = "CANCELLED"
 _FINISHED = "FINISHED"
 
-# Held for a moment whenever the state of a future changes, or its condition is made: a
-# future that nobody waits for needs none of its own.
+# Held while the condition of a future is made: most futures need none.
 _guard = threading.Lock()
 _is_forked = False
 _LAZY: Dict[str, Callable[[], Any]] = {
@@ -51,16 +50,19 @@ class Owner:
     cancel_running = False
     cancelled = _CANCELLED      # the state of a future that was cancelled
 
-    def landed(self, count: int) -> None:
-        """So many futures that were sent are done."""
+    def failed(self, future: "Future[Any]", error: BaseException,
+               is_aborted: bool) -> bool:
+        """The closure of a running future has an error; is_aborted: it was thrown away.
+        Settles the future; False when it is sent again instead."""
+        if is_aborted:
+            future._settle(_CANCELLED, None, None)
+        else:
+            future._settle(_FINISHED, None, error)
+        return True
 
-    def judge(self, error: BaseException) -> BaseException:
-        """The exception that a future gets for an error of its closure."""
-        return error
-
-    def lost(self, future: "Future[Any]", error: BaseException) -> bool:
-        """Its closure was thrown away with others; whether it is sent again."""
-        return False
+    def recall(self, future: "Future[Any]", fn: Any) -> None:
+        """A future of this was cancelled, and may run."""
+        future._recall()
 
 
 class _Nobody(Owner):
@@ -69,10 +71,10 @@ class _Nobody(Owner):
     cancelled = _NOT_NOTIFIED
 
 
-_NOBODY = _Nobody()
+NOBODY = _Nobody()
 
 
-class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
+class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-arg]
     """A future of an Executor: a concurrent.futures.Future that can also be awaited.
 
     running() is True from when the closure is given to the cluster. cancel() cancels what
@@ -80,24 +82,13 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
     function that runs is asked to stop, see Run.cancelled(), and its result is dropped.
     """
 
-    # The condition and the lists of the base class are made when somebody asks for them.
-    # All in slots: an executor makes and settles a hundred thousand of these a second.
-    __slots__ = ("_state", "_result", "_exception", "_call", "_owner", "_value",
-                 "_is_shared", "_condition", "_waiters", "_done_callbacks")
-
-    _state: str
-    _result: Optional[T]
-    _exception: Optional[BaseException]
-    _call: Any                  # function, args, kwargs, until it is done
-    _owner: Owner
-    _value: Optional["_muster.RemoteValue"]     # of one that can be cancelled there
-    _is_shared: bool            # others look at it: it has a condition
+    # The condition and the lists of the base class are made when somebody asks for them;
+    # all else is in FutureState: an executor makes and settles a hundred thousand of
+    # these a second.
+    __slots__ = ("_condition", "_waiters", "_done_callbacks")
 
     def __init__(self) -> None:
-        self._state = _PENDING
-        self._result = self._exception = self._call = self._value = None
-        self._owner = _NOBODY
-        self._is_shared = False
+        """The rest is made by FutureState."""
 
     def __getattr__(self, name: str) -> Any:
         make = _LAZY.get(name)
@@ -109,7 +100,7 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
             try:
                 return object.__getattribute__(self, name)
             except AttributeError:
-                self._is_shared = True
+                self._share()
                 setattr(self, name, made)
                 return made
 
@@ -117,35 +108,17 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
 
     def _begin(self) -> bool:
         """From now on it cannot be cancelled; False when it was."""
-        with _guard:
-            if self._state != _PENDING:
-                return False
-            self._state = _RUNNING
-            return True
-
-    def _wait_again(self) -> None:
-        """It waits for its turn as before _begin()."""
-        with _guard:
-            if self._state == _RUNNING:
-                self._state = _PENDING
+        return self._move(_PENDING, _RUNNING)
 
     def _settle(self, state: str, result: Any, exception: Optional[BaseException],
                 if_running: bool = True) -> bool:
         """Make it done; False when it is, or runs and should not."""
-        expected = (_PENDING, _RUNNING) if if_running else (_PENDING,)
-        with _guard:
-            if not self._is_shared:
-                if self._state not in expected:
-                    return False
-                self._result, self._exception, self._state = result, exception, state
-                self._call = None
-                return True
+        if not self._is_shared and \
+                self._finish(state, result, exception, if_running, False):
+            return True
         with self._condition:
-            with _guard:
-                if self._state not in expected:
-                    return False
-                self._result, self._exception, self._state = result, exception, state
-                self._call = None
+            if not self._finish(state, result, exception, if_running, True):
+                return False
             for waiter in self._waiters:
                 if state == _NOT_NOTIFIED:
                     break
@@ -161,22 +134,12 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
             self._done_callbacks.clear()
         return True
 
-    def _sent(self, value: "_muster.RemoteValue") -> None:
-        """The cluster has it, unless that is over already."""
-        with _guard:
-            if self._state == _RUNNING:
-                self._value = value
-                return
-        if self._state == _CANCELLED:
-            value.cancel()
-
     def set_running_or_notify_cancel(self) -> bool:
         """For executors: False when it was cancelled."""
         if self._begin():
             return True
         with self._condition:
-            if self._state == _NOT_NOTIFIED:
-                self._state = _CANCELLED
+            if self._move(_NOT_NOTIFIED, _CANCELLED):
                 for waiter in self._waiters:
                     waiter.add_cancelled(self)
                 return False
@@ -208,80 +171,44 @@ class Future(cf.Future, Generic[T]):  # type: ignore[type-arg]
 
     def cancel(self) -> bool:
         """Cancel it; False when it is too late: see the class."""
-        value = self._value
-        if self._settle(self._owner.cancelled, None, None, self._owner.cancel_running):
-            if value is not None:
-                value.cancel()
+        owner, fn = self._owner, self._fn
+        if self._settle(owner.cancelled, None, None, owner.cancel_running):
+            owner.recall(self, fn)
         return self.cancelled()
 
     def result(self, timeout: Optional[float] = None) -> T:
         """What the function returned, within timeout seconds (None: no limit). Raises its
         exception, with the worker's traceback as cause; concurrent.futures.TimeoutError;
         concurrent.futures.CancelledError."""
-        if self._state == _FINISHED and self._exception is None:
-            return cast(T, self._result)
-        self._refuse_fork()
+        if _is_forked:
+            self._refuse_fork()
         try:
+            # Straight to this thread, unless others wait for it, too.
+            if self._state != _FINISHED and self._wait(timeout):
+                timeout = 0
+            if self._state == _FINISHED and self._exception is None:
+                return cast(T, self._result)
             return cast(T, super().result(timeout))
         finally:
             self = None  # type: ignore[assignment]  # no cycle with its exception
 
     def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
-        """The exception, None when it has a result; waits as result() does."""
-        self._refuse_fork()
+        """The exception that result() would raise, or None; waits as that does."""
+        if _is_forked:
+            self._refuse_fork()
+        if self._state != _FINISHED and self._wait(timeout):
+            timeout = 0
         return super().exception(timeout)
 
     def _refuse_fork(self) -> None:
         """ClosedError where it is a parent's, which alone is told what becomes of it."""
-        if not _is_forked or self.done():
-            return
-        of = self._owner if self._value is None else self._value
+        of = self._fn if isinstance(self._fn, _muster.RemoteValue) else self._owner
         coordinator = getattr(of, "coordinator", None)
-        if coordinator is not None:
+        if coordinator is not None and not self.done():
             coordinator.counts()
 
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.wrap_future(self).__await__()
-
-    # ---- what the cluster says ----
-
-
-def take_batch(owner: Owner,
-               batch: "List[Tuple[Future[Any], _muster.RemoteValue]]") -> None:
-    """Settle futures whose values are ready."""
-    landed = 0
-    guard = _guard
-    batch.reverse()
-    while batch:
-        future, value = batch.pop()
-        result, state = None, _FINISHED
-        exception: Optional[BaseException] = None
-        try:
-            result = value.fetch()
-        except errors.CancelledError as error:
-            if value.state != "aborted":
-                exception = error.with_traceback(None)
-            elif owner.lost(future, error):
-                continue
-            else:
-                state = _CANCELLED
-        except BaseException as error:
-            exception = owner.judge(error.with_traceback(None))
-        with guard:
-            is_settled = future._state == _RUNNING and not future._is_shared and \
-                exception is None
-            if is_settled:
-                future._result = result
-                future._state = state
-                future._call = None
-        if not is_settled:
-            future._settle(state, result, exception)
-        if future._value is not None:
-            future._value = None
-        # What waited for it may drop it now: nothing here holds it any more.
-        del future, result, exception, value
-        landed += 1
-    owner.landed(landed)
 
 
 class _Arrival:
@@ -294,10 +221,13 @@ class _Arrival:
 
     def __call__(self, value: "_muster.RemoteValue") -> None:
         future, self.future = self.future, None
-        if future is not None:
-            batch, owner = [(future, value)], future._owner
-            del future
-            take_batch(owner, batch)
+        if future is None:
+            return
+        try:
+            future._settle(_FINISHED, value.fetch(), None)
+        except BaseException as error:
+            is_aborted = value.state == "aborted"
+            future._owner.failed(future, error.with_traceback(None), is_aborted)
 
 
 def future_of(value: Waitable) -> "cf.Future[Any]":
@@ -309,16 +239,18 @@ def future_of(value: Waitable) -> "cf.Future[Any]":
         return value
     if not isinstance(value, _muster.RemoteValue):
         raise TypeError(f"a Future or a RemoteValue was expected, got {value!r}")
-    future: "Future[Any]" = Future()
-    future._owner = _OF_VALUE
-    future._state = _RUNNING
-    future._value = value
+    future: "Future[Any]" = _muster.new_future(Future, _OF_VALUE, value)
     value.add_done_callback(_Arrival(future))
     return future
 
 
 class _OfValue(Owner):
+    """Of a future that stands for a RemoteValue, which is what it is of."""
+
     cancel_running = True
+
+    def recall(self, future: "Future[Any]", fn: Any) -> None:
+        fn.cancel()
 
 
 _OF_VALUE = _OfValue()

@@ -173,7 +173,7 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         # What runs may not stop when it is asked to: workers of this process's own are
         # replaced, as joblib's are. Another thread that uses them keeps them.
         with _lock:
-            if _own is not executor or executor._engine._in_flight > len(futures):
+            if _own is not executor or executor._engine.in_flight > len(futures):
                 return
             _own = None
         self._workers = None

@@ -82,15 +82,6 @@ static void drop_opened(struct mupy_call *call)
     Py_END_ALLOW_THREADS
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-    (void)args;
-    (void)kwargs;
-    return alloc(type, 0);
-}
-
 /* Coordinator(node, timeout=None) */
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
@@ -209,36 +200,28 @@ static PyObject *forget_last(PyObject *object, PyObject *unused)
 
 /* ---- joining ---- */
 
+static int join_in(void *coordinator, int64_t timeout_ms, mu_error *error)
+{
+    return mu_coordinator_join(coordinator, timeout_ms, error);
+}
+
 static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
-    struct mupy_coordinator *self = self_of(object);
     mu_coordinator *coordinator = mupy_coordinator_of(object);
     PyObject *timeout = NULL;
-    struct mupy_pieces pieces;
     int64_t timeout_ms;
-    mu_error error;
+    mu_error error = {0};
     int rv;
 
     if (coordinator == NULL ||
         !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    mupy_pieces_begin(&pieces, timeout_ms);
-    do {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = mu_coordinator_join(coordinator, piece_ms, &error);
-        Py_END_ALLOW_THREADS
-        if (rv == 0)
-            Py_RETURN_NONE;
-        if (rv != -MU_EDEADLINE || error.closure != 0)
-            break;
-        if (PyErr_CheckSignals() != 0)
-            return NULL;
-    } while (!mupy_pieces_over(&pieces));
-    return mupy_coordinator_raise(self, &error, NULL);
+    rv = mupy_pieces_wait(join_in, coordinator, timeout_ms, &error);
+    if (rv == 0)
+        Py_RETURN_NONE;
+    return rv < 0 ? mupy_coordinator_raise(self_of(object), &error, NULL) : NULL;
 }
 
 static PyObject *done(PyObject *object, PyObject *unused)
@@ -507,7 +490,7 @@ int mupy_coordinator_init(PyObject *module)
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
+        {Py_tp_new, PyType_GenericNew},
         {Py_tp_init, init},
         {Py_tp_dealloc, dealloc},
         {Py_tp_traverse, traverse},

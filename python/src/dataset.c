@@ -25,15 +25,6 @@ static mu_deal *deal_of(PyObject *self)
     return NULL;
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-    (void)args;
-    (void)kwargs;
-    return alloc(type, 0);
-}
-
 static int take(struct dataset *self, PyObject *coordinator, int rv,
                 const mu_error *error, mu_deal *deal)
 {
@@ -107,28 +98,20 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* The wait for a shard in pieces; 2: a signal's exception was raised. */
-static int deal_one(mu_deal *deal, const struct asked *asked, const char *name,
-                    const mu_value *args, mu_error *error)
+struct dealt {
+    mu_deal *deal;
+    const struct asked *asked;
+    const char *name;
+    const mu_value *args;
+};
+
+static int deal_in(void *what, int64_t timeout_ms, mu_error *error)
 {
-    struct mupy_pieces pieces;
-    int rv;
+    const struct dealt *dealt = what;
 
-    mupy_pieces_begin(&pieces, asked->timeout_ms);
-    do {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = mu_deal_schedule(deal, name, args,
-                              asked->has_options ? &asked->options : NULL,
-                              piece_ms < 1 ? 1 : piece_ms, error);
-        Py_END_ALLOW_THREADS
-        if (rv != -MU_EDEADLINE || error->closure != 0)
-            return rv;
-        if (PyErr_CheckSignals() != 0)
-            return 2;
-    } while (!mupy_pieces_over(&pieces));
-    return rv;
+    return mu_deal_schedule(dealt->deal, dealt->name, dealt->args,
+                            dealt->asked->has_options ? &dealt->asked->options : NULL,
+                            timeout_ms < 1 ? 1 : timeout_ms, error);
 }
 
 static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
@@ -141,6 +124,7 @@ static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t co
     struct asked asked;
     mu_error error = {0};
     mu_value *value;
+    struct dealt dealt;
     int rv;
 
     if (deal == NULL || mupy_schedule_parse(args, count, names, &asked) != 0)
@@ -150,10 +134,11 @@ static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t co
         Py_XDECREF(function);
         return NULL;
     }
-    rv = deal_one(deal, &asked, name, value, &error);
+    dealt = (struct dealt){deal, &asked, name, value};
+    rv = mupy_pieces_wait(deal_in, &dealt, asked.timeout_ms, &error);
     mu_value_free(value);
     Py_DECREF(function);
-    if (rv == 2)
+    if (rv == 1)
         return NULL;
     if (rv == -MU_ERANGE && error.closure == 0)
         Py_RETURN_FALSE;
@@ -163,35 +148,28 @@ static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t co
     Py_RETURN_TRUE;
 }
 
+static int join_in(void *deal, int64_t timeout_ms, mu_error *error)
+{
+    return mu_deal_join(deal, timeout_ms, error);
+}
+
 static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
     mu_deal *deal = deal_of(object);
     PyObject *timeout = NULL;
-    struct mupy_pieces pieces;
     int64_t timeout_ms;
-    mu_error error;
+    mu_error error = {0};
     int rv;
 
     if (deal == NULL ||
         !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    mupy_pieces_begin(&pieces, timeout_ms);
-    do {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = mu_deal_join(deal, piece_ms, &error);
-        Py_END_ALLOW_THREADS
-        if (rv == 0)
-            Py_RETURN_NONE;
-        if (rv != -MU_EDEADLINE)
-            break;
-        if (PyErr_CheckSignals() != 0)
-            return NULL;
-    } while (!mupy_pieces_over(&pieces));
-    return mupy_raise(&error, NULL);
+    rv = mupy_pieces_wait(join_in, deal, timeout_ms, &error);
+    if (rv == 0)
+        Py_RETURN_NONE;
+    return rv < 0 ? mupy_raise(&error, NULL) : NULL;
 }
 
 static PyObject *record(PyObject *object, PyObject *unused)
@@ -250,7 +228,7 @@ int mupy_dataset_init(PyObject *module)
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
+        {Py_tp_new, PyType_GenericNew},
         {Py_tp_init, init},
         {Py_tp_dealloc, dealloc},
         {Py_tp_traverse, traverse},

@@ -38,6 +38,8 @@ int mupy_wait_init(PyObject *module);
 int mupy_notice_init(PyObject *module);
 int mupy_node_init(PyObject *module);
 int mupy_remote_value_init(PyObject *module);
+int mupy_future_init(PyObject *module);
+int mupy_sender_init(PyObject *module);
 int mupy_per_worker_init(PyObject *module);
 int mupy_function_init(PyObject *module);
 int mupy_coordinator_init(PyObject *module);
@@ -181,10 +183,33 @@ struct mupy_pieces {
 
 enum { MUPY_PIECE_MS = 100 };
 
+/* Call `wait` in pieces until it returns something else than -MU_EDEADLINE, or an error
+ * of a closure, or the time is over: what it returned; 1 with an exception of a signal.
+ * `wait` runs without the GIL. */
+int mupy_pieces_wait(int (*wait)(void *what, int64_t piece_ms, mu_error *error),
+                     void *what, int64_t timeout_ms, mu_error *error);
+
 void mupy_pieces_begin(struct mupy_pieces *pieces, int64_t timeout_ms);
 int64_t mupy_pieces_next(struct mupy_pieces *pieces);   /* how long the next one is */
 bool mupy_pieces_over(struct mupy_pieces *pieces);
 uint64_t mupy_now_ms(void);
+
+/* ---- waiter.c ---- */
+
+/* One thread that waits, and one that tells it something, a positive number; both hold
+ * it. */
+struct mupy_waiter;
+struct mupy_waiter *mupy_waiter_new(void);      /* NULL with an exception */
+void mupy_waiter_unref(struct mupy_waiter *waiter);
+
+/* Any thread, once; gives its hold back. */
+void mupy_waiter_tell(struct mupy_waiter *waiter, int what);
+
+/* What it was told; waits for that when another thread is about to tell. */
+int mupy_waiter_said(struct mupy_waiter *waiter);
+
+/* 0: it was told; 1: the time is over; -1 with an exception of a signal. */
+int mupy_waiter_wait(struct mupy_waiter *waiter, struct mupy_pieces *pieces);
 
 /* ---- notice.c: what other threads have for Python ---- */
 
@@ -195,15 +220,18 @@ void mupy_drop_later(PyObject *object);
 /* Drop those; with the GIL. */
 void mupy_drop_now(void);
 
-/* Any thread: `callback` gets called with `argument` on the thread that drains notices;
- * both references are taken. */
-struct mupy_notice;
-struct mupy_notice *mupy_notice_new(PyObject *callback, PyObject *argument);
-/* The same for a callback that gets many at once, as a list of (token, argument). */
-struct mupy_notice *mupy_notice_new_batched(PyObject *callback, PyObject *token,
-                                            PyObject *argument);
-PyObject *mupy_notice_argument(const struct mupy_notice *notice);   /* borrowed */
+/* Something for the thread that drains notices, which calls `tell` with the GIL. It may
+ * tell those behind it, too: it returns the first that it did not. */
+struct mupy_notice {
+    struct mupy_notice *next;
+    struct mupy_notice *(*tell)(struct mupy_notice *notice);
+};
+
+/* Any thread. */
 void mupy_notice_post(struct mupy_notice *notice);
+
+/* One that calls `callback` with `argument`, of which it takes references. */
+struct mupy_notice *mupy_notice_new(PyObject *callback, PyObject *argument);
 void mupy_notice_free(struct mupy_notice *notice);  /* one that was not posted */
 
 /* A log line of a node; any thread. */
@@ -268,10 +296,6 @@ extern PyTypeObject *mupy_remote_value_type;
 PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
                                 PyObject *function, unsigned flags);
 
-/* Of one that was made with NULL: the value, whose reference is taken. May be told twice,
- * by two threads. */
-void mupy_remote_value_set(PyObject *object, mu_remote_value *value);
-
 /* Wait until all are ready, and signals are looked at. -1 with an exception; 1: the time
  * is over, and *ret_late (borrowed) is one that is not ready. */
 int mupy_remote_values_wait(PyObject *const *values, size_t count, int64_t timeout_ms,
@@ -279,6 +303,17 @@ int mupy_remote_values_wait(PyObject *const *values, size_t count, int64_t timeo
 
 /* The result of one that is ready (or is kept by a worker). NULL with its exception. */
 PyObject *mupy_remote_value_take(PyObject *value);
+
+/* Whether an object cannot be changed, and has no other objects in it. */
+bool mupy_is_constant(PyObject *object);
+
+/* The exception in a result of a closure with an error of its own, as a new reference;
+ * NULL: it is none, or, with an exception, that cannot be known. */
+PyObject *mupy_exception_in(PyObject *result);
+
+/* The name of what was scheduled, a str or the entry of a Python function; borrowed from
+ * it. NULL when nobody knows. */
+const char *mupy_function_text(PyObject *function);
 
 /* ---- per_worker.c ---- */
 
@@ -360,6 +395,13 @@ PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *
 PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
                         PyObject *names);
 PyObject *mupy_fetch(PyObject *object, PyObject *args, PyObject *kwargs);
+
+/* schedule.c for futures: as schedule(fn, args, kwargs, own_error=True, timeout=0), and
+ * `notify` as of mu_closure_options. *ret_function is a new reference. -1 with an
+ * exception. `names` are those of the options at `args[3]` and so on, NULL: none. */
+int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *names,
+                         void (*notify)(mu_remote_value *value, void *user), void *user,
+                         mu_remote_value **ret_value, PyObject **ret_function);
 
 /* ---- run.c ---- */
 

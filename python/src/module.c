@@ -10,6 +10,8 @@ static int (*const objects[])(PyObject *module) = {
     mupy_notice_init,
     mupy_node_init,
     mupy_remote_value_init,
+    mupy_future_init,
+    mupy_sender_init,
     mupy_per_worker_init,
     mupy_function_init,
     mupy_coordinator_init,

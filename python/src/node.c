@@ -94,15 +94,6 @@ static mu_cluster *cluster_of(PyObject *object)
 
 /* ---- life ---- */
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-    (void)args;
-    (void)kwargs;
-    return alloc(type, 0);
-}
-
 static void run_open(struct mupy_call *call)
 {
     struct mupy_setup *setup = call->other;
@@ -759,7 +750,7 @@ int mupy_node_init(PyObject *module)
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
+        {Py_tp_new, PyType_GenericNew},
         {Py_tp_init, init},
         {Py_tp_dealloc, dealloc},
         {Py_tp_traverse, traverse},

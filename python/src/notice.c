@@ -9,12 +9,14 @@
 
 enum { LOG_LINES_MAX = 10000 };
 
-struct mupy_notice {
-    struct mupy_notice *next;
-    PyObject *callback;     /* NULL: a log line */
+struct callback {
+    struct mupy_notice notice;
+    PyObject *function;
     PyObject *argument;
-    PyObject *token;        /* not NULL: called with a list of (token, argument), many at
-                               once */
+};
+
+struct line {
+    struct mupy_notice notice;
     int level;
     char text[];            /* task, who and line, each with its zero byte */
 };
@@ -30,6 +32,7 @@ static struct mupy_notice *first;
 static struct mupy_notice *last;
 static unsigned log_lines;      /* in the queue */
 static unsigned log_lost;       /* since the queue was full */
+static unsigned lost_before;    /* of those that are being told; with the GIL */
 static struct dropped *dropped;
 static bool stopping;
 static PyObject *log_function;  /* muster._notices.log */
@@ -70,45 +73,6 @@ void mupy_drop_now(void)
 
 /* ---- notices ---- */
 
-struct mupy_notice *mupy_notice_new(PyObject *callback, PyObject *argument)
-{
-    struct mupy_notice *notice = malloc(sizeof *notice);
-
-    if (notice == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    Py_INCREF(callback);
-    Py_INCREF(argument);
-    *notice = (struct mupy_notice){.callback = callback, .argument = argument};
-    return notice;
-}
-
-struct mupy_notice *mupy_notice_new_batched(PyObject *callback, PyObject *token,
-                                            PyObject *argument)
-{
-    struct mupy_notice *notice = mupy_notice_new(callback, argument);
-
-    if (notice != NULL) {
-        Py_INCREF(token);
-        notice->token = token;
-    }
-    return notice;
-}
-
-PyObject *mupy_notice_argument(const struct mupy_notice *notice)
-{
-    return notice->argument;
-}
-
-void mupy_notice_free(struct mupy_notice *notice)
-{
-    Py_XDECREF(notice->token);
-    Py_XDECREF(notice->callback);
-    Py_XDECREF(notice->argument);
-    free(notice);
-}
-
 void mupy_notice_post(struct mupy_notice *notice)
 {
     bool alone;
@@ -127,6 +91,45 @@ void mupy_notice_post(struct mupy_notice *notice)
         (void)pthread_cond_signal(&posted);
 }
 
+/* ---- callbacks ---- */
+
+static struct mupy_notice *call_back(struct mupy_notice *notice)
+{
+    struct callback *callback = (struct callback *)notice;
+    struct mupy_notice *next = notice->next;
+    PyObject *result =
+        PyObject_CallFunctionObjArgs(callback->function, callback->argument, NULL);
+
+    if (result == NULL)
+        PyErr_WriteUnraisable(callback->function);
+    Py_XDECREF(result);
+    mupy_notice_free(notice);
+    return next;
+}
+
+struct mupy_notice *mupy_notice_new(PyObject *function, PyObject *argument)
+{
+    struct callback *callback = malloc(sizeof *callback);
+
+    if (callback == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    Py_INCREF(function);
+    Py_INCREF(argument);
+    *callback = (struct callback){{NULL, call_back}, function, argument};
+    return &callback->notice;
+}
+
+void mupy_notice_free(struct mupy_notice *notice)
+{
+    struct callback *callback = (struct callback *)notice;
+
+    Py_DECREF(callback->function);
+    Py_DECREF(callback->argument);
+    free(callback);
+}
+
 /* ---- log lines ---- */
 
 static bool may_log(void)
@@ -143,86 +146,50 @@ static bool may_log(void)
     return may;
 }
 
-void mupy_notice_log(void *user, int level, const char *task, const char *who,
-                     const char *line)
-{
-    size_t sizes[3] = {strlen(task) + 1, strlen(who) + 1, strlen(line) + 1};
-    struct mupy_notice *notice;
-
-    (void)user;
-    if (!may_log())
-        return;
-    notice = malloc(sizeof *notice + sizes[0] + sizes[1] + sizes[2]);
-    if (notice == NULL)
-        return;
-    *notice = (struct mupy_notice){.level = level};
-    memcpy(notice->text, task, sizes[0]);
-    memcpy(notice->text + sizes[0], who, sizes[1]);
-    memcpy(notice->text + sizes[0] + sizes[1], line, sizes[2]);
-    mupy_notice_post(notice);
-}
-
 static PyObject *text_of(const char *text)
 {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-static PyObject *tell_line(const struct mupy_notice *notice, unsigned lost)
+static struct mupy_notice *tell_line(struct mupy_notice *notice)
 {
-    const char *who = notice->text + strlen(notice->text) + 1;
-    const char *line = who + strlen(who) + 1;
+    struct line *line = (struct line *)notice;
+    struct mupy_notice *next = notice->next;
+    const char *who = line->text + strlen(line->text) + 1;
+    PyObject *result = NULL;
 
-    if (mupy_import(&log_function, "muster._notices", "log") == NULL)
-        return NULL;
-    return PyObject_CallFunction(log_function, "iNNNI", notice->level,
-                                 text_of(notice->text), text_of(who), text_of(line),
-                                 lost);
+    if (mupy_import(&log_function, "muster._notices", "log") != NULL)
+        result = PyObject_CallFunction(log_function, "iNNNI", line->level,
+                                       text_of(line->text), text_of(who),
+                                       text_of(who + strlen(who) + 1), lost_before);
+    if (result == NULL)
+        PyErr_WriteUnraisable(log_function);
+    lost_before = 0;
+    Py_XDECREF(result);
+    free(line);
+    return next;
+}
+
+void mupy_notice_log(void *user, int level, const char *task, const char *who,
+                     const char *words)
+{
+    size_t sizes[3] = {strlen(task) + 1, strlen(who) + 1, strlen(words) + 1};
+    struct line *line;
+
+    (void)user;
+    if (!may_log())
+        return;
+    line = malloc(sizeof *line + sizes[0] + sizes[1] + sizes[2]);
+    if (line == NULL)
+        return;
+    *line = (struct line){{NULL, tell_line}, level};
+    memcpy(line->text, task, sizes[0]);
+    memcpy(line->text + sizes[0], who, sizes[1]);
+    memcpy(line->text + sizes[0] + sizes[1], words, sizes[2]);
+    mupy_notice_post(&line->notice);
 }
 
 /* ---- the thread that takes them out ---- */
-
-static void tell(struct mupy_notice *notice, unsigned lost)
-{
-    PyObject *result;
-
-    if (notice->callback == NULL)
-        result = tell_line(notice, lost);
-    else
-        result = PyObject_CallFunctionObjArgs(notice->callback, notice->argument, NULL);
-    if (result == NULL)
-        PyErr_WriteUnraisable(notice->callback);
-    Py_XDECREF(result);
-    mupy_notice_free(notice);
-}
-
-/* Those from `notice` on that have the same callback: the one behind them. */
-static struct mupy_notice *tell_batch(struct mupy_notice *notice)
-{
-    PyObject *callback = notice->callback;
-    PyObject *list = PyList_New(0);
-    PyObject *result = NULL;
-
-    Py_INCREF(callback);
-    while (notice != NULL && notice->token != NULL && notice->callback == callback) {
-        struct mupy_notice *next = notice->next;
-        PyObject *pair = list == NULL ? NULL
-                                      : PyTuple_Pack(2, notice->token, notice->argument);
-
-        if (pair == NULL || PyList_Append(list, pair) != 0)
-            PyErr_WriteUnraisable(callback);
-        Py_XDECREF(pair);
-        mupy_notice_free(notice);
-        notice = next;
-    }
-    if (list != NULL)
-        result = PyObject_CallFunctionObjArgs(callback, list, NULL);
-    if (result == NULL)
-        PyErr_WriteUnraisable(callback);
-    Py_XDECREF(result);
-    Py_XDECREF(list);
-    Py_DECREF(callback);
-    return notice;
-}
 
 static struct mupy_notice *take_all(unsigned *ret_lost, bool *ret_stopping)
 {
@@ -255,17 +222,9 @@ static PyObject *drain(PyObject *module, PyObject *unused)
     notices = take_all(&lost, &stops);
     Py_END_ALLOW_THREADS
     mupy_drop_now();
-    while (notices != NULL) {
-        struct mupy_notice *next = notices->next;
-
-        if (notices->token != NULL) {
-            notices = tell_batch(notices);
-            continue;
-        }
-        tell(notices, lost);
-        lost = 0;
-        notices = next;
-    }
+    lost_before += lost;
+    while (notices != NULL)
+        notices = notices->tell(notices);
     return PyBool_FromLong(!stops);
 }
 

@@ -1,12 +1,6 @@
 /* Remote values: futures of closures. */
 #include "extension.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <time.h>
-
 PyTypeObject *mupy_remote_value_type;
 
 static struct mupy_remote_value *self_of(PyObject *self)
@@ -35,11 +29,6 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     return (PyObject *)self;
 }
 
-void mupy_remote_value_set(PyObject *object, mu_remote_value *value)
-{
-    __atomic_store_n(&self_of(object)->value, value, __ATOMIC_RELEASE);
-}
-
 static void dealloc(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
@@ -53,10 +42,8 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* The name of its function, "" when nobody knows; borrowed from the object. */
-static const char *function_name(const struct mupy_remote_value *self)
+const char *mupy_function_text(PyObject *name)
 {
-    PyObject *name = self->function;
     const char *text;
 
     if (name != NULL && Py_TYPE(name) == mupy_function_type)
@@ -67,6 +54,11 @@ static const char *function_name(const struct mupy_remote_value *self)
     return text;
 }
 
+static const char *function_name(const struct mupy_remote_value *self)
+{
+    return mupy_function_text(self->function);
+}
+
 static bool is_ready(PyObject *object)
 {
     return mu_remote_value_state(self_of(object)->value) != MU_REMOTE_NOT_READY;
@@ -74,121 +66,38 @@ static bool is_ready(PyObject *object)
 
 /* ---- waiting ---- */
 
-/* Shared by the thread that waits and the loop that tells it. */
-struct waiter {
-    pthread_mutex_t lock;
-    pthread_cond_t told;
-    atomic_int holders;
-    bool is_ready;
-};
-
-static void waiter_unref(struct waiter *waiter)
-{
-    if (atomic_fetch_sub(&waiter->holders, 1) != 1)
-        return;
-    (void)pthread_cond_destroy(&waiter->told);
-    (void)pthread_mutex_destroy(&waiter->lock);
-    free(waiter);
-}
-
 static void tell(mu_remote_value *value, void *user)
 {
-    struct waiter *waiter = user;
-
     (void)value;
-    (void)pthread_mutex_lock(&waiter->lock);
-    waiter->is_ready = true;
-    (void)pthread_mutex_unlock(&waiter->lock);
-    /* Outside of the lock, which the other thread would only wait for. */
-    (void)pthread_cond_signal(&waiter->told);
-    waiter_unref(waiter);
-}
-
-static struct waiter *waiter_new(void)
-{
-    struct waiter *waiter = calloc(1, sizeof *waiter);
-    pthread_condattr_t clock;
-
-    if (waiter == NULL)
-        return NULL;
-    (void)pthread_mutex_init(&waiter->lock, NULL);
-    (void)pthread_condattr_init(&clock);
-    (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&waiter->told, &clock);
-    (void)pthread_condattr_destroy(&clock);
-    atomic_init(&waiter->holders, 2);
-    return waiter;
-}
-
-static bool wait_piece(struct waiter *waiter, int64_t piece_ms)
-{
-    struct timespec until;
-    bool over;
-    int rv = 0;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(piece_ms / 1000);
-    until.tv_nsec += (long)(piece_ms % 1000) * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
-    (void)pthread_mutex_lock(&waiter->lock);
-    while (!waiter->is_ready && rv == 0)
-        rv = pthread_cond_timedwait(&waiter->told, &waiter->lock, &until);
-    over = waiter->is_ready;
-    (void)pthread_mutex_unlock(&waiter->lock);
-    return over;
-}
-
-static int wait_with(struct waiter *waiter, struct mupy_pieces *pieces)
-{
-    bool over = false;
-
-    while (!over) {
-        int64_t piece_ms = mupy_pieces_next(pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        over = wait_piece(waiter, piece_ms);
-        Py_END_ALLOW_THREADS
-        if (over)
-            break;
-        if (PyErr_CheckSignals() != 0)
-            return -1;
-        if (mupy_pieces_over(pieces))
-            return 1;
-    }
-    return 0;
+    mupy_waiter_tell(user, 1);
 }
 
 /* 0, 1 when the time is over, -1 with an exception. */
 static int wait_for(PyObject *object, struct mupy_pieces *pieces)
 {
     struct mupy_remote_value *self = self_of(object);
-    struct waiter *waiter;
+    struct mupy_waiter *waiter;
     int rv;
 
     if (pieces->left_ms == 0)
         return 1;
-    waiter = waiter_new();
-    if (waiter == NULL) {
-        PyErr_NoMemory();
+    waiter = mupy_waiter_new();
+    if (waiter == NULL)
         return -1;
-    }
     rv = mu_remote_value_notify(self->value, tell, waiter);
     if (rv != 0) {
         mu_error error = {.code = rv};
 
-        waiter_unref(waiter);
-        waiter_unref(waiter);
+        mupy_waiter_unref(waiter);
+        mupy_waiter_unref(waiter);
         rv = mu_remote_value_fetch(self->value, 0, &error, NULL);
         if (rv == 0)
             return 0;
         (void)mupy_raise(&error, function_name(self));
         return -1;
     }
-    rv = wait_with(waiter, pieces);
-    waiter_unref(waiter);
+    rv = mupy_waiter_wait(waiter, pieces);
+    mupy_waiter_unref(waiter);
     return rv;
 }
 
@@ -268,9 +177,7 @@ static PyObject *failed_type(void)
     return mupy_import(&type, "muster._worker", "Failed");
 }
 
-/* The exception in a result that is one, as a new reference; NULL: it is none, or, with
- * an exception, that cannot be known. */
-static PyObject *exception_in(PyObject *result)
+PyObject *mupy_exception_in(PyObject *result)
 {
     PyObject *type = failed_type();
 
@@ -281,7 +188,7 @@ static PyObject *exception_in(PyObject *result)
 
 static PyObject *raise_own_error(PyObject *result)
 {
-    PyObject *exception = exception_in(result);
+    PyObject *exception = mupy_exception_in(result);
 
     if (exception == NULL && !PyErr_Occurred())
         return result;
@@ -292,7 +199,7 @@ static PyObject *raise_own_error(PyObject *result)
     return NULL;
 }
 
-static bool is_constant(PyObject *object)
+bool mupy_is_constant(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
 
@@ -319,7 +226,7 @@ PyObject *mupy_remote_value_take(PyObject *object)
     mu_value_free(result);
     if (decoded != NULL && self->own_error)
         decoded = raise_own_error(decoded);
-    if (decoded != NULL && !is_constant(decoded) && self->result == NULL) {
+    if (decoded != NULL && !mupy_is_constant(decoded) && self->result == NULL) {
         Py_INCREF(decoded);
         self->result = decoded;
     }
@@ -390,7 +297,7 @@ static PyObject *error_of(PyObject *object)
     mu_value_free(value);
     if (result == NULL)
         return NULL;
-    exception = exception_in(result);
+    exception = mupy_exception_in(result);
     Py_DECREF(result);
     if (exception != NULL || PyErr_Occurred())
         return exception;

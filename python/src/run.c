@@ -637,7 +637,9 @@ static PyObject *wrote(int rv, const struct mupy_variable *variable)
     Py_RETURN_NONE;
 }
 
-static PyObject *add(PyObject *object, PyObject *args)
+static PyObject *write_with(PyObject *object, PyObject *args,
+                            int (*write)(mu_run *run, mu_variable *variable,
+                                         const void *buffer, size_t bytes))
 {
     mu_run *run = run_of(object);
     struct mupy_variable *variable;
@@ -646,31 +648,23 @@ static PyObject *add(PyObject *object, PyObject *args)
     PyObject *value;
     int rv;
 
-    if (run == NULL || !PyArg_ParseTuple(args, "OO:add", &target, &value) ||
+    if (run == NULL || !PyArg_ParseTuple(args, "OO", &target, &value) ||
         (variable = mupy_variable_of(target)) == NULL ||
         mupy_variable_array(variable, value, &array) != 0)
         return NULL;
-    rv = mu_run_add(run, variable->variable, array.data, array.bytes);
+    rv = write(run, variable->variable, array.data, array.bytes);
     Py_DECREF(array.keep);
     return wrote(rv, variable);
 }
 
+static PyObject *add(PyObject *object, PyObject *args)
+{
+    return write_with(object, args, mu_run_add);
+}
+
 static PyObject *assign(PyObject *object, PyObject *args)
 {
-    mu_run *run = run_of(object);
-    struct mupy_variable *variable;
-    struct mupy_array array;
-    PyObject *target;
-    PyObject *value;
-    int rv;
-
-    if (run == NULL || !PyArg_ParseTuple(args, "OO:assign", &target, &value) ||
-        (variable = mupy_variable_of(target)) == NULL ||
-        mupy_variable_array(variable, value, &array) != 0)
-        return NULL;
-    rv = mu_run_assign(run, variable->variable, array.data, array.bytes);
-    Py_DECREF(array.keep);
-    return wrote(rv, variable);
+    return write_with(object, args, mu_run_assign);
 }
 
 static PyObject *apply_gradient(PyObject *object, PyObject *args, PyObject *kwargs)

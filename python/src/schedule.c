@@ -16,13 +16,13 @@ static struct mupy_coordinator *self_of(PyObject *self)
 enum key {
     KEY_FN, KEY_ARGS, KEY_KWARGS, KEY_NAME, KEY_PRIORITY, KEY_DEADLINE, KEY_RUN_TIMEOUT,
     KEY_ATTEMPTS, KEY_WORKER, KEY_NOT_WORKER, KEY_WORKER_TYPE, KEY_EFFECT_ONCE, KEY_KEEP,
-    KEY_NO_BACKUP, KEY_OWN_ERROR, KEY_TIMEOUT, KEY_RESULT, KEY_NOTIFY, KEYS
+    KEY_NO_BACKUP, KEY_OWN_ERROR, KEY_TIMEOUT, KEY_RESULT, KEYS
 };
 
 static const char *const key_names[KEYS] = {
     "fn", "args", "kwargs", "name", "priority", "deadline", "run_timeout", "attempts",
     "worker", "not_worker", "worker_type", "effect_once", "keep", "no_backup",
-    "own_error", "timeout", "result", "_notify",
+    "own_error", "timeout", "result",
 };
 static PyObject *key_objects[KEYS];
 
@@ -120,19 +120,6 @@ static int set_option(struct asked *asked, int key, PyObject *value)
     }
 }
 
-/* A pair: callback gets a list of (token, value) once values are ready. */
-static int set_notify(struct asked *asked, PyObject *pair)
-{
-    if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
-        PyErr_SetString(PyExc_TypeError, "_notify is a pair of a callback and a token");
-        return -1;
-    }
-    asked->callback = PyTuple_GetItem(pair, 0);
-    asked->token = PyTuple_GetItem(pair, 1);
-    asked->has_options = true;
-    return mupy_notice_start();
-}
-
 static int set_key(struct asked *asked, int key, PyObject *value)
 {
     PyObject **objects[] = {&asked->function, &asked->args, &asked->kwargs};
@@ -153,8 +140,6 @@ static int set_key(struct asked *asked, int key, PyObject *value)
     }
     if (value == Py_None)
         return 0;
-    if (key == KEY_NOTIFY)
-        return set_notify(asked, value);
     if (key == KEY_TIMEOUT)
         return mupy_timeout(value, &asked->timeout_ms);
     return set_option(asked, key, value);
@@ -287,84 +272,25 @@ static int post(const struct posted *posted, int64_t timeout_ms, mu_error *error
                                         posted->ret_value);
 }
 
-/* There is no room, or an error is to be raised once the rest was cancelled. */
-static int post_and_wait(const struct posted *posted, int64_t timeout_ms,
-                         mu_error *error)
+static int post_in(void *posted, int64_t timeout_ms, mu_error *error)
 {
-    struct mupy_pieces pieces;
-    int rv;
-
-    mupy_pieces_begin(&pieces, timeout_ms);
-    do {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = post(posted, piece_ms < 1 ? 1 : piece_ms, error);
-        Py_END_ALLOW_THREADS
-        if (rv != -MU_EDEADLINE || error->closure != 0)
-            return rv;
-        if (PyErr_CheckSignals() != 0)
-            return 1;
-    } while (!mupy_pieces_over(&pieces));
-    return rv;
-}
-
-/* On the loop's thread, maybe before the value is known to the one who schedules. */
-static void on_ready(mu_remote_value *value, void *user)
-{
-    mupy_remote_value_set(mupy_notice_argument(user), value);
-    mupy_notice_post(user);
-}
-
-/* The object is made first: the callback may get it while this returns. */
-static PyObject *schedule_notified(struct mupy_coordinator *self, struct asked *asked,
-                                   PyObject *function, const char *name, mu_value *args)
-{
-    PyObject *object = mupy_remote_value_new(NULL, (PyObject *)self, function,
-                                             asked->options.flags);
-    struct mupy_notice *notice =
-        object == NULL ? NULL
-                       : mupy_notice_new_batched(asked->callback, asked->token, object);
-    mu_remote_value *value = NULL;
-    const struct posted posted = {self->coordinator, name, args, &asked->options, &value};
-    mu_error error = {0};
-    int rv = -MU_ENOMEM;
-
-    if (notice != NULL) {
-        asked->options.notify = on_ready;
-        asked->options.user = notice;
-        rv = post(&posted, 0, &error);
-        if (rv == -MU_EAGAIN && asked->timeout_ms != 0)
-            rv = post_and_wait(&posted, asked->timeout_ms, &error);
-    }
-    mu_value_free(args);
-    if (rv == 0) {
-        mupy_remote_value_set(object, value);
-        return object;
-    }
-    if (notice != NULL)
-        mupy_notice_free(notice);
-    Py_XDECREF(object);
-    if (notice != NULL && rv != 1)
-        (void)mupy_coordinator_raise(self, &error, NULL);
-    return NULL;
+    return post(posted, timeout_ms < 1 ? 1 : timeout_ms, error);
 }
 
 static PyObject *schedule_value(struct mupy_coordinator *self, struct asked *asked,
                                 PyObject *function, const char *name, mu_value *args)
 {
     mu_remote_value *value = NULL;
-    const struct posted posted = {self->coordinator, name, args,
+    struct posted posted = {self->coordinator, name, args,
                                   asked->has_options ? &asked->options : NULL,
                                   asked->wants_result ? &value : NULL};
     mu_error error = {0};
     int rv;
 
-    if (asked->callback != NULL)
-        return schedule_notified(self, asked, function, name, args);
     rv = post(&posted, 0, &error);
+    /* There is no room, or an error is to be raised once the rest was cancelled. */
     if (rv == -MU_EAGAIN && asked->timeout_ms != 0)
-        rv = post_and_wait(&posted, asked->timeout_ms, &error);
+        rv = mupy_pieces_wait(post_in, &posted, asked->timeout_ms, &error);
     mu_value_free(args);
     if (rv == 1)
         return NULL;
@@ -430,6 +356,39 @@ PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t coun
         result = schedule_value(self, &asked, function, name, value);
     Py_XDECREF(function);
     return result;
+}
+
+int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *names,
+                         void (*notify)(mu_remote_value *value, void *user), void *user,
+                         mu_remote_value **ret_value, PyObject **ret_function)
+{
+    struct mupy_coordinator *self = self_of(object);
+    const char *name = NULL;
+    struct asked asked;
+    mu_value *value = NULL;
+    mu_error error = {0};
+    int rv;
+
+    *ret_function = NULL;
+    if (mupy_schedule_parse(args, 3, names, &asked) != 0)
+        return -1;
+    if (!asked.has_options)
+        mu_closure_options_init(&asked.options);
+    asked.options.flags |= MU_CLOSURE_OWN_ERROR;
+    asked.options.notify = notify;
+    asked.options.user = user;
+    if (self->coordinator == NULL)
+        (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
+    else
+        value = mupy_schedule_args(object, &asked, &name, ret_function);
+    if (value == NULL)
+        return -1;
+    rv = mu_coordinator_schedule_with(self->coordinator, name, value, &asked.options, 0,
+                                      &error, ret_value);
+    mu_value_free(value);
+    if (rv != 0)
+        (void)mupy_coordinator_raise(self, &error, NULL);
+    return rv == 0 ? 0 : -1;
 }
 
 int mupy_schedule_init(PyObject *module)

@@ -11,8 +11,6 @@ struct asked {
     PyObject *kwargs;
     mu_closure_options options;
     bool has_options;
-    PyObject *callback;     /* of _notify; NULL: none */
-    PyObject *token;
     int64_t timeout_ms;
     bool wants_result;
 };

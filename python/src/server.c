@@ -200,15 +200,6 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-    (void)args;
-    (void)kwargs;
-    return alloc(type, 0);
-}
-
 static void dealloc(PyObject *object)
 {
     struct server *self = self_of(object);
@@ -448,7 +439,7 @@ int mupy_server_init(PyObject *module)
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
+        {Py_tp_new, PyType_GenericNew},
         {Py_tp_dealloc, dealloc},
         {Py_tp_traverse, traverse},
         {Py_tp_methods, methods},

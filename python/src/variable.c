@@ -103,15 +103,6 @@ int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
 
 /* ---- opening ---- */
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-    (void)args;
-    (void)kwargs;
-    return alloc(type, 0);
-}
-
 static void run_open(struct mupy_call *call)
 {
     mu_variable *variable = NULL;
@@ -611,7 +602,7 @@ int mupy_variable_init(PyObject *module)
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
+        {Py_tp_new, PyType_GenericNew},
         {Py_tp_init, init},
         {Py_tp_dealloc, dealloc},
         {Py_tp_traverse, traverse},

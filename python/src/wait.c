@@ -334,3 +334,24 @@ int mupy_wait_init(PyObject *module)
     Py_XDECREF(threading);
     return PyErr_Occurred() ? -1 : 0;
 }
+
+int mupy_pieces_wait(int (*wait)(void *what, int64_t piece_ms, mu_error *error),
+                     void *what, int64_t timeout_ms, mu_error *error)
+{
+    struct mupy_pieces pieces;
+    int rv;
+
+    mupy_pieces_begin(&pieces, timeout_ms);
+    do {
+        int64_t piece_ms = mupy_pieces_next(&pieces);
+
+        Py_BEGIN_ALLOW_THREADS
+        rv = wait(what, piece_ms, error);
+        Py_END_ALLOW_THREADS
+        if (rv != -MU_EDEADLINE || error->closure != 0)
+            return rv;
+        if (PyErr_CheckSignals() != 0)
+            return 1;
+    } while (!mupy_pieces_over(&pieces));
+    return rv;
+}

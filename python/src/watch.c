@@ -131,16 +131,22 @@ static void watch_dealloc(PyObject *object)
     object_free(object);
 }
 
-static int next_in(struct watch *self, int64_t piece_ms, mu_error *error,
-                   mu_kv_event *event)
+struct next {
+    struct watch *watch;
+    mu_kv_event event;
+};
+
+static int next_in(void *what, int64_t piece_ms, mu_error *error)
 {
+    struct next *next = what;
+    struct watch *self = next->watch;
     int rv;
 
     (void)pthread_mutex_lock(&self->lock);
     if (self->watch == NULL)
         rv = mu_error_set(error, -MU_ECLOSED, "the watch was closed");
     else
-        rv = mu_kv_watch_next(self->watch, piece_ms, error, event);
+        rv = mu_kv_watch_next(self->watch, piece_ms, error, &next->event);
     (void)pthread_mutex_unlock(&self->lock);
     return rv;
 }
@@ -162,35 +168,23 @@ static PyObject *event_object(mu_kv_event *event)
 /* next(timeout) -> (type, key, value, revision) */
 static PyObject *next_event(PyObject *object, PyObject *args)
 {
-    struct watch *self = self_of(object);
-    struct mupy_pieces pieces;
+    struct next next = {.watch = self_of(object)};
     PyObject *timeout = NULL;
-    mu_kv_event event;
-    mu_error error;
+    mu_error error = {0};
     int64_t timeout_ms;
-    int rv = -MU_EDEADLINE;
+    int rv;
 
     if (!PyArg_ParseTuple(args, "|O:next", &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    if (!self->is_made)
+    if (!next.watch->is_made)
         return mupy_fail(-MU_ECLOSED, "the watch was not opened");
-    if (mupy_node_is_forked(self->node))
+    if (mupy_node_is_forked(next.watch->node))
         return NULL;
-    mupy_pieces_begin(&pieces, timeout_ms);
-    for (;;) {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = next_in(self, piece_ms, &error, &event);
-        Py_END_ALLOW_THREADS
-        if (rv == 0)
-            return event_object(&event);
-        if (rv != -MU_EDEADLINE || mupy_pieces_over(&pieces))
-            return mupy_raise(&error, NULL);
-        if (PyErr_CheckSignals() != 0)
-            return NULL;
-    }
+    rv = mupy_pieces_wait(next_in, &next, timeout_ms, &error);
+    if (rv == 0)
+        return event_object(&next.event);
+    return rv < 0 ? mupy_raise(&error, NULL) : NULL;
 }
 
 static PyObject *watch_closed(PyObject *object, void *closure)
@@ -308,8 +302,9 @@ static void lock_dealloc(PyObject *object)
     object_free(object);
 }
 
-static int wait_lost_in(struct watch *self, int64_t piece_ms, mu_error *error)
+static int wait_lost_in(void *lock, int64_t piece_ms, mu_error *error)
 {
+    struct watch *self = lock;
     int rv;
 
     (void)pthread_mutex_lock(&self->lock);
@@ -325,9 +320,8 @@ static int wait_lost_in(struct watch *self, int64_t piece_ms, mu_error *error)
 static PyObject *wait_lost(PyObject *object, PyObject *args)
 {
     struct watch *self = self_of(object);
-    struct mupy_pieces pieces;
     PyObject *timeout = NULL;
-    mu_error error;
+    mu_error error = {0};
     int64_t timeout_ms;
     int rv;
 
@@ -336,24 +330,14 @@ static PyObject *wait_lost(PyObject *object, PyObject *args)
         return NULL;
     if (!self->is_made)
         return mupy_fail(-MU_EPRECONDITION, "the lock was not acquired");
-    if (mupy_node_is_forked(self_of(object)->node))
+    if (mupy_node_is_forked(self->node))
         return NULL;
-    mupy_pieces_begin(&pieces, timeout_ms);
-    for (;;) {
-        int64_t piece_ms = mupy_pieces_next(&pieces);
-
-        Py_BEGIN_ALLOW_THREADS
-        rv = wait_lost_in(self, piece_ms, &error);
-        Py_END_ALLOW_THREADS
-        if (rv == 0)
-            Py_RETURN_TRUE;
-        if (rv != -MU_EDEADLINE)
-            return mupy_raise(&error, NULL);
-        if (mupy_pieces_over(&pieces))
-            Py_RETURN_FALSE;
-        if (PyErr_CheckSignals() != 0)
-            return NULL;
-    }
+    rv = mupy_pieces_wait(wait_lost_in, self, timeout_ms, &error);
+    if (rv == 1)
+        return NULL;
+    if (rv != 0 && rv != -MU_EDEADLINE)
+        return mupy_raise(&error, NULL);
+    return PyBool_FromLong(rv == 0);
 }
 
 static PyObject *lock_number(PyObject *object, void *closure)

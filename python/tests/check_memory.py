@@ -254,6 +254,14 @@ def is_our_object(frame):
     return any(name in os.path.basename(frame[0]) for name in OURS)
 
 
+def below_python(frames):
+    """Those up to the first one that runs Python code: what that code allocates, as the
+    import of a module does, is not its caller's."""
+    names = [function for _, function, _ in frames]
+    evaluates = "_PyEval_EvalFrameDefault"
+    return frames[:names.index(evaluates)] if evaluates in names else frames
+
+
 def is_ours(error):
     """Objects of Python, whose users point into their middle, are possibly lost always;
     what the library has allocated itself is not."""
@@ -263,6 +271,8 @@ def is_ours(error):
         return False
     if kind == "Leak_PossiblyLost":
         return len(frames) > 1 and is_our_object(frames[1])
+    if kind.startswith("Leak_"):
+        frames = below_python(frames)
     return any(is_our_object(frame) for frame in frames)
 
 

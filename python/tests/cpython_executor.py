@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import unittest
 
 # Named tests that are not about what an executor promises, and why.
@@ -88,6 +89,30 @@ def patch_scripts(module):
     module.assert_python_ok = assert_python_ok
 
 
+class Event:
+    """An event of several processes: a file that is there or not."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def set(self):
+        with open(self.path, "w", encoding="ascii"):
+            pass
+
+    def wait(self, timeout=60):
+        end = time.monotonic() + timeout
+        while not os.path.exists(self.path) and time.monotonic() < end:
+            time.sleep(0.005)
+        return os.path.exists(self.path)
+
+
+def create_event(test):
+    """What tests of 3.13 and later ask of the executor's side."""
+    folder = tempfile.TemporaryDirectory(prefix="muster-event-")
+    test.addCleanup(folder.cleanup)
+    return Event(os.path.join(folder.name, "event"))
+
+
 def make_tests():
     import muster
     from muster.futures import Future
@@ -101,6 +126,7 @@ def make_tests():
 
     def add(name, *bases, **fields):
         cls = type(name, bases, {"executor_type": muster.Executor,
+                                 "create_event": create_event,
                                  "__module__": __name__, **fields})
         globals()[name] = cls
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(cls))

@@ -1,6 +1,7 @@
 /* The cluster itself: its tasks, their processes and what programs in them do. */
 #include "tests/sim/cluster.h"
 
+#include "actors/client/holds.h"
 #include "actors/future.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
@@ -1249,6 +1250,27 @@ static void post_pointer(struct cluster_task *task, uint16_t kind, size_t size,
     sim_post(task->node, msg);
 }
 
+/* As the public coordinator does with per-worker values. */
+static void post_holds(struct cluster_closure *closure, const mu_value *args,
+                       const struct mu__references *inputs)
+{
+    struct mu__session *shared = &closure->task->session->shared;
+    struct mu__msg *msg = mu__msg_heap(
+        MU__SCHEDULE, sizeof(struct mu__schedule) + inputs->count * sizeof(uint64_t));
+    struct mu__schedule *body;
+
+    assert(msg != NULL);
+    body = (void *)msg->body;
+    fill_schedule(body, closure);
+    body->token = (uint64_t)(uintptr_t)closure->future;
+    msg->backing = mu__pack_value(args, &body->args);
+    assert(msg->backing != NULL);
+    mu__holds_take(body, body + 1, inputs);
+    msg->to.actor = MU__CLIENT;
+    (void)atomic_fetch_add(&shared->scheduled, 1);
+    sim_post(closure->task->node, msg);
+}
+
 static void post_pending(struct cluster_closure *closure, mu_value *args,
                          const struct mu__references *inputs)
 {
@@ -1284,7 +1306,10 @@ struct cluster_closure *cluster_schedule_args(struct cluster_task *task,
     }
     if (mu__references_collect(args, &inputs) != 0)
         cluster_break(task->cluster, "references that hold nothing");
-    post_pending(closure, args, &inputs);
+    if (mu__holds_suffice(&inputs))
+        post_holds(closure, args, &inputs);
+    else
+        post_pending(closure, args, &inputs);
     mu__references_done(&inputs);
     mu_value_free(args);
     return closure;
