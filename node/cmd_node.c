@@ -322,6 +322,8 @@ static mu_node_options options_of(struct task *task)
 
     mu_node_options_init(&options);
     cmd_node_options(o, &options);
+    if (cmd_number(o, CMD_FLAG_PROCESSES) > 0)
+        options.threads = cmd_number(o, CMD_FLAG_PROCESSES);
     options.cluster = task->spec.cluster;
     options.resolver = task->spec.resolver;
     options.task_type = task->spec.type[0] == '\0' ? NULL : task->spec.type;

@@ -6,7 +6,7 @@ import sys
 import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _muster, _pickling, errors
+from . import _muster, _pickling, _processes, errors
 
 # Functions that a coordinator keeps on its workers, and bytes of their pickles (one may
 # have captured an array); the oldest ones go first.
@@ -191,6 +191,7 @@ def load_module(node: "_muster.Node", module: str) -> Optional[str]:
     except Exception as error:
         traceback.print_exc()
         return f'the Python module "{module}" cannot be used: {error}'
+    _processes.add_module(module)
     return None
 
 

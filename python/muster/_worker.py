@@ -197,12 +197,27 @@ _variables_lock = threading.Lock()
 _VARIABLES_MAX = 1024
 
 
+def keep_variable(variable: Any) -> None:
+    """Keep one that was opened on the node of the run, for all that use it later."""
+    dropped = []    # closed outside of the lock, unless a run has them
+    with _variables_lock:
+        for other in [key for key, at in _variables.items() if at.node.closed]:
+            dropped.append(_variables.pop(other))
+        _variables[(id(variable.node), variable.name)] = variable
+        while len(_variables) > _VARIABLES_MAX:
+            dropped.append(_variables.popitem(last=False)[1])
+
+
 def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
     """A variable that came with a closure: opened on the node of the run, and kept there
     for those that come later."""
     from .variable import Variable
 
     node = _muster.current_run().node
+    if not isinstance(node, _muster.Node):  # in an executor process
+        from . import _process
+
+        return _process.Variable.known(name, dtype, shape)
     key = (id(node), name)
     with _variables_lock:
         known = _variables.get(key)
@@ -212,11 +227,5 @@ def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
             return known
     opened = Variable(name=name, shape=shape, dtype=dtype, existing=True, node=node,
                       timeout=60.0)
-    dropped = []    # closed outside of the lock, unless a run has them
-    with _variables_lock:
-        for other in [key for key, at in _variables.items() if at.node.closed]:
-            dropped.append(_variables.pop(other))
-        _variables[key] = opened
-        while len(_variables) > _VARIABLES_MAX:
-            dropped.append(_variables.popitem(last=False)[1])
+    keep_variable(opened)
     return opened

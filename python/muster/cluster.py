@@ -6,14 +6,13 @@ import atexit
 import html
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
 
 from . import _muster, _scope, errors
+from ._folder import Folder
 from ._supervisor import Supervisor, Task
 
 # What would tell a process that it is another task.
@@ -58,6 +57,8 @@ class LocalCluster:
 
     workers, ps: how many tasks of each; counts: of types of your own, {"gpu": 2}.
     threads: functions that run at a time in each worker.
+    processes: run functions of Python in so many processes of each worker, one at a time
+    in each, in place of threads of one interpreter; 0: in its threads.
     python: names of modules that every task imports before it serves.
     plugins: shared objects with functions in C, for every task and the chief.
     env: environment variables for the tasks, on top of this process's own.
@@ -75,14 +76,14 @@ class LocalCluster:
     """
 
     def __init__(self, workers: int = 2, ps: int = 0, *, threads: int = 1,
-                 counts: Optional[Mapping[str, int]] = None,
+                 processes: int = 0, counts: Optional[Mapping[str, int]] = None,
                  python: Union[str, Iterable[str]] = (), plugins: Iterable[str] = (),
                  env: Optional[Mapping[str, str]] = None, restart: bool = True,
                  restarts_max: int = 20,
                  on_line: Optional[Callable[[str, str, str], Any]] = None,
                  transport: str = "ipc", log_level: str = "warn",
                  **options: Any) -> None:
-        self._folder = ""
+        self._folder: Optional[Folder] = None
         self._process = os.getpid()
         self._node: Optional[_muster.Node] = None
         self._supervisor: Optional[Supervisor] = None
@@ -95,6 +96,11 @@ class LocalCluster:
             raise ValueError(f'transport is {transport!r}, expected "ipc" or "tcp"')
         if threads < 1:
             raise ValueError(f"threads is {threads!r}, expected 1 or more")
+        if processes < 0:
+            raise ValueError(f"processes is {processes!r}, expected 0 or more")
+        if processes and threads != 1:
+            raise ValueError("threads and processes were given: a worker has one thread "
+                             "for each of its processes")
         unknown = set(options) - set(_muster.NODE_OPTIONS)
         if unknown:
             raise TypeError(f"LocalCluster() got unexpected options {sorted(unknown)}")
@@ -102,7 +108,8 @@ class LocalCluster:
             options["worker_types"] = ",".join(["worker", *counts])
         self._modules = [python] if isinstance(python, str) else list(python)
         self._plugins = [os.path.abspath(path) for path in plugins]
-        self._threads, self._log_level, self._options = threads, log_level, options
+        self._threads, self._processes = threads, processes
+        self._log_level, self._options = log_level, options
         self._place(wanted, transport)
         tasks = self._make_tasks(wanted, self._environment(env))
         self._supervisor = Supervisor(tasks, restarts_max if restart else 0, on_line)
@@ -122,12 +129,13 @@ class LocalCluster:
         kept = []
         cluster: Dict[str, List[str]] = {}
         if transport == "ipc":
-            self._folder = tempfile.mkdtemp(prefix="muster-")
+            self._folder = Folder()
+        folder = "" if self._folder is None else self._folder.path
         for task_type, count in {"chief": 1, **wanted}.items():
             addresses = cluster.setdefault(task_type, [])
             for index in range(count):
                 if transport == "ipc":
-                    addresses.append(f"ipc://{self._folder}/{task_type}-{index}")
+                    addresses.append(f"ipc://{folder}/{task_type}-{index}")
                     continue
                 sock = socket.socket()
                 kept.append(sock)
@@ -149,6 +157,7 @@ class LocalCluster:
     def _make_tasks(self, wanted: Mapping[str, int],
                     environment: Dict[str, str]) -> List[Task]:
         common = ["--cluster", json.dumps(self._cluster), "--threads", str(self._threads),
+                  "--processes", str(self._processes),
                   "--log-format", "json", "--log-level", self._log_level]
         for module in self._modules:
             common += ["--python", module]
@@ -163,7 +172,8 @@ class LocalCluster:
     def _open_chief(self) -> _muster.Node:
         levels = {"error": 0, "warn": 1, "info": 2, "debug": 3}
         options = {"log_level": levels[self._log_level], **self._options}
-        node = _muster.Node(self._cluster, task_type="chief", task_index=0, **options)
+        node = _muster.Node(self._cluster, task_type="chief", task_index=0, processes=0,
+                            **options)
         for plugin in self._plugins:
             node.load(plugin)
         return node
@@ -267,8 +277,9 @@ class LocalCluster:
             self._ended = supervisor.tasks
         if node is not None:
             node.close(timeout)
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
 
     def __reduce__(self) -> Any:
         raise TypeError(

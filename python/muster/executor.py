@@ -312,7 +312,7 @@ class Executor(cf.Executor):
     cancel_running: whether Future.cancel() reaches functions that run.
     options: those of ClusterCoordinator.schedule() for every closure: priority, deadline,
     run_timeout, attempts, worker, not_worker, worker_type, effect_once, no_backup. All
-    other ones are those of the LocalCluster: threads=2.
+    other ones are those of the LocalCluster: threads=2, or processes=2.
 
     A function runs at least once: when its worker dies it runs on another one. Its
     exception is raised by the future alone.
@@ -335,7 +335,7 @@ class Executor(cf.Executor):
         fixed = False
         if cluster is None:
             max_workers = max_workers or os.cpu_count() or 1
-            threads = int(options.get("threads", 1))
+            threads = int(options.get("processes", 0)) or int(options.get("threads", 1))
             options.setdefault("on_line", _raw_line)
             cluster = LocalCluster(workers=max_workers, **options)
             closes.append(cluster.close)

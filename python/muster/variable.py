@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from typing import Any, Optional
 
 from . import _muster, _scope
@@ -26,6 +27,12 @@ class Variable(_muster.BaseVariable):
     It may be passed to closures, among their arguments or captured: there it is opened
     on the worker's own node.
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        process: Any = sys.modules.get("muster._process")
+        if cls is Variable and process is not None and process.serves:
+            cls = process.Variable
+        return super().__new__(cls)
 
     def __init__(self, initial_value: Any = None, trainable: Optional[bool] = None,
                  name: Optional[str] = None, dtype: Any = None, shape: Any = None,

@@ -48,6 +48,9 @@ int mupy_dataset_init(PyObject *module);
 int mupy_checkpoint_init(PyObject *module);
 int mupy_variable_init(PyObject *module);
 int mupy_run_init(PyObject *module);
+int mupy_frame_init(PyObject *module);
+int mupy_process_init(PyObject *module);
+int mupy_process_child_init(PyObject *module);
 int mupy_main_init(PyObject *module);
 
 /* Make a type and add it to the module under the last part of its name; the caller owns
@@ -97,6 +100,10 @@ PyObject *mupy_from_value(const mu_value *value, bool writable);
 
 /* An object with __array_interface__ that keeps the value, a tensor, alive. */
 PyObject *mupy_tensor_owner(const mu_value *tensor, bool writable);
+
+/* What numpy asks such an object for. NULL with an exception. */
+PyObject *mupy_array_interface(int dtype, unsigned rank, const uint64_t *dims,
+                               const void *data, bool writable);
 
 /* A new array that has a copy of a tensor's elements, in memory of its own. */
 PyObject *mupy_array_new(int dtype, unsigned rank, const uint64_t *dims);
@@ -403,6 +410,24 @@ int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *name
                          void (*notify)(mu_remote_value *value, void *user), void *user,
                          mu_remote_value **ret_value, PyObject **ret_function);
 
+/* ---- held.c: Python objects that stay on a worker ---- */
+
+/* Keep an object (a reference is taken) as what the library has as the object of a
+ * per-worker value; every one has a number of its own, from 1. NULL with an exception. */
+void *mupy_hold(PyObject *object, int64_t *ret_number);
+
+/* The library drops it, on any thread. */
+void mupy_let_go(void *held);
+
+/* The Python object behind a reference among the arguments of a run, borrowed: it is
+ * there until the run ends. NULL without an exception: it is none of ours. */
+PyObject *mupy_held_object(mu_run *run, const mu_value *reference);
+
+/* Its number, 0 of none of ours; without the GIL. And back: a new reference, NULL without
+ * an exception. */
+int64_t mupy_held_number(mu_run *run, const mu_value *reference);
+PyObject *mupy_held_find(int64_t number);
+
 /* ---- run.c ---- */
 
 /* Register "python.call" and the like; -1 with an exception. */
@@ -411,13 +436,6 @@ int mupy_run_register(mu_node *node);
 /* Register a Python function under a name, for C and Python callers. The reference is
  * the caller's to keep. A negative code, without an exception. */
 int mupy_run_register_function(mu_node *node, const char *name, PyObject *function);
-
-/* The Python object behind a reference among the arguments of a run; a new reference.
- * NULL, with an exception unless it is none of ours. */
-PyObject *mupy_run_object(mu_run *run, const mu_value *reference);
-
-/* The run of this thread; NULL outside of functions. */
-mu_run *mupy_run_current(void);
 
 /* A thread of the library takes the GIL with a state of its own, and gives it back. */
 void mupy_enter(void);

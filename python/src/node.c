@@ -2,6 +2,7 @@
 #include "services.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +124,53 @@ static int set_resolver(struct mupy_setup *setup, PyObject *kwargs)
     return mupy_resolver_of(resolver, &setup->options.resolver, &setup->resolver);
 }
 
+/* processes=N, or MUSTER_PROCESSES: as many threads, each with a process. */
+static int set_processes(struct mupy_setup *setup, PyObject *kwargs)
+{
+    PyObject *given = kwargs == NULL ? NULL : PyDict_GetItemString(kwargs, "processes");
+    PyObject *threads = kwargs == NULL ? NULL : PyDict_GetItemString(kwargs, "threads");
+    const char *text = getenv("MUSTER_PROCESSES");
+    PyObject *number;
+    long count;
+
+    if (text == NULL || text[0] == '\0')
+        text = "0";
+    if (given == NULL || given == Py_None)
+        number = PyLong_FromString(text, NULL, 10);
+    else
+        number = PyNumber_Long(given);
+    count = number == NULL ? -1 : PyLong_AsLong(number);
+    Py_XDECREF(number);
+    if (PyErr_Occurred())
+        return -1;
+    if (count < 0 || count > 1024) {
+        PyErr_Format(PyExc_ValueError, "processes is %ld, expected 0 to 1024", count);
+        return -1;
+    }
+    if (count > 0 && given != NULL && threads != NULL && threads != Py_None) {
+        PyErr_SetString(PyExc_ValueError, "threads and processes were given: a worker "
+                        "has one thread for each of its processes");
+        return -1;
+    }
+    setup->processes = (unsigned)count;
+    if (count > 0)
+        setup->options.threads = (unsigned)count;
+    return 0;
+}
+
+int mupy_setup_apply(unsigned processes, mu_node *node)
+{
+    char text[16];
+
+    if (processes == 0)
+        return 0;
+    (void)snprintf(text, sizeof text, "%u", processes);
+    if (mu_node_set(node, "python.processes", text) == 0)
+        return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
 struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
 {
     struct mupy_setup *setup = calloc(1, sizeof *setup);
@@ -143,6 +191,8 @@ struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
     if (!PyErr_Occurred() && kwargs != NULL &&
         mupy_node_options(&setup->options, kwargs) == 0)
         (void)set_resolver(setup, kwargs);
+    if (!PyErr_Occurred())
+        (void)set_processes(setup, kwargs);
     if (!PyErr_Occurred() && mupy_notice_start() == 0)
         return setup;
     mupy_setup_free(setup);
@@ -160,10 +210,12 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
 {
     struct mupy_setup *setup = mupy_setup_new(cluster, kwargs);
     struct mupy_call *call = setup == NULL ? NULL : mupy_call_new(run_open);
+    unsigned processes;
     int rv;
 
     if (call == NULL)
         return -1;
+    processes = setup->processes;
     call->drop = drop_opened;
     call->other = setup;
     mupy_call_keep(call, (PyObject *)self);
@@ -184,7 +236,9 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
         self->forks = forks;
         self->functions = PyList_New(0);
         list_node(self);
-        rv = mupy_run_register(self->node);
+        rv = mupy_setup_apply(processes, self->node);
+        if (rv == 0)
+            rv = mupy_run_register(self->node);
     } else {
         (void)mupy_raise(&call->error, NULL);
     }
@@ -764,8 +818,9 @@ int mupy_node_init(PyObject *module)
                     "unless task_type does.\noptions: those of the C structure "
                     "mu_node_options, "
                     "with times in seconds and without\nthe ending _ms: task_type, "
-                    "task_index, threads, heartbeat and so on;\nand resolver: a "
-                    "ClusterResolver, in place of a cluster.\n\n"
+                    "task_index, threads, heartbeat and so on;\nprocesses: "
+                    "run functions of Python in so many processes, in place of threads;\n"
+                    "and resolver: a ClusterResolver, in place of a cluster.\n\n"
                     "InvalidArgumentError: options or cluster. AlreadyExistsError: the "
                     "address is in use."},
         {0, NULL},

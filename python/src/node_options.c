@@ -124,7 +124,9 @@ int mupy_node_options(mu_node_options *out, PyObject *kwargs)
 
         while (i < OPTIONS && PyUnicode_CompareWithASCIIString(key, options[i].name) != 0)
             i++;
-        if (i == OPTIONS && PyUnicode_CompareWithASCIIString(key, "resolver") == 0)
+        if (i == OPTIONS &&
+            (PyUnicode_CompareWithASCIIString(key, "resolver") == 0 ||
+             PyUnicode_CompareWithASCIIString(key, "processes") == 0))
             continue;   /* see mupy_setup_new */
         if (i == OPTIONS) {
             PyErr_Format(PyExc_TypeError, "Node() got an unexpected keyword argument %R",

@@ -150,6 +150,24 @@ def test_workers_end_when_their_parent_is_killed():
     assert wait_until(lambda: not any(map(is_alive, pids)), 5)
 
 
+def test_the_folder_of_a_program_that_was_killed_is_deleted_by_the_next_one(tmp_path):
+    environment = dict(os.environ, TMPDIR=str(tmp_path))
+    program = "import muster, os, sys; c = muster.LocalCluster(workers=1, ps=0).wait()\n"
+    wait = "print('up', flush=True); sys.stdin.read()"
+    alive = subprocess.Popen([sys.executable, "-c", program + wait], env=environment,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert alive.stdout.readline() == b"up\n"
+    (kept,) = tmp_path.iterdir()
+    (tmp_path / "muster-of-others").mkdir()
+    kill = "os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", program + kill], env=environment)
+    assert len(list(tmp_path.iterdir())) == 3
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    assert sorted(tmp_path.iterdir()) == sorted([kept, tmp_path / "muster-of-others"])
+    alive.communicate(b"")
+    assert list(tmp_path.iterdir()) == [tmp_path / "muster-of-others"]
+
+
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise SystemExit"])
 def test_workers_end_when_their_parent_ends_without_closing(end):
     process, pids = start_parent(end)
@@ -176,7 +194,7 @@ def test_no_process_and_no_file_is_left_behind(own_cluster):
     cluster = own_cluster(workers=2, ps=1)
     cluster.wait(30)
     pids = [task["pid"] for task in cluster.tasks]
-    folder = cluster._folder
+    folder = cluster._folder.path
     begun = time.monotonic()
     cluster.close()
     assert time.monotonic() - begun < 5

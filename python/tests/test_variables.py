@@ -178,3 +178,17 @@ def test_a_worker_keeps_no_more_variables_than_it_may_and_each_node_its_own(tmp_
     assert done.stdout.splitlines() == [
         "[(10.0, 1), (11.0, 2), (12.0, 3), (13.0, 3), (14.0, 3)]",
         "[(20.0, 1), (21.0, 2), (22.0, 3), (23.0, 3), (24.0, 3)]"], done.stderr
+
+
+def write_and_fail(variable):
+    muster.current_run().add(variable, 100)
+    raise jobs.Odd(8, "no")
+
+
+def test_what_a_run_wrote_is_forgotten_when_it_fails_with_an_error_of_its_own(
+        shared_cluster, coordinator):
+    variable = muster.Variable(np.zeros(3), name="forgotten.own", node=shared_cluster)
+    with pytest.raises(jobs.Odd) as odd:
+        coordinator.schedule(write_and_fail, (variable,), own_error=True).fetch(30)
+    assert odd.value.number == 8
+    assert variable.read().tolist() == [0, 0, 0]
