@@ -103,6 +103,32 @@ def cluster_json(cluster: Any) -> str:
     return json.dumps(cluster)
 
 
+def place_of(options: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:
+    """The cluster of a node that was given none, and its options: TF_CONFIG says which,
+    and the task, unless the options do."""
+    import os
+
+    text = os.environ.get("TF_CONFIG", "")
+    if not text:
+        raise errors.InvalidArgumentError(
+            "there is no cluster: expected Node(cluster, task_type=...), or TF_CONFIG "
+            "with a cluster and a task, or a resolver=")
+    cluster, task_type, index, *_ = _muster.parse_tf_config(text)
+    if cluster is None:
+        raise errors.InvalidArgumentError(
+            "TF_CONFIG has no cluster: expected one in it, or Node(cluster, ...)")
+    options = dict(options)
+    if "task_type" not in options:
+        if task_type is None:
+            raise errors.InvalidArgumentError(
+                "TF_CONFIG has no task: expected one in it, or task_type= and "
+                "task_index=")
+        options["task_type"] = task_type
+    if index is not None and options["task_type"] == task_type:
+        options.setdefault("task_index", index)
+    return cluster.json(), options
+
+
 # ---- what modules of --python register ----
 
 _registered: Dict[str, Callable[..., Any]] = {}

@@ -22,7 +22,10 @@ def ask(what: str, *args: Any, **kwargs: Any) -> Any:
     fine, value = _muster.process_ask(what, *args, **kwargs)
     if fine:
         return value
-    raise _worker.Failed(*value).exception()
+    error = _worker.Failed(*value).exception()
+    if isinstance(error, errors.MusterError):
+        error._of_call = True
+    raise error
 
 
 # ---- objects ----

@@ -150,6 +150,7 @@ class LocalCluster:
             if not isinstance(name, str) or not isinstance(text, str):
                 raise TypeError(f"env has {name!r}: {text!r}, expected texts")
         self._folder: Optional[Folder] = None
+        self._process = os.getpid()
         self._node: Optional[_muster.Node] = None
         self._supervisor: Optional[Supervisor] = None
         self._dropped: Any = None
@@ -281,6 +282,7 @@ class LocalCluster:
 
     def kill(self, task_type: str, index: int, signal: int = 9) -> int:
         """Send a signal to a task's process, SIGKILL by default; returns its pid."""
+        self._refuse_fork()
         pid = self.pid(task_type, index)
         if pid is None:
             raise errors.UnavailableError(f"{task_type}/{index} has no process now")
@@ -291,6 +293,7 @@ class LocalCluster:
         """Wait until all tasks are connected, and those that run closures have offered
         themselves. DeadlineExceededError names the others; FailedPreconditionError: one
         has ended and is not started again."""
+        self._refuse_fork()
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             missing = self._missing()
@@ -306,6 +309,11 @@ class LocalCluster:
                     f"{', '.join(missing)} did not connect within {timeout} s")
             time.sleep(0.005)
 
+    def _refuse_fork(self) -> None:
+        if self._process != os.getpid():
+            raise errors.ClosedError("this process was forked after the cluster was "
+                                     "started: it is that of its parent alone")
+
     def _missing(self) -> List[str]:
         # A task has threads in the status once it has offered itself to the chief.
         runs = str(self._options.get("worker_types", "worker")).split(",")
@@ -320,7 +328,10 @@ class LocalCluster:
 
     def close(self, timeout: float = 5.0) -> None:
         """End the job, and all processes: those that do not end by themselves within
-        timeout seconds are stopped."""
+        timeout seconds are stopped. In a process that was forked off nothing happens: the
+        cluster is its parent's."""
+        if self._process != os.getpid():
+            return
         node, self._node = self._node, None
         supervisor, self._supervisor = self._supervisor, None
         if self._dropped is not None:

@@ -58,6 +58,10 @@ class MusterError(Exception):
 
     code = 2
 
+    # Whether a call of the library raised it here: what a program has made itself, or a
+    # pickle has brought, is not.
+    _of_call = False
+
     def __init__(self, message: str = "", *, kind: str = "other", task: str = "",
                  function: str = "", closure: int = 0, attempt: int = 0,
                  detail: str = "", code: Optional[int] = None) -> None:
@@ -86,7 +90,9 @@ class MusterError(Exception):
         return self.message
 
     def __reduce__(self) -> Any:
-        return (_rebuild, (type(self), self.message, self.__dict__))
+        fields = {name: value for name, value in self.__dict__.items()
+                  if name != "_of_call"}
+        return (_rebuild, (type(self), self.message, fields))
 
 
 def _rebuild(cls: Type[MusterError], message: str, fields: Dict[str, Any]) -> MusterError:
@@ -370,6 +376,7 @@ def _from_fields(code: int, message: str, kind: int, task: str, function: str,
     error = cls(message, kind=KINDS[kind] if kind < len(KINDS) else "other", task=task,
                 function=function, closure=closure, attempt=attempt, detail=text,
                 code=code)
+    error._of_call = True
     cause = RemoteTraceback(text) if original is not None or "Traceback" in text else None
     if original is None:
         error.__cause__ = cause

@@ -22,7 +22,7 @@ mu_coordinator *mupy_coordinator_of(PyObject *object)
     }
     if (self->coordinator == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
-    return self->coordinator;
+    return mupy_node_is_forked(self->node) ? NULL : self->coordinator;
 }
 
 void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
@@ -431,7 +431,8 @@ static PyMethodDef methods[] = {
      "priority: 0 (first) to 7 (last); 4 is the default.\n"
      "deadline: seconds from now until it is resolved.\n"
      "run_timeout: seconds of one run; a longer one counts as stuck.\n"
-     "attempts: runs before it is given up.\n"
+     "attempts: runs that lose their worker before it is given up; an exception is "
+     "final.\n"
      "worker, not_worker: task index of the only worker, or of one that never runs "
      "it.\n"
      "worker_type: only tasks of this type run it.\n"

@@ -259,6 +259,7 @@ struct mupy_node {
     mu_node *node;          /* NULL once it is closed */
     mu_node *held;          /* the same, valid as long as this object: see mu_node_ref */
     bool owned;             /* closed by us: not the node of a program */
+    unsigned forks;         /* of this process when it was opened */
     struct mupy_node *next; /* of all nodes that are open */
     PyObject *functions;    /* list: what was registered is held here */
     PyObject *resolver;     /* which it uses until it is closed; NULL */
@@ -266,8 +267,13 @@ struct mupy_node {
 
 extern PyTypeObject *mupy_node_type;
 
-/* The node of an object, NULL with an exception when it is none or was closed. */
+/* The node of an object, NULL with an exception when it is none, was closed, or is that
+ * of the process that this one was forked by. */
 mu_node *mupy_node_of(PyObject *object);
+
+/* Whether a Node (NULL: none) is that of the process that this one was forked by; then
+ * with a ClosedError that says so. */
+bool mupy_node_is_forked(PyObject *object);
 
 /* The Node of a node: the one that has opened it, or one that stands for a node which is
  * the program's, until mupy_node_forget(). */

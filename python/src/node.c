@@ -1,11 +1,15 @@
 /* Nodes: one task of a cluster, inside this process. */
 #include "services.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 PyTypeObject *mupy_node_type;
+
+/* How often this process was forked off since the start of the first of its line. */
+static unsigned forks;
 
 /* With the GIL. */
 static struct mupy_node *nodes;
@@ -23,7 +27,24 @@ mu_node *mupy_node_of(PyObject *object)
     }
     if (self_of(object)->node == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the node was closed");
-    return self_of(object)->node;
+    return mupy_node_is_forked(object) ? NULL : self_of(object)->node;
+}
+
+/* In the child, on its only thread. */
+static void count_fork(void)
+{
+    forks++;
+}
+
+bool mupy_node_is_forked(PyObject *object)
+{
+    struct mupy_node *self = self_of(object);
+
+    if (object == NULL || self->node == NULL || self->forks == forks)
+        return false;
+    (void)mupy_fail(-MU_ECLOSED, "this process was forked after %s was opened: the node "
+                    "is that of its parent alone", mu_node_task(self->node));
+    return true;
 }
 
 static void list_node(struct mupy_node *self)
@@ -212,6 +233,7 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
         self->node = call->made;
         self->held = mu_node_ref(self->node);
         self->owned = true;
+        self->forks = forks;
         self->functions = PyList_New(0);
         list_node(self);
         rv = mupy_setup_apply(processes, self->node);
@@ -222,6 +244,35 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
     }
     mupy_call_free(call);
     return rv == 0 ? 0 : -1;
+}
+
+/* What the environment says of a node that was given neither cluster nor resolver. Takes
+ * both references, and gives two. */
+static int find_place(PyObject **cluster, PyObject **kwargs)
+{
+    static PyObject *find;
+    PyObject *options = *kwargs == NULL ? PyDict_New() : PyDict_Copy(*kwargs);
+    PyObject *resolver = options == NULL ? NULL
+                                         : PyDict_GetItemString(options, "resolver");
+    PyObject *place = NULL;
+
+    if (options != NULL && resolver != NULL && resolver != Py_None) {
+        Py_DECREF(options);
+        return 0;
+    }
+    if (options != NULL && mupy_import(&find, "muster._functions", "place_of") != NULL)
+        place = PyObject_CallFunctionObjArgs(find, options, NULL);
+    Py_XDECREF(options);
+    if (place == NULL)
+        return -1;
+    Py_DECREF(*cluster);
+    Py_XDECREF(*kwargs);
+    *cluster = PyTuple_GetItem(place, 0);
+    *kwargs = PyTuple_GetItem(place, 1);
+    Py_INCREF(*cluster);
+    Py_INCREF(*kwargs);
+    Py_DECREF(place);
+    return 0;
 }
 
 /* Node(cluster, **options) */
@@ -248,7 +299,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         Py_INCREF(cluster);
         Py_XINCREF(kwargs);
     }
-    (void)open_it(self_of(object), cluster, kwargs);
+    if (cluster != Py_None || find_place(&cluster, &kwargs) == 0)
+        (void)open_it(self_of(object), cluster, kwargs);
     Py_DECREF(cluster);
     Py_XDECREF(kwargs);
     if (PyErr_Occurred() ||
@@ -276,6 +328,7 @@ PyObject *mupy_node_wrap(mu_node *node)
     self->node = node;
     self->held = mu_node_ref(node);
     self->owned = false;
+    self->forks = forks;
     self->functions = PyList_New(0);
     list_node(self);
     Py_INCREF(self);    /* as long as the process lives */
@@ -309,6 +362,8 @@ static PyObject *close_it(PyObject *object, PyObject *args, PyObject *kwargs)
         return NULL;
     if (self->node == NULL)
         Py_RETURN_NONE;
+    if (mupy_node_is_forked(object))
+        return NULL;
     if (!self->owned)
         return mupy_fail(-MU_EPRECONDITION, "the node belongs to the program that runs "
                          "it: it is closed when that ends");
@@ -361,10 +416,16 @@ static PyObject *enter(PyObject *self, PyObject *unused)
 
 static PyObject *leave(PyObject *self, PyObject *args)
 {
-    PyObject *none = PyTuple_New(0);
-    PyObject *result = none == NULL ? NULL : close_it(self, none, NULL);
+    PyObject *none;
+    PyObject *result;
 
     (void)args;
+    if (mupy_node_is_forked(self)) {
+        PyErr_Clear();      /* a child that unwinds its parent's stack */
+        Py_RETURN_NONE;
+    }
+    none = PyTuple_New(0);
+    result = none == NULL ? NULL : close_it(self, none, NULL);
     Py_XDECREF(none);
     return result;
 }
@@ -753,7 +814,9 @@ int mupy_node_init(PyObject *module)
         {Py_tp_doc, "Node(cluster=None, **options)\n--\n\n"
                     "One task of a cluster, inside this process.\n\n"
                     "cluster: a dict {\"worker\": [\"host:port\"]}, JSON, or a "
-                    "ClusterSpec.\noptions: those of the C structure mu_node_options, "
+                    "ClusterSpec; None: that of\nTF_CONFIG, which says the task, too, "
+                    "unless task_type does.\noptions: those of the C structure "
+                    "mu_node_options, "
                     "with times in seconds and without\nthe ending _ms: task_type, "
                     "task_index, threads, heartbeat and so on;\nprocesses: "
                     "run functions of Python in so many processes, in place of threads;\n"
@@ -767,6 +830,7 @@ int mupy_node_init(PyObject *module)
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     PyObject *names = mupy_node_option_names();
 
+    (void)pthread_atfork(NULL, NULL, count_fork);
     mupy_node_type = mupy_add_type(module, &spec);
     if (mupy_node_type == NULL || names == NULL)
         return -1;

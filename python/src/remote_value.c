@@ -336,11 +336,24 @@ static PyObject *done(PyObject *self, PyObject *unused)
     return PyBool_FromLong(is_ready(self));
 }
 
+/* Whether the value is its parent's; then with an exception. */
+static bool is_forked(PyObject *self)
+{
+    PyObject *coordinator = self_of(self)->coordinator;
+
+    return coordinator != NULL &&
+           PyObject_TypeCheck(coordinator, mupy_coordinator_type) &&
+           mupy_node_is_forked(((struct mupy_coordinator *)coordinator)->node);
+}
+
 static PyObject *cancel(PyObject *self, PyObject *unused)
 {
-    int rv = mu_remote_value_cancel(self_of(self)->value);
+    int rv;
 
     (void)unused;
+    if (is_forked(self))
+        return NULL;
+    rv = mu_remote_value_cancel(self_of(self)->value);
     if (rv != 0)
         return mupy_fail(rv, "the value cannot be cancelled: its node is closed");
     Py_RETURN_NONE;
@@ -388,6 +401,8 @@ static PyObject *add_done_callback(PyObject *self, PyObject *callback)
 
     if (!PyCallable_Check(callback))
         return PyErr_Format(PyExc_TypeError, "a callback is callable, got %R", callback);
+    if (is_forked(self))
+        return NULL;
     if (mupy_notice_start() != 0)
         return NULL;
     notice = mupy_notice_new(callback, self);

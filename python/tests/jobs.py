@@ -36,6 +36,13 @@ def fail_later(seconds, message):
     raise ValueError(message)
 
 
+def fail_as(path, name, kind, task):
+    """Its own error of muster, after a byte more in a file: how often it ran."""
+    with open(path, "ab") as file:
+        file.write(b".")
+    raise getattr(muster.errors, name)("its own words", kind=kind, task=task)
+
+
 class Odd(Exception):
     """Takes two arguments, and cannot be unpickled from its words alone."""
 

@@ -2,10 +2,12 @@
 
 import collections
 import functools
+import os
 import pickle
 import subprocess
 import sys
 import threading
+import time
 import types
 import warnings
 
@@ -318,6 +320,39 @@ def test_an_error_of_muster_keeps_its_class_and_code(coordinator, name):
     error = coordinator.schedule(fail).exception(30)
     assert type(error) is cls and str(error) == "on purpose"
     assert error.code == cls.code and error.name.startswith("E")
+
+
+@pytest.mark.parametrize("own_error", [False, True])
+@pytest.mark.parametrize("kind, task", [("other", ""), ("server", "/job:ps/task:0")])
+@pytest.mark.parametrize("name", [
+    "CancelledError", "DeadlineExceededError", "AbortedError", "UnavailableError",
+    "ClosedError", "UnknownError", "InternalError"])
+def test_an_error_that_a_function_makes_itself_ends_it_at_once(
+        coordinator, tmp_path, name, kind, task, own_error):
+    runs = str(tmp_path / "runs")
+    begun = time.monotonic()
+    with pytest.raises(getattr(muster.errors, name), match="^its own words$") as caught:
+        executor = muster.Executor(coordinator)
+        if own_error:
+            executor.submit(jobs.fail_as, runs, name, kind, task).result(30)
+        else:
+            coordinator.schedule(jobs.fail_as, (runs, name, kind, task)).fetch(30)
+    assert time.monotonic() - begun < 5
+    assert os.path.getsize(runs) == 1
+    assert "fail_as" in caught.value.__cause__.text
+
+
+def test_a_call_that_was_cancelled_in_a_function_is_tried_again(coordinator):
+    def fetch_cancelled():
+        run = muster.current_run()
+        if run.attempt == 1:
+            own = muster.ClusterCoordinator(run.node)
+            value = own.schedule(time.sleep, (0,), not_worker=run.worker)
+            value.cancel()
+            value.fetch(30)
+        return run.attempt
+
+    assert coordinator.schedule(fetch_cancelled).fetch(30) == 2
 
 
 def test_exit_and_interrupt_in_a_function_are_errors_of_it(coordinator):
