@@ -206,6 +206,25 @@ void mu__membership_release(struct mu__membership *members, uint32_t number,
     join_list(members, worker);
 }
 
+void mu__membership_step_back(struct mu__membership *members, uint32_t number)
+{
+    struct mu__member_worker *worker = &members->workers[number];
+    uint32_t *first = &members->by_role[worker->role].first[worker->load];
+    uint32_t before = worker->next;
+
+    if (!worker->waiting || *first != number || before == 0)
+        return;
+    for (unsigned i = 0; i < LOOKS_MAX && members->workers[before].next != 0; i++)
+        before = members->workers[before].next;
+    *first = worker->next;
+    members->workers[worker->next].prev = 0;
+    worker->prev = before;
+    worker->next = members->workers[before].next;
+    if (worker->next != 0)
+        members->workers[worker->next].prev = number;
+    members->workers[before].next = number;
+}
+
 void mu__membership_load(struct mu__membership *members, uint32_t number, uint64_t bytes,
                          uint32_t cost_us)
 {

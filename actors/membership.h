@@ -122,6 +122,10 @@ static inline struct mu__member_worker *mu__membership_get(
 /* The number of the least loaded worker with room, 0 when there is none. */
 uint32_t mu__membership_pick(struct mu__membership *members);
 
+/* Behind the others of its load, for who has just got something to keep: of equal workers
+ * another one is picked next. */
+void mu__membership_step_back(struct mu__membership *members, uint32_t number);
+
 /* The same of one role. */
 uint32_t mu__membership_pick_role(struct mu__membership *members, uint32_t role);
 

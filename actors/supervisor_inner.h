@@ -141,7 +141,8 @@ struct more {
     uint32_t not_worker;
     uint32_t backup_worker;     /* number; 0: there is no backup attempt */
     uint32_t backup_started_ms;
-    uint32_t returns;           /* attempts that a worker gave back */
+    uint16_t returns;           /* attempts that a worker gave back */
+    uint16_t processes_lost;    /* of workers that live, under its runs */
     uint16_t backup_attempt;
     uint16_t attempts_max;      /* 0: the cluster's */
     uint16_t inputs_count;

@@ -232,10 +232,12 @@ bool mu__sup_keep(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
         .client = s->clients[closure->client].pid,
         .holder = number,
     };
-    if (mu__map_set(&s->kept, kept->number, kept) == 0)
-        return true;
-    mu__free_array(kept);
-    return false;
+    if (mu__map_set(&s->kept, kept->number, kept) != 0) {
+        mu__free_array(kept);
+        return false;
+    }
+    mu__membership_step_back(&s->members, number);
+    return true;
 }
 
 static void kept_free(struct kept *kept)

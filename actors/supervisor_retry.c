@@ -307,6 +307,31 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
           closure->crashes < 2 ? 0 : backoff_ms(closure->crashes - 2U));
 }
 
+/* What the run itself ran on is lost, a process of its own, and the worker lives: nobody
+ * else was hurt, so that the closure need not run alone from then on. It has landed. */
+static void lost_process(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure, const struct outcome *outcome)
+{
+    struct mu__view name = mu__names_view(&s->functions, closure->function);
+    struct more *more = mu__sup_need_more(s, closure);
+    uint32_t lost = more == NULL ? s->config.attempts_max : ++more->processes_lost;
+    char words[MU__ERROR_TEXT_MAX + 1];
+    struct outcome last = *outcome;
+
+    if (lost < s->config.attempts_max || (closure->marks & MU__MARK_CANCELLED) != 0) {
+        retry(ctx, s, closure, outcome, lost < 2 ? 0 : backoff_ms(lost - 2));
+        return;
+    }
+    (void)snprintf(words, sizeof words,
+                   "function \"%.*s\" lost its process %" PRIu32 " times, last on %.*s: "
+                   "%.*s; given up",
+                   (int)name.size, (const char *)name.data, lost, (int)last.task.size,
+                   (const char *)last.task.data, (int)last.message.size,
+                   (const char *)last.message.data);
+    last.message = mu__view_str(words);
+    mu__sup_resolve(ctx, s, closure, &last);
+}
+
 /* ---- Results ---- */
 
 /* The closure that a result is of, and the worker that it comes from; NULL when nobody
@@ -347,7 +372,7 @@ static bool read_server(struct mu__view task, uint32_t *ret_index)
     return end != text + 13 && *end == '\0' && index < UINT32_MAX;
 }
 
-enum verdict { FINAL, AGAIN, AGAIN_SOON };
+enum verdict { FINAL, AGAIN, AGAIN_SOON, LOST };
 
 /* Whether an error is the closure's own, or passing trouble of what it ran on. */
 static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
@@ -462,6 +487,8 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
     };
     const struct more *more = mu__sup_more(s, closure);
     bool keeps = more != NULL && (more->flags & MU__CLOSURE_KEEP) != 0;
+    bool lost = outcome.code == -MU_EABORTED && outcome.kind == MU_ERROR_WORKER &&
+                body->origin.size == 0;
     enum verdict verdict;
 
     if (body->code != 0 && body->origin.size == 0) {
@@ -469,10 +496,12 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
         outcome.task = mu__view_str(task.text);
     }
     note_result(ctx, s, closure, worker, body);
-    verdict = judge(ctx, s, closure, worker, &outcome);
+    verdict = lost ? LOST : judge(ctx, s, closure, worker, &outcome);
     land(ctx, s, closure, number);
     if (verdict == FINAL)
         settle(ctx, s, closure, &outcome, number);
+    else if (verdict == LOST)
+        lost_process(ctx, s, closure, &outcome);
     else
         retry(ctx, s, closure, &outcome,
               verdict == AGAIN_SOON && mu__sup_runs(s, closure) < 2

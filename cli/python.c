@@ -66,7 +66,10 @@ void cli_python_become(const struct cmd_options *options)
     static char *words[WORDS_MAX];
     char *python = getenv("MUSTER_PYTHON");
 
-    if (options->values[CMD_FLAG_PYTHON].items_count == 0 || cmd_host()->load != NULL)
+    if (options->values[CMD_FLAG_PYTHON].items_count == 0 &&
+        cmd_number(options, CMD_FLAG_PROCESSES) == 0)
+        return;
+    if (cmd_host()->load != NULL)
         return;
     if (python == NULL || python[0] == '\0')
         python = usual;
@@ -83,10 +86,15 @@ int cli_python_load(const struct cmd_options *options, mu_node *node,
 {
     const struct cmd_value *modules = &options->values[CMD_FLAG_PYTHON];
     const mu_main_options *host = cmd_host();
+    unsigned processes = cmd_number(options, CMD_FLAG_PROCESSES);
+    char number[16];
     int rv = 0;
 
     if (host->load == NULL)
         return 0;
+    (void)snprintf(number, sizeof number, "%u", processes);
+    if (processes > 0 && mu_node_set(node, "python.processes", number) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     rv = host->load(node, "", host->user, ret_error);
     for (size_t i = 0; rv == 0 && i < modules->items_count; i++)
         if (modules->items[i][0] != '\0')

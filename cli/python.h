@@ -11,7 +11,8 @@
  * muster, ends the process with CMD_USAGE and words. */
 void cli_python_become(const struct cmd_options *options);
 
-/* Have the host import the modules. */
+/* Have the host import the modules; it finds --processes as the node's setting
+ * "python.processes". */
 int cli_python_load(const struct cmd_options *options, mu_node *node,
                     mu_error *ret_error);
 

@@ -193,6 +193,7 @@ static int add_wanted(const struct cmd_options *o, const struct own_types *own,
     bool is_local = cmd_mode(o) == MU_MODE_LOCAL;
     size_t usual_count = is_local ? 1 : sizeof usual / sizeof usual[0];
     size_t own_count = is_local ? 0 : own->count;
+    unsigned processes;
     int total = 0;
 
     memcpy(wanted, usual, usual_count * sizeof *wanted);
@@ -203,7 +204,10 @@ static int add_wanted(const struct cmd_options *o, const struct own_types *own,
     if (total == 0)
         return mu_error_set(error, -MU_EINVALID,
                             "there is nothing to run: expected a task at least");
-    return cli_limits_prepare((size_t)total, cmd_number(o, CMD_FLAG_THREADS), error);
+    processes = cmd_number(o, CMD_FLAG_PROCESSES);
+    return cli_limits_prepare((size_t)total,
+                              processes > 0 ? 2 * processes  /* each has a thread here */
+                                            : cmd_number(o, CMD_FLAG_THREADS), error);
 }
 
 int cli_wanted_place(const struct cmd_options *options, mu_error *ret_error,

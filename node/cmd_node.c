@@ -63,8 +63,9 @@ struct task {
     uint64_t opened_ms;
 };
 
-/* A handler can reach nothing else. */
+/* Handlers can reach nothing else. */
 static int signal_pipe[2] = {-1, -1};
+static pid_t signal_owner;
 
 static uint64_t now_ms(void)
 {
@@ -73,12 +74,26 @@ static uint64_t now_ms(void)
 
 /* ---- signals ---- */
 
-static void on_signal(int number)
+/* As a signal for the watcher; 0: there is no more to watch. */
+static void tell_watcher(int number)
 {
     unsigned char byte = (unsigned char)number;
-    int saved = errno;
 
     (void)!write(signal_pipe[1], &byte, 1);
+}
+
+/* A child that a function has forked shares the pipe: what ends the child is not meant
+ * for this task. */
+static void on_signal(int number)
+{
+    int saved = errno;
+
+    if (getpid() == signal_owner) {
+        tell_watcher(number);
+    } else {
+        (void)signal(number, SIG_DFL);
+        (void)raise(number);
+    }
     errno = saved;
 }
 
@@ -189,14 +204,14 @@ static void *give_notice(void *arg)
     mu_error error;
 
     if (node == NULL) {
-        on_signal(SIGTERM);
+        tell_watcher(SIGTERM);
         return NULL;
     }
     if (mu_preempt_notice(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) != 0 &&
         error.code != -MU_ECLOSED) {
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,
                     "the preemption notice was not given: %s", error.message);
-        on_signal(SIGTERM);
+        tell_watcher(SIGTERM);
     }
     mu__node_unref(node);
     return NULL;
@@ -267,6 +282,7 @@ static int watch_signals(struct task *task, mu_error *error)
     int rv;
 
     (void)sigemptyset(&action.sa_mask);
+    signal_owner = getpid();
     if (pipe(signal_pipe) != 0 || fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0 ||
         fcntl(signal_pipe[1], F_SETFD, FD_CLOEXEC) != 0)
         return mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
@@ -282,7 +298,7 @@ static int watch_signals(struct task *task, mu_error *error)
 
 static void unwatch_signals(struct task *task)
 {
-    on_signal(0);
+    tell_watcher(0);
     (void)pthread_join(task->watcher, NULL);
     if (task->notifies)
         (void)pthread_join(task->notifier, NULL);
@@ -322,6 +338,8 @@ static mu_node_options options_of(struct task *task)
 
     mu_node_options_init(&options);
     cmd_node_options(o, &options);
+    if (cmd_number(o, CMD_FLAG_PROCESSES) > 0)
+        options.threads = cmd_number(o, CMD_FLAG_PROCESSES);
     options.cluster = task->spec.cluster;
     options.resolver = task->spec.resolver;
     options.task_type = task->spec.type[0] == '\0' ? NULL : task->spec.type;

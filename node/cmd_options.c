@@ -89,6 +89,12 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .verbs = NODES, .word = "N",
         .help = "functions that a worker runs at the same time",
     },
+    [CMD_FLAG_PROCESSES] = {
+        .name = "processes", .variable = "MUSTER_PROCESSES", .kind = CMD_NUMBER,
+        .verbs = NODES, .word = "N", .initial = "0", .high = 1024,
+        .help = "processes in which a worker runs functions of Python, each one at a "
+                "time, in place of --threads; 0: they run in its threads",
+    },
     [CMD_FLAG_WINDOW] = {
         .name = "window", .option = OPTION(WINDOW), .kind = CMD_NUMBER,
         .verbs = NODES, .word = "N",

@@ -241,6 +241,22 @@ int mu_context_wait_for_others(mu_context *context, int64_t limit_ms, mu_error *
     return mu__tasks_meet(run, limit_ms, ret_error);
 }
 
+int mu_context_end_waits(mu_context *context, const mu_error *error)
+{
+    MU__REQUIRE(NULL, context, error);
+
+    mu_error why = *error;
+
+    if (why.code >= 0)
+        why.code = -MU_EUNKNOWN;
+    if (why.task[0] == '\0')
+        (void)snprintf(why.task, sizeof why.task, "%s", context->task);
+    if (context->run->tells)
+        mu__tasks_end_waits(context->run, &why);
+    mu__distribution_failed(context->run, &why);
+    return why.code;
+}
+
 int mu_context_cancelled(const mu_context *context)
 {
     MU__REQUIRE_OR(0, context);
@@ -258,8 +274,15 @@ static int open_client(struct mu__distribution *run, mu_error *ret_error)
     options.task_type = "client";
     options.task_index = run->options.client_index;
     rv = mu_node_open(&options, ret_error, &run->node);
-    if (rv == 0)
+    if (rv != 0)
+        return rv;
+    rv = mu__distribution_opened(run, run->node, ret_error);
+    if (rv == 0) {
         run->owns_node = true;
+        return 0;
+    }
+    (void)mu_node_close(run->node, run->options.end_limit_ms, NULL);
+    run->node = NULL;
     return rv;
 }
 

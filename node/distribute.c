@@ -231,6 +231,21 @@ static mu_server_options server_options(const struct mu__distribution *run)
     return options;
 }
 
+int mu__distribution_opened(struct mu__distribution *run, mu_node *node,
+                            mu_error *ret_error)
+{
+    const mu_distribute_options *o = &run->options;
+    mu_error error = {0};
+    int rv = 0;
+
+    if (o->opened != NULL && node != NULL)
+        rv = o->opened(node, o->opened_user, &error);
+    if (rv >= 0)
+        return 0;
+    return mu_error_set(ret_error, rv, "%s cannot use its node: %s", mu_node_task(node),
+                        error.message[0] != '\0' ? error.message : mu_strerror(rv));
+}
+
 static int start_server(struct mu__distribution *run, mu_error *error)
 {
     const mu_server_options options = server_options(run);
@@ -249,6 +264,8 @@ static int start_server(struct mu__distribution *run, mu_error *error)
                  ? mu_server_start(&options, error, &run->server)
                  : mu__server_start_found(&options, run->place.found, error,
                                           &run->server);
+        if (rv == 0)
+            rv = mu__distribution_opened(run, mu_server_node(run->server), error);
         if (rv != 0)
             return rv;
     }

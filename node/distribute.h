@@ -96,6 +96,10 @@ struct mu__distribution {
 void mu__distribution_say(struct mu__distribution *run, int level, const char *format,
                           ...) MU_PRINTF(3, 4);
 
+/* Tell the program of a node that was opened (NULL: there is none). */
+int mu__distribution_opened(struct mu__distribution *run, mu_node *node,
+                            mu_error *ret_error);
+
 /* ---- distribute_spec.c ---- */
 
 /* `kept` is the server of an earlier run on this thread, whose place is then this one's;
@@ -166,6 +170,9 @@ bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why);
 
 /* Meet chief and workers. */
 int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret_error);
+
+/* Nobody in this process waits for the others any more. The run has news. */
+void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why);
 
 /* Tell the others what came of this task's call, and end their waiting when it failed. */
 void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *context,

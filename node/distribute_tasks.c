@@ -49,6 +49,8 @@ struct mu__task_news {
     bool heard[NEWS_COUNT];
     mu_error why;               /* of NEWS_FAILED */
     char gone[MU_CLUSTER_TASK_BYTES];   /* of NEWS_GONE: the task */
+    mu_error interrupted;       /* why this process waits for nobody any more; code 0: it
+                                   does */
     bool job_done;              /* the wait for the job has ended */
     mu_error job;               /* what it came to, by that or by NEWS_ENDED */
     uint64_t requests[NEWS_COUNT];  /* 0: none */
@@ -390,9 +392,10 @@ static void await_meeting(struct mu__distribution *run, struct meeting *meeting,
 {
     struct mu__task_news *news = meeting->news;
 
-    while (!meeting->over && !news->heard[NEWS_FAILED] && !news->heard[NEWS_GONE])
+    while (!meeting->over && !news->heard[NEWS_FAILED] && !news->heard[NEWS_GONE] &&
+           news->interrupted.code == 0)
         uv_cond_wait(&news->moved, &news->lock);
-    if (meeting->over)
+    if (meeting->over || news->interrupted.code != 0)
         return;
     uv_mutex_unlock(&news->lock);
     (void)mu_barrier_cancel(run->node, name, MU__SERVICE_MS, NULL);
@@ -424,6 +427,7 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret
     mu_barrier_options options;
     char name[KEY_BYTES];
     mu_error error = {0};
+    bool interrupted;
     int rv;
 
     if (meeting == NULL)
@@ -444,10 +448,13 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret
     await_meeting(run, meeting, name);
     rv = meeting->over ? meeting->code : -MU_EABORTED;
     error = meeting->error;
+    interrupted = rv != 0 && news->interrupted.code != 0;
+    if (interrupted)
+        error = news->interrupted;
     leave_meeting(meeting);
     if (rv == 0)
         return 0;
-    if (!mu__tasks_failure(run, &error))
+    if (!interrupted && !mu__tasks_failure(run, &error))
         explain_gone(news, rv, &error);
     if (error.code == 0)
         (void)mu_error_set(&error, rv, "the barrier of chief and workers: %s",
@@ -455,6 +462,17 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret
     if (ret_error != NULL)
         *ret_error = error;
     return error.code;
+}
+
+void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why)
+{
+    struct mu__task_news *news = run->news;
+
+    uv_mutex_lock(&news->lock);
+    if (news->interrupted.code == 0)
+        news->interrupted = *why;
+    uv_cond_broadcast(&news->moved);
+    uv_mutex_unlock(&news->lock);
 }
 
 /* ---- telling ---- */

@@ -170,7 +170,7 @@ static int come(struct mu__thread_barrier *barrier, unsigned i, int64_t limit_ms
     struct participant *self = &barrier->participants[i];
     uint64_t generation = barrier->generation;
 
-    if (self->here)
+    if (self->here && !barrier->broken)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "%s is at the barrier already, with another thread",
                             self->name);

@@ -42,10 +42,27 @@ static int run_write(mu_run *run, void *user)
     return mu_run_fail_with(run, &error);
 }
 
-static const struct cluster_function own[] = {
-    {"sip", run_sip, 0}, {"trouble", run_trouble, 0}, {"save", run_write, 0}};
+/* Has a process of its own, which dies; with a number of 1 it passes on what another
+ * closure came to. */
+static int run_in_process(mu_run *run, void *user)
+{
+    mu_error error = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
 
-#define OWN .functions = own, .functions_count = 3
+    note_run(user, "lane", number_of(run));
+    if (failures_left == 0)
+        return 0;
+    failures_left--;
+    (void)snprintf(error.message, sizeof error.message, "killed by signal 9");
+    if (number_of(run) == 1)
+        (void)snprintf(error.task, sizeof error.task, "/job:worker/task:7");
+    return mu_run_fail_with(run, &error);
+}
+
+static const struct cluster_function own[] = {
+    {"sip", run_sip, 0}, {"trouble", run_trouble, 0}, {"save", run_write, 0},
+    {"lane", run_in_process, 0}};
+
+#define OWN .functions = own, .functions_count = 4
 
 /* ---- Lost workers ---- */
 
@@ -292,6 +309,13 @@ static void test_passing(void **state)
         {"save", 0, 9, {.server_failures = 2}, 0, -MU_EUNAVAILABLE, 9,
          10 + 20 + 40 + 80 + 160 + 320 + 640 + 1280},
         {"save", 0, 1, {0}, 0, -MU_EUNAVAILABLE, 1, 0},
+
+        /* A process of the worker is lost: at once, then later and later. What another
+         * closure lost is final. */
+        {"lane", 0, 1, {0}, 0, 0, 2, 0},
+        {"lane", 0, 4, {0}, 0, 0, 5, 10 + 20 + 40},
+        {"lane", 0, 99, {0}, 2, -MU_EABORTED, 2, 0},
+        {"lane", 1, 1, {0}, 0, -MU_EABORTED, 1, 0},
     };
 
     (void)state;
@@ -312,6 +336,31 @@ static void test_given_up(void **state)
     run_for(cluster, 1000);
     assert_string_equal(error_of(closure)->message,
                         "passing trouble (given up after 3 runs)");
+    (void)join(cluster->chief);
+    end(cluster);
+}
+
+/* Its process dies under it again and again, and it runs alone all the same: the worker
+ * has never been lost. */
+static void test_lost_processes(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .attempts_max = 4, .window = 2, OWN);
+    struct cluster_closure *lost;
+    struct cluster_closure *beside;
+
+    (void)state;
+    failures_left = 99;
+    open_at(cluster->chief);
+    lost = call_with(cluster->chief, "lane", 0, NULL);
+    beside = call_with(cluster->chief, "sip", 5, NULL);
+    run_for(cluster, 1000);
+    assert_int_equal(cluster_result(beside), 5);
+    assert_int_equal(error_of(lost)->kind, MU_ERROR_WORKER);
+    assert_int_equal(error_of(lost)->attempt, 4);
+    assert_string_equal(error_of(lost)->task, "/job:worker/task:0");
+    assert_string_equal(error_of(lost)->message,
+                        "function \"lane\" lost its process 4 times, last on "
+                        "/job:worker/task:0: killed by signal 9; given up");
     (void)join(cluster->chief);
     end(cluster);
 }
@@ -386,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_gone_in_the_same_moment),
         cmocka_unit_test(test_passing),
         cmocka_unit_test(test_given_up),
+        cmocka_unit_test(test_lost_processes),
         cmocka_unit_test(test_decay),
         cmocka_unit_test(test_reporters),
     };

@@ -40,6 +40,40 @@ static void test_least_loaded(void **state)
 }
 
 /* Large arguments fill a worker before its window does. */
+/* Who steps back comes behind those of its load, and only those. */
+static void test_step_back(void **state)
+{
+    struct mu__membership members = {0};
+    uint32_t numbers[4];
+    uint32_t seen[8];
+
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++)
+        numbers[i] = mu__membership_add(&members, 7 + i, worker(i), 1, 2);
+    mu__membership_load(&members, numbers[3], 0, 0);
+    for (uint32_t i = 0; i < 6; i++) {
+        seen[i] = mu__membership_pick(&members);
+        mu__membership_load(&members, seen[i], 0, 0);
+        mu__membership_unload(&members, seen[i], 0, 0, false);
+        mu__membership_step_back(&members, seen[i]);
+        assert_int_not_equal(seen[i], numbers[3]);
+        for (uint32_t j = 0; j < i; j++)
+            assert_int_equal(seen[i] == seen[j], (i - j) % 3 == 0);
+    }
+    mu__membership_step_back(&members, numbers[3]);
+    for (uint32_t i = 0; i < 3; i++)
+        mu__membership_load(&members, numbers[i], 0, 0);
+    mu__membership_step_back(&members, numbers[0]);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t number = mu__membership_pick(&members);
+
+        assert_int_not_equal(number, 0);
+        mu__membership_load(&members, number, 0, 0);
+    }
+    assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_done(&members);
+}
+
 static void test_bytes(void **state)
 {
     struct mu__membership members = {0};
@@ -364,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_least_loaded),
+        cmocka_unit_test(test_step_back),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_roles),

@@ -89,6 +89,12 @@ MU_EXPORT int mu_context_has_barrier(const mu_context *context);
 MU_EXPORT int mu_context_wait_for_others(mu_context *context, int64_t limit_ms,
                                          mu_error *ret_error);
 
+/* End the waits for others of this process's calls, now and later, with an error, as if
+ * another task had failed with it: for who was interrupted. Its call is then to return an
+ * error, by which the other processes hear of it. Any thread; returns the error's code
+ * (-MU_EUNKNOWN without one). */
+MU_EXPORT int mu_context_end_waits(mu_context *context, const mu_error *error);
+
 /* 1 when nobody needs this call any more: another task has failed, or all workers have
  * ended and this is the evaluator. Any thread. */
 MU_EXPORT int mu_context_cancelled(const mu_context *context);
@@ -209,6 +215,13 @@ typedef struct mu_distribute_options {
     mu_node_options node_options;       /* with these; cluster, task and resolver apart.
                                            resolve_ms is the resolver's limit, too */
     int client_index;           /* of a client's node; default: 0 */
+    int (*opened)(mu_node *node, void *user, mu_error *ret_error);
+                                /* called with each node that the run opens, before that
+                                   serves: registers functions, say, or begins to serve
+                                   beside a call. A negative code, with words in
+                                   ret_error, ends the run, or the call that wanted the
+                                   client's node. On any thread; default NULL */
+    void *opened_user;
     int barrier_optional;       /* 1: to wait where there are no others is fine */
     int keep_server;            /* 1: the server is for the next run on this thread, too,
                                    until mu_distribute_end; default 0 */

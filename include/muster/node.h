@@ -345,7 +345,10 @@ MU_EXPORT int mu_run_cancelled(mu_run *run);
 
 /* Pass on an error of a call that was made in a function (of a variable, say), with the
  * task that it came from: the coordinator tells failing servers from failing functions by
- * that. Returns its code for the function to return; without one it is -MU_EUNKNOWN. */
+ * that. -MU_EABORTED of kind MU_ERROR_WORKER without a task says that a process which the
+ * function ran in was lost: the closure runs again, as after the loss of its worker and
+ * as often at most (attempts_max); nothing else is run again for it. Returns the error's
+ * code for the function to return; without one it is -MU_EUNKNOWN. */
 MU_EXPORT int mu_run_fail_with(mu_run *run, const mu_error *error);
 
 /* Words of a stack trace, which travel with the error; copied, cut at 1,023 bytes. */

@@ -6,19 +6,11 @@ import os
 import threading
 from typing import Any, Dict
 
-from . import _scope, errors
+from . import _muster, _scope, errors
 from .coordinator import ClusterCoordinator, _known
 
 _lock = threading.RLock()
 _opened_here: Dict[int, ClusterCoordinator] = {}
-
-
-def _is_open(coordinator: ClusterCoordinator) -> bool:
-    try:
-        coordinator.counts()
-    except errors.ClosedError:
-        return False
-    return True
 
 
 def forget_closed() -> None:
@@ -26,8 +18,14 @@ def forget_closed() -> None:
     with _lock:
         for number, coordinator in list(_opened_here.items()):
             node = coordinator.node
-            if node is None or node.closed or not _is_open(coordinator):
+            if node is None or node.closed or not coordinator._is_open():
                 del _opened_here[number]
+
+
+def forget(node: "_muster.Node") -> None:
+    """Let go of the one that was opened here for a node."""
+    with _lock:
+        _opened_here.pop(id(node), None)
 
 
 def coordinator_of(owner: Any) -> ClusterCoordinator:
@@ -39,8 +37,8 @@ def coordinator_of(owner: Any) -> ClusterCoordinator:
     with _lock:
         forget_closed()
         known = _known.get(id(node))
-        if known is None or not _is_open(known):
-            known = _opened_here[id(node)] = ClusterCoordinator(owner)
+        if known is None or not known._is_open():
+            known = _opened_here[id(node)] = ClusterCoordinator(node)
         return known
 
 

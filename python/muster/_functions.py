@@ -6,7 +6,7 @@ import sys
 import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _muster, _pickling, errors
+from . import _muster, _pickling, _processes, errors
 
 # Functions that a coordinator keeps on its workers, and bytes of their pickles (one may
 # have captured an array); the oldest ones go first.
@@ -50,7 +50,8 @@ def _evict(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
 
 
 def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
-             by_hash: Dict[bytes, Any], function: Any) -> "_muster.Function":
+             by_hash: Dict[bytes, "_muster.Function"],
+             function: Any) -> "_muster.Function":
     """The function as workers know it: sent when they have none of its content.
 
     A plain function is looked at once. Other callables have a state that may change:
@@ -102,6 +103,32 @@ def cluster_json(cluster: Any) -> str:
     if not isinstance(cluster, dict):
         raise TypeError(f"a cluster is a dict, JSON or a ClusterSpec, got {cluster!r}")
     return json.dumps(cluster)
+
+
+def place_of(options: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:
+    """The cluster of a node that was given none, and its options: TF_CONFIG says which,
+    and the task, unless the options do."""
+    import os
+
+    text = os.environ.get("TF_CONFIG", "")
+    if not text:
+        raise errors.InvalidArgumentError(
+            "there is no cluster: expected Node(cluster, task_type=...), or TF_CONFIG "
+            "with a cluster and a task, or a resolver=")
+    cluster, task_type, index, *_ = _muster.parse_tf_config(text)
+    if cluster is None:
+        raise errors.InvalidArgumentError(
+            "TF_CONFIG has no cluster: expected one in it, or Node(cluster, ...)")
+    options = dict(options)
+    if "task_type" not in options:
+        if task_type is None:
+            raise errors.InvalidArgumentError(
+                "TF_CONFIG has no task: expected one in it, or task_type= and "
+                "task_index=")
+        options["task_type"] = task_type
+    if index is not None and options["task_type"] == task_type:
+        options.setdefault("task_index", index)
+    return cluster.json(), options
 
 
 # ---- what modules of --python register ----
@@ -166,6 +193,7 @@ def load_module(node: "_muster.Node", module: str) -> Optional[str]:
     except Exception as error:
         traceback.print_exc()
         return f'the Python module "{module}" cannot be used: {error}'
+    _processes.add_module(module)
     return None
 
 

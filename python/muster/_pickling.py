@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import collections
+import io
 import pickle
-from typing import Any, List, Tuple
+import re
+import sys
+import types
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from . import errors
 
 # Buffers below this size stay in the pickle.
 _SMALL_BYTES = 2048
@@ -33,19 +40,79 @@ def dumps(value: Any) -> Tuple[bytes, List[pickle.PickleBuffer]]:
             return data, buffers
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
-    import cloudpickle
-
     del buffers[:]
-    return cloudpickle.dumps(value, 5, buffer_callback=take), buffers
+    return _by_content(value, take), buffers
 
 
-def loads(data: Any, buffers: List[Any]) -> Any:
+class _OlderNumpy(pickle.Unpickler):
+    """Reads what NumPy 2 has pickled where NumPy 1 is installed."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("numpy._core"):
+            module = "numpy.core" + module[len("numpy._core"):]
+        return super().find_class(module, name)
+
+
+def loads(data: Any, buffers: Sequence[Any] = ()) -> Any:
     """The value of a pickle."""
-    return pickle.loads(data, buffers=buffers)
+    try:
+        return pickle.loads(data, buffers=buffers)
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("numpy._core"):
+            raise
+    return _OlderNumpy(io.BytesIO(data), buffers=buffers).load()
 
 
 def dumps_function(function: Any) -> bytes:
     """A function as workers get it: by name when it is importable, else by content."""
+    return _by_content(function, None)
+
+
+# ---- by content ----
+
+_pickler: Any = None
+
+
+def _by_content(value: Any,
+                take: Optional[Callable[[pickle.PickleBuffer], Any]]) -> bytes:
+    """The pickle of cloudpickle."""
+    global _pickler
+    if _pickler is None:
+        _pickler = _make_pickler()
+    file = io.BytesIO()
+    _pickler(file, 5, buffer_callback=take).dump(value)
+    return file.getvalue()
+
+
+def _make_pickler() -> Any:
     import cloudpickle
 
-    return bytes(cloudpickle.dumps(function, 5))
+    base = cloudpickle.CloudPickler
+    reduce_code: Any = base.dispatch_table[types.CodeType]
+
+    def reduce(code: types.CodeType) -> Tuple[Any, ...]:
+        make, fields = reduce_code(code)[:2]
+        return make_code, (sys.implementation.cache_tag, make, fields)
+
+    class Pickler(base):  # type: ignore[misc,valid-type]
+        dispatch_table = collections.ChainMap({types.CodeType: reduce},
+                                              base.dispatch_table)
+
+    return Pickler
+
+
+def make_code(version: str, make: Callable[..., Any], fields: Tuple[Any, ...]) -> Any:
+    """Code from its pickle: another version of Python would crash when it runs it."""
+    own = sys.implementation.cache_tag
+    if version != own:
+        raise errors.FailedPreconditionError(
+            f"a function was sent by content from Python {_words(version)} to Python "
+            f"{_words(own)}: both need the same version, or the function belongs into a "
+            "module that can be imported on both sides")
+    return make(*fields)
+
+
+def _words(tag: Optional[str]) -> str:
+    """"cpython-311": 3.11."""
+    found = re.fullmatch(r"cpython-(\d)(\d+)", tag or "")
+    return f"{found[1]}.{found[2]}" if found else str(tag)

@@ -31,9 +31,9 @@ def scatter(data: Any, cluster: Any = None, *, broadcast: bool = False,
     tuple or dict (in a structure of the same kind), or one for anything else.
 
     Pass them among the arguments of closures, at any depth: those go to the worker that
-    has most of their data, and get the values in place of the references. When a worker
-    is lost its data is put on another one as soon as it is used. It is let go when nobody
-    holds the RemoteValue.
+    has most of their data, and get the values in place of the references. Items are
+    spread over the workers. When a worker is lost its data is put on another one as soon
+    as it is used. It is let go when nobody holds the RemoteValue.
 
     broadcast: all of data to every worker, as PerWorkerValues. cluster: a LocalCluster,
     Node, ClusterCoordinator or strategy; None: that of the innermost `with`. options:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -21,7 +22,19 @@ _LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO
 _BACKOFF_FIRST = 0.05
 _BACKOFF_MAX = 5.0
 _STEADY = 30.0          # seconds, after which a task has not died in a row
+_LINE_MAX = 1 << 20     # bytes
 _USAGE = 2              # the exit code of a task that would fail again
+
+
+def _log_of(line: str) -> Optional[Tuple[Any, ...]]:
+    """What a line of the library's own log says; None for what a function has printed
+    that begins as such a line."""
+    try:
+        log = json.loads(line)
+        level, *words = (log[key] for key in ("level", "task", "who", "message"))
+        return (_LEVELS[level], "%s %s: %s", *words)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 class Task:
@@ -70,6 +83,7 @@ class Supervisor:
         self._stop_at: Optional[float] = None
         self._killing = False
         self._leaving = False
+        self._call: Optional[Callable[[], Any]] = None
         self._started = threading.Event()
         self._failure: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._main, name="muster-supervisor",
@@ -81,6 +95,12 @@ class Supervisor:
         self._started.wait()
         if self._failure is not None:
             raise self._failure
+
+    def call(self, function: Callable[[], Any]) -> None:
+        """Have a function called by another thread, soon. For finalizers: it takes no
+        lock, and starts no thread."""
+        self._call = function
+        os.write(self._wake_write, b"x")
 
     def let_end(self) -> None:
         """From now on no task is started again."""
@@ -132,6 +152,10 @@ class Supervisor:
         for number, _ in self._poll.poll(self._patience()):
             if number == self._wake_read:
                 os.read(self._wake_read, 64)
+                call, self._call = self._call, None
+                if call is not None:
+                    threading.Thread(target=call, name="muster-dropped",
+                                     daemon=True).start()
                 continue
             task, stream, file = self._files.get(number, (None, "", None))
             if task is None:
@@ -180,7 +204,10 @@ class Supervisor:
             self._forget(number)
             return False
         *lines, rest = (task.rest[stream] + data).split(b"\n")
-        task.rest[stream] = rest[-65536:]
+        if len(rest) >= _LINE_MAX:      # it goes on in the next line
+            lines.append(rest)
+            rest = b""
+        task.rest[stream] = rest
         for line in lines:
             self._tell(task, stream, line)
         return True
@@ -198,13 +225,10 @@ class Supervisor:
     def _tell(self, task: Task, stream: str, data: bytes) -> None:
         line = data.decode("utf-8", "replace").rstrip("\r")
         if stream == "err" and line.startswith('{"time":'):
-            try:
-                log = json.loads(line)
-                _logger.log(_LEVELS.get(log["level"], logging.INFO), "%s %s: %s",
-                            log["task"], log["who"], log["message"])
+            log = _log_of(line)
+            if log is not None:
+                _logger.log(*log)
                 return
-            except (ValueError, KeyError):
-                pass
         try:
             if self._on_line is not None:
                 self._on_line(task.name, stream, line)
@@ -230,6 +254,11 @@ class Supervisor:
                     self._tell(task, stream, task.rest[stream])
                 task.rest[stream] = b""
         self._forget(task.pidfd)
+        # What it has started goes with it: a child that was forked holds its address.
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except OSError:
+            pass
         task.exit_code = process.wait()
         self._decide(task)
 

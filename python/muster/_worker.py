@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import collections
 import threading
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
@@ -23,7 +23,7 @@ class Shard(NamedTuple):
 
 def load_function(data: bytes, name: str) -> Any:
     """A function from its pickle."""
-    return pickle.loads(data)
+    return _pickling.loads(data)
 
 
 class WorkerIterator(Iterator[Any]):
@@ -43,7 +43,7 @@ class WorkerIterator(Iterator[Any]):
 
 def build(data: bytes, name: str, mode: str) -> Any:
     """The value of a per-worker value on this worker."""
-    function, args, kwargs = pickle.loads(data)
+    function, args, kwargs = _pickling.loads(data)
     value = function(*args, **kwargs)
     return WorkerIterator(iter(value)) if mode == "iterator" else value
 
@@ -58,7 +58,7 @@ def _words(exception: BaseException) -> str:
         words = str(exception)
     except Exception:
         words = "<its words raise an exception>"
-    if isinstance(exception, errors.MusterError):
+    if isinstance(exception, errors.MusterError) and not _must_be_final(exception):
         return words
     return f"{type(exception).__name__}: {words}" if words else type(exception).__name__
 
@@ -73,6 +73,27 @@ def _code(exception: BaseException) -> int:
     return -2
 
 
+# Codes after which the chief runs a closure again: what it called was cancelled, or did
+# not answer in time.
+_PASSING = (errors.CancelledError.code, errors.DeadlineExceededError.code)
+
+
+def _must_be_final(exception: BaseException) -> bool:
+    """Whether an error has a code of passing trouble, and is no trouble of a call, nor of
+    a run that was told to stop: the function has made it itself."""
+    if not isinstance(exception, errors.MusterError) or exception._of_call or \
+            exception.code not in _PASSING:
+        return False
+    return exception.code != errors.CancelledError.code or not _is_told_to_stop()
+
+
+def _is_told_to_stop() -> bool:
+    try:
+        return _muster.current_run().cancelled()
+    except errors.MusterError:
+        return False
+
+
 def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
     """What travels of an exception: code, kind, words, detail, task."""
     import traceback
@@ -80,11 +101,13 @@ def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
     lines = traceback.format_exception(type(exception), exception,
                                        exception.__traceback__)
     kind, task = 1, ""
-    if isinstance(exception, errors.MusterError) and exception.kind == "server":
+    if isinstance(exception, errors.MusterError) and exception._of_call and \
+            exception.kind == "server":
         kind, task = 4, exception.task
     stripped = exception.with_traceback(None)
     detail = errors.pack_exception("".join(lines).rstrip(), stripped, _DETAIL_BYTES)
-    return (_code(exception), kind, _cut(_words(exception), _MESSAGE_BYTES),
+    code = -2 if _must_be_final(exception) else _code(exception)
+    return (code, kind, _cut(_words(exception), _MESSAGE_BYTES),
             detail.encode("utf-8"), task.encode("utf-8"))
 
 
@@ -108,7 +131,7 @@ class Failed:
         exception: Optional[BaseException] = None
         if self.data is not None:
             try:
-                loaded = pickle.loads(self.data)
+                loaded = _pickling.loads(self.data)
             except Exception:  # its class is not importable here
                 loaded = None
             if isinstance(loaded, BaseException):
@@ -135,13 +158,13 @@ def _dump(exception: BaseException) -> Optional[bytes]:
     """The pickle of an exception, None when words alone can travel."""
     try:
         data = _pickling.dumps_function(exception)
-        pickle.loads(data)
+        _pickling.loads(data)
         return data
     except Exception:
         pass
     try:
         data = _pickling.dumps_function(_Revived(exception))
-        pickle.loads(data)
+        _pickling.loads(data)
         return data
     except Exception:
         return None
@@ -151,7 +174,8 @@ class _Revived:
     """Stands in a pickle for an exception that its class's __init__ would not rebuild."""
 
     def __init__(self, exception: BaseException) -> None:
-        self._fields = (type(exception), exception.args, dict(exception.__dict__))
+        self._fields = (type(exception),
+                        *errors.parts_of(exception, _pickling.dumps_function))
 
     def __reduce__(self) -> Any:
         return (errors.revive, self._fields)
@@ -167,22 +191,41 @@ def failed(exception: BaseException) -> Failed:
     return Failed(data, _words(exception), "".join(lines).rstrip(), -_code(exception))
 
 
-_variables: Dict[Tuple[str, str], Any] = {}
+# By the id of their node and their name, the one used last at the end.
+_variables: "collections.OrderedDict[Tuple[int, str], Any]" = collections.OrderedDict()
 _variables_lock = threading.Lock()
+_VARIABLES_MAX = 1024
+
+
+def keep_variable(variable: Any) -> None:
+    """Keep one that was opened on the node of the run, for all that use it later."""
+    dropped = []    # closed outside of the lock, unless a run has them
+    with _variables_lock:
+        for other in [key for key, at in _variables.items() if at.node.closed]:
+            dropped.append(_variables.pop(other))
+        _variables[(id(variable.node), variable.name)] = variable
+        while len(_variables) > _VARIABLES_MAX:
+            dropped.append(_variables.popitem(last=False)[1])
 
 
 def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
-    """A variable that came with a closure: opened on the node of the run, once."""
+    """A variable that came with a closure: opened on the node of the run, and kept there
+    for those that come later."""
     from .variable import Variable
 
     node = _muster.current_run().node
-    key = (node.task, name)
+    if not isinstance(node, _muster.Node):  # in an executor process
+        from . import _process
+
+        return _process.Variable.known(name, dtype, shape)
+    key = (id(node), name)
     with _variables_lock:
         known = _variables.get(key)
-    if known is not None and known.shape == shape and str(known.dtype) == dtype:
-        return known
+        if known is not None and known.node is node and known.shape == shape and \
+                str(known.dtype) == dtype:
+            _variables.move_to_end(key)
+            return known
     opened = Variable(name=name, shape=shape, dtype=dtype, existing=True, node=node,
                       timeout=60.0)
-    with _variables_lock:
-        _variables[key] = opened
+    keep_variable(opened)
     return opened

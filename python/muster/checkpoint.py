@@ -28,15 +28,36 @@ def _variables(tracked: Any, path: str) -> Iterator[Tuple[str, _muster.BaseVaria
                         "list of them; plain values go to save(values=...)")
 
 
-def latest_checkpoint(checkpoint_dir: _Path, latest_filename: str = "model"
-                      ) -> Optional[str]:
-    """The path of the newest checkpoint of a name that is whole: all its bytes are read
-    and checked, damaged ones are passed over. None when there is none (nor perhaps a
-    directory). DataLossError: there are some, and all are damaged."""
+def _names_in(directory: str) -> List[str]:
+    """What the checkpoints of a directory are called."""
     try:
-        return _muster.checkpoint_latest(os.fspath(checkpoint_dir), latest_filename)[0]
-    except errors.NotFoundError:
-        return None
+        files = os.listdir(directory)
+    except OSError:
+        return []
+    found = (re.fullmatch(r"(.+)-\d+\.ckpt", file) for file in files)
+    return sorted({match[1] for match in found if match})
+
+
+def latest_checkpoint(checkpoint_dir: _Path, latest_filename: Optional[str] = None
+                      ) -> Optional[str]:
+    """The path of the newest checkpoint of a name, or of all names (None), that is whole:
+    all its bytes are read and checked, damaged ones are passed over. None when there is
+    none (nor perhaps a directory). DataLossError: there are some, and all are damaged."""
+    directory = os.fspath(checkpoint_dir)
+    names = _names_in(directory) if latest_filename is None else [latest_filename]
+    found: List[Tuple[int, str]] = []
+    damaged: Optional[errors.MusterError] = None
+    for name in names:
+        try:
+            path = _muster.checkpoint_latest(directory, name)[0]
+            found.append((os.stat(path).st_mtime_ns, path))
+        except (errors.NotFoundError, FileNotFoundError):
+            continue
+        except errors.DataLossError as error:
+            damaged = error
+    if not found and damaged is not None:
+        raise damaged
+    return max(found)[1] if found else None
 
 
 def read_checkpoint(path: _Path) -> Dict[str, Any]:

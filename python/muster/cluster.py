@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import html
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
 
 from . import _muster, _scope, errors
+from ._folder import Folder
 from ._supervisor import Supervisor, Task
 
 # What would tell a process that it is another task.
@@ -27,6 +27,8 @@ _START = "import sys; del sys.path[0]; from muster.__main__ import main; main()"
 
 _open: "weakref.WeakSet[LocalCluster]" = weakref.WeakSet()
 
+_DROPPED_SECONDS = 0.2     # how often it is looked whether somebody uses a node
+
 
 def _close_all() -> None:
     for cluster in list(_open):
@@ -34,6 +36,52 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
+
+
+def _end(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor],
+         folder: Optional[Folder], timeout: float) -> None:
+    """End the job and all processes."""
+    if supervisor is not None:
+        supervisor.let_end()
+    if node is not None:
+        try:
+            node.job_done(timeout=max(0.0, min(timeout, 2.0)))
+        except errors.MusterError:
+            pass
+    if supervisor is not None:
+        supervisor.stop(timeout if node is not None else 0)
+    if node is not None:
+        node.close(timeout)
+    if folder is not None:
+        folder.close()
+
+
+def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor,
+                 folder: Optional[Folder]) -> None:
+    """Of a cluster that was collected: once nobody uses its node without it."""
+    from . import _coordinators
+
+    while not nodes[0].closed:
+        time.sleep(_DROPPED_SECONDS)
+        _coordinators.forget(nodes[0])
+        if sys.getrefcount(nodes[0]) <= sys.getrefcount(_ONE[0]):
+            _end(nodes.pop(), supervisor, folder, 5.0)
+            return
+
+
+_ONE = [object()]   # what is held as a node is that nobody else holds
+
+
+_KINDS: Dict[Any, str] = {int: "an int", str: "a str", Mapping: "a dict",
+                          Iterable: "a list"}
+_LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
+
+
+def _check(**arguments: Any) -> None:
+    """TypeError for those that are not of their class."""
+    for name, (value, cls) in arguments.items():
+        if not isinstance(value, cls) or (cls is int and isinstance(value, bool)):
+            raise TypeError(f"{name} is {value!r}, expected {_KINDS[cls]}")
 
 
 def _flags(options: Mapping[str, Any]) -> List[str]:
@@ -46,6 +94,8 @@ def _flags(options: Mapping[str, Any]) -> List[str]:
         if value is None:
             continue
         if name in times:
+            if not isinstance(value, (int, float)):
+                raise TypeError(f"{name} is {value!r}, expected seconds")
             name, value = name + "_ms", int(round(value * 1000))
         if isinstance(value, bool):
             value = int(value)
@@ -58,6 +108,8 @@ class LocalCluster:
 
     workers, ps: how many tasks of each; counts: of types of your own, {"gpu": 2}.
     threads: functions that run at a time in each worker.
+    processes: run functions of Python in so many processes of each worker, one at a time
+    in each, in place of threads of one interpreter; 0: in its threads.
     python: names of modules that every task imports before it serves.
     plugins: shared objects with functions in C, for every task and the chief.
     env: environment variables for the tasks, on top of this process's own.
@@ -71,20 +123,37 @@ class LocalCluster:
     options: those of every node, by the names of Node(): heartbeat=0.2, server_lost=3.
 
     Returns at once: what is scheduled waits for workers. A context manager; the processes
-    also end when this process does, however that may be.
+    also end when nobody uses the cluster any more, and when this process does, however
+    that may be.
     """
 
     def __init__(self, workers: int = 2, ps: int = 0, *, threads: int = 1,
-                 counts: Optional[Mapping[str, int]] = None,
+                 processes: int = 0, counts: Optional[Mapping[str, int]] = None,
                  python: Union[str, Iterable[str]] = (), plugins: Iterable[str] = (),
                  env: Optional[Mapping[str, str]] = None, restart: bool = True,
                  restarts_max: int = 20,
                  on_line: Optional[Callable[[str, str, str], Any]] = None,
                  transport: str = "ipc", log_level: str = "warn",
                  **options: Any) -> None:
-        self._folder = ""
+        _check(workers=(workers, int), ps=(ps, int), threads=(threads, int),
+               processes=(processes, int),
+               restarts_max=(restarts_max, int), log_level=(log_level, str),
+               transport=(transport, str), counts=(counts or {}, Mapping),
+               env=(env or {}, Mapping), plugins=(plugins, Iterable),
+               python=(python, Iterable))
+        if on_line is not None and not callable(on_line):
+            raise TypeError(f"on_line is {on_line!r}, expected a callable")
+        if log_level not in _LEVELS:
+            raise ValueError(f"log_level is {log_level!r}, expected one of "
+                             f"{', '.join(_LEVELS)}")
+        for name, text in (env or {}).items():
+            if not isinstance(name, str) or not isinstance(text, str):
+                raise TypeError(f"env has {name!r}: {text!r}, expected texts")
+        self._folder: Optional[Folder] = None
+        self._process = os.getpid()
         self._node: Optional[_muster.Node] = None
         self._supervisor: Optional[Supervisor] = None
+        self._dropped: Any = None
         wanted = {"worker": workers, "ps": ps, **(counts or {})}
         for task_type, count in wanted.items():
             if not isinstance(count, int) or isinstance(count, bool) or count < 0:
@@ -94,6 +163,11 @@ class LocalCluster:
             raise ValueError(f'transport is {transport!r}, expected "ipc" or "tcp"')
         if threads < 1:
             raise ValueError(f"threads is {threads!r}, expected 1 or more")
+        if processes < 0:
+            raise ValueError(f"processes is {processes!r}, expected 0 or more")
+        if processes and threads != 1:
+            raise ValueError("threads and processes were given: a worker has one thread "
+                             "for each of its processes")
         unknown = set(options) - set(_muster.NODE_OPTIONS)
         if unknown:
             raise TypeError(f"LocalCluster() got unexpected options {sorted(unknown)}")
@@ -101,7 +175,8 @@ class LocalCluster:
             options["worker_types"] = ",".join(["worker", *counts])
         self._modules = [python] if isinstance(python, str) else list(python)
         self._plugins = [os.path.abspath(path) for path in plugins]
-        self._threads, self._log_level, self._options = threads, log_level, options
+        self._threads, self._processes = threads, processes
+        self._log_level, self._options = log_level, options
         self._place(wanted, transport)
         tasks = self._make_tasks(wanted, self._environment(env))
         self._supervisor = Supervisor(tasks, restarts_max if restart else 0, on_line)
@@ -112,6 +187,10 @@ class LocalCluster:
             self.close(0)
             raise
         _open.add(self)
+        self._dropped = weakref.finalize(
+            self, self._supervisor.call,
+            functools.partial(_end_dropped, [self._node], self._supervisor, self._folder))
+        self._dropped.atexit = False
 
     # ---- starting ----
 
@@ -119,14 +198,16 @@ class LocalCluster:
         import socket
 
         kept = []
+        place = ""
         cluster: Dict[str, List[str]] = {}
         if transport == "ipc":
-            self._folder = tempfile.mkdtemp(prefix="muster-")
+            self._folder = Folder()
+            place = f"ipc://{self._folder.path}"
         for task_type, count in {"chief": 1, **wanted}.items():
             addresses = cluster.setdefault(task_type, [])
             for index in range(count):
                 if transport == "ipc":
-                    addresses.append(f"ipc://{self._folder}/{task_type}-{index}")
+                    addresses.append(f"{place}/{task_type}-{index}")
                     continue
                 sock = socket.socket()
                 kept.append(sock)
@@ -148,6 +229,7 @@ class LocalCluster:
     def _make_tasks(self, wanted: Mapping[str, int],
                     environment: Dict[str, str]) -> List[Task]:
         common = ["--cluster", json.dumps(self._cluster), "--threads", str(self._threads),
+                  "--processes", str(self._processes),
                   "--log-format", "json", "--log-level", self._log_level]
         for module in self._modules:
             common += ["--python", module]
@@ -160,9 +242,9 @@ class LocalCluster:
                 for task_type, count in wanted.items() for index in range(count)]
 
     def _open_chief(self) -> _muster.Node:
-        levels = {"error": 0, "warn": 1, "info": 2, "debug": 3}
-        options = {"log_level": levels[self._log_level], **self._options}
-        node = _muster.Node(self._cluster, task_type="chief", task_index=0, **options)
+        options = {"log_level": _LEVELS[self._log_level], **self._options}
+        node = _muster.Node(self._cluster, task_type="chief", task_index=0, processes=0,
+                            **options)
         for plugin in self._plugins:
             node.load(plugin)
         return node
@@ -200,6 +282,7 @@ class LocalCluster:
 
     def kill(self, task_type: str, index: int, signal: int = 9) -> int:
         """Send a signal to a task's process, SIGKILL by default; returns its pid."""
+        self._refuse_fork()
         pid = self.pid(task_type, index)
         if pid is None:
             raise errors.UnavailableError(f"{task_type}/{index} has no process now")
@@ -210,6 +293,7 @@ class LocalCluster:
         """Wait until all tasks are connected, and those that run closures have offered
         themselves. DeadlineExceededError names the others; FailedPreconditionError: one
         has ended and is not started again."""
+        self._refuse_fork()
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             missing = self._missing()
@@ -225,6 +309,11 @@ class LocalCluster:
                     f"{', '.join(missing)} did not connect within {timeout} s")
             time.sleep(0.005)
 
+    def _refuse_fork(self) -> None:
+        if self._process != os.getpid():
+            raise errors.ClosedError("this process was forked after the cluster was "
+                                     "started: it is that of its parent alone")
+
     def _missing(self) -> List[str]:
         # A task has threads in the status once it has offered itself to the chief.
         runs = str(self._options.get("worker_types", "worker")).split(",")
@@ -239,25 +328,18 @@ class LocalCluster:
 
     def close(self, timeout: float = 5.0) -> None:
         """End the job, and all processes: those that do not end by themselves within
-        timeout seconds are stopped."""
+        timeout seconds are stopped. In a process that was forked off nothing happens: the
+        cluster is its parent's."""
+        if self._process != os.getpid():
+            return
         node, self._node = self._node, None
         supervisor, self._supervisor = self._supervisor, None
+        if self._dropped is not None:
+            self._dropped.detach()
         _open.discard(self)
         _scope.pop(self)
-        if supervisor is not None:
-            supervisor.let_end()
-        if node is not None:
-            try:
-                node.job_done(timeout=max(0.0, min(timeout, 2.0)))
-            except errors.MusterError:
-                pass
-        if supervisor is not None:
-            supervisor.stop(timeout if node is not None else 0)
-            self._ended = supervisor.tasks
-        if node is not None:
-            node.close(timeout)
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        folder, self._folder = self._folder, None
+        _end(node, supervisor, folder, timeout)
 
     def __reduce__(self) -> Any:
         raise TypeError(

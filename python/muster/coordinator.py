@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional
 
-from . import _functions, _muster, _scope
+from . import _functions, _muster, _scope, errors
 
 if TYPE_CHECKING:
     from .executor import Executor
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 # The open one of each node, by the node's id.
 _known: "weakref.WeakValueDictionary[int, ClusterCoordinator]" = \
     weakref.WeakValueDictionary()
+_opening: Dict[int, threading.Lock] = {}    # one for each node, too: it may take long
 
 RemoteValue = _muster.RemoteValue
 PerWorkerValues = _muster.PerWorkerValues
@@ -26,13 +28,38 @@ class ClusterCoordinator(_muster.Coordinator):
 
     A closure runs at least once: when its worker dies it runs on another one. The first
     error of a closure is raised by the next schedule(), join() or done(), once, after
-    everything that was queued is cancelled. One coordinator for each node.
+    everything that was queued is cancelled.
+
+    There is one for each node, as TensorFlow has one for each strategy: while it is open
+    everybody who asks gets the same, and the last `with` closes it. close() does at once.
     """
 
+    _strategy: Any
+    _users: int     # who have asked for it, without those whose `with` is over
+
+    def __new__(cls, strategy: Any,
+                timeout: Optional[float] = None) -> "ClusterCoordinator":
+        node = _scope.node_of(strategy)
+        with _opening.setdefault(id(node), threading.Lock()):
+            self = _known.get(id(node))
+            if self is None or type(self) is not cls or self.node is not node or \
+                    not self._is_open():
+                self = super().__new__(cls)
+                _muster.Coordinator.__init__(self, node, timeout)
+                self._strategy, self._users = strategy, 0
+                _known[id(node)] = self
+            self._users += 1
+            return self
+
     def __init__(self, strategy: Any, timeout: Optional[float] = None) -> None:
-        super().__init__(_scope.node_of(strategy), timeout)
-        _known[id(self.node)] = self
-        self._strategy = strategy
+        pass    # it may be open, and in use
+
+    def _is_open(self) -> bool:
+        try:
+            self.counts()
+        except errors.ClosedError:
+            return False
+        return True
 
     @property
     def strategy(self) -> Any:
@@ -100,6 +127,10 @@ class ClusterCoordinator(_muster.Coordinator):
         return self
 
     def __exit__(self, *_: Any) -> None:
+        with _opening.setdefault(id(self.node), threading.Lock()):
+            self._users -= 1
+            if self._users > 0:
+                return
         self.close()
 
 

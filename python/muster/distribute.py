@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
-from . import _muster, _scope, errors
+from . import _functions, _muster, _scope, errors
 from .cluster_spec import ClusterSpec, ClusterSpecLike
 from .server import ServerConfig, _config
 
@@ -212,11 +213,18 @@ class WorkerContext:
         it has. AbortedError, InternalError: a task has ended well and will not come.
         ValueError: there are no others, unless the run says optional_barrier=True.
         """
-        try:
+        if threading.current_thread() is not threading.main_thread():
             self._context.wait_for_others(timeout)
-        except (KeyboardInterrupt, SystemExit):
-            self._run.is_inside = True
+            return
+        wait = _Wait(self._context, timeout)
+        try:
+            wait.done.wait()
+        except BaseException as error:  # of a signal: Ctrl-C
+            self._run.end_waits(error)
+            self._run.is_inside = not wait.done.wait(INTERRUPTED_TIMEOUT)
             raise
+        if wait.error is not None:
+            raise wait.error
 
     def cancelled(self) -> bool:
         """Whether nobody needs this call any more: another task has failed, or all
@@ -238,6 +246,25 @@ def get_current_worker_context() -> Optional[WorkerContext]:
     return getattr(_local, "context", None)
 
 
+class _Wait:
+    """A wait for the others on a thread beside the one of the program, which can be
+    interrupted."""
+
+    def __init__(self, context: _muster.Context, timeout: Optional[float]) -> None:
+        self.error: Optional[BaseException] = None
+        self.done = threading.Event()
+        threading.Thread(target=self._main, args=(context, timeout),
+                         name="muster-wait", daemon=True).start()
+
+    def _main(self, context: _muster.Context, timeout: Optional[float]) -> None:
+        try:
+            context.wait_for_others(timeout)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.done.set()
+
+
 class _Handed:
     """A call for the thread of the program that waits for the run."""
 
@@ -253,18 +280,26 @@ class _Run:
     def __init__(self) -> None:
         self.given_up = False
         self.is_inside = False      # an interrupted wait goes on in the library
+        self.result_taken = False
         self.failures: List[BaseException] = []
         self.values: Dict[str, Any] = {}
         self.waiting: "queue.Queue[Any]" = queue.Queue()
         self.own_thread: Optional[int] = None   # whose calls the program's thread makes
         self._lock = threading.Lock()
         self._nodes: Dict[int, _muster.Node] = {}
+        self._contexts: Set[_muster.Context] = set()    # of calls that run
 
     def node_of(self, context: _muster.Context) -> _muster.Node:
         node = context.node()
         with self._lock:
             self._nodes[id(node)] = node
         return node
+
+    def opened(self, node: _muster.Node) -> None:
+        """Give a node that the run has opened what was registered."""
+        with self._lock:
+            self._nodes[id(node)] = node
+        _functions.node_opened(node)
 
     def forget_nodes(self, given: Optional[_muster.Node]) -> None:
         for node in self._nodes.values():
@@ -274,6 +309,8 @@ class _Run:
     def call(self, fn: Callable[[Any], Any], context: _muster.Context) -> Tuple[Any, ...]:
         """Call a function of the program; (code, result, words, task)."""
         own = WorkerContext(context, self)
+        with self._lock:
+            self._contexts.add(context)
         name = own.task or ("eval_fn" if own.evaluates else "worker_fn")
         _local.context = own
         try:
@@ -288,9 +325,18 @@ class _Run:
             return (-code, None, words.replace("\0", "?"), task)
         finally:
             _local.context = None
+            with self._lock:
+                self._contexts.discard(context)
         with self._lock:
             self.values[name] = result
         return (0, result, "", "")
+
+    def end_waits(self, why: BaseException) -> None:
+        """Nobody waits for the others any more."""
+        self.given_up = True
+        with self._lock:
+            for context in self._contexts:
+                context.end_waits(f"{type(why).__name__}: {why}".rstrip(": "))
 
     def entry(self, fn: Callable[[Any], Any]
               ) -> Callable[[_muster.Context], Tuple[Any, ...]]:
@@ -317,18 +363,30 @@ class _Run:
         threading.Thread(target=main, name="muster-distribute", daemon=True).start()
         try:
             return self._answer_calls()
-        except BaseException:
-            self.given_up = True
-            while not self.waiting.empty():
-                item = self.waiting.get()
-                if isinstance(item, _Handed):
-                    item.done.set()
+        except BaseException as error:
+            if self.result_taken:
+                raise
+            self.end_waits(error)
+            self._await_end()
             raise
+
+    def _await_end(self) -> None:
+        """Who was interrupted does not wait for the others for long."""
+        limit = time.monotonic() + (0 if self.is_inside else INTERRUPTED_TIMEOUT)
+        while True:
+            try:
+                item = self.waiting.get(timeout=max(0.0, limit - time.monotonic()))
+            except queue.Empty:
+                return
+            if not isinstance(item, _Handed):
+                return
+            item.done.set()     # a call that is not made any more
 
     def _answer_calls(self) -> Tuple[Any, Any]:
         while True:
             item = self.waiting.get()
             if isinstance(item, BaseException):
+                self.result_taken = True
                 raise item
             if not isinstance(item, _Handed):
                 result: Tuple[Any, Any] = item
@@ -336,19 +394,9 @@ class _Run:
             item.answer = item.function()
             if not self.is_inside:
                 item.done.set()
-            self._raise_interrupt()
-
-    def _raise_interrupt(self) -> None:
-        """Who was interrupted does not wait for the others for long."""
-        last = self.failures[-1] if self.failures else None
-        if not isinstance(last, (KeyboardInterrupt, SystemExit)):
-            return
-        if not self.is_inside:
-            try:
-                self.waiting.get(timeout=INTERRUPTED_TIMEOUT)
-            except queue.Empty:
-                pass
-        raise last
+            last = self.failures[-1] if self.failures else None
+            if isinstance(last, (KeyboardInterrupt, SystemExit)):
+                raise last
 
 
 def _result(run: _Run, exception: Optional[BaseException],
@@ -422,12 +470,13 @@ def run_distribute_coordinator(
     if resolver is not None:
         options["resolver"] = resolver
     spec = None if cluster_spec is None else ClusterSpec(cluster_spec)
+    own_node = None if node is None else _scope.node_of(node)
     arguments = (
         _MODES[mode], run.entry(worker_fn),
-        None if eval_fn is None else run.entry(eval_fn),
+        None if eval_fn is None else run.entry(eval_fn), run.opened,
         rows[0], rows[1], spec if spec else None, task_type,
         -1 if task_id is None else task_id, rpc_layer, environment, ignore_environment,
-        None if node is None else _scope.node_of(node), options, optional_barrier,
+        own_node, options, optional_barrier,
         join_timeout, end_timeout)
     try:
         if threading.current_thread() is threading.main_thread():
@@ -435,5 +484,5 @@ def run_distribute_coordinator(
         else:
             exception, results = _muster.distribute_run(*arguments)
     finally:
-        run.forget_nodes(arguments[11])
+        run.forget_nodes(own_node)
     return _result(run, exception, results)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import pickle
 import sys
-from typing import Any, Dict, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 from . import _muster
 
@@ -58,6 +58,10 @@ class MusterError(Exception):
 
     code = 2
 
+    # Whether a call of the library raised it here: what a program has made itself, or a
+    # pickle has brought, is not.
+    _of_call = False
+
     def __init__(self, message: str = "", *, kind: str = "other", task: str = "",
                  function: str = "", closure: int = 0, attempt: int = 0,
                  detail: str = "", code: Optional[int] = None) -> None:
@@ -86,7 +90,9 @@ class MusterError(Exception):
         return self.message
 
     def __reduce__(self) -> Any:
-        return (_rebuild, (type(self), self.message, self.__dict__))
+        fields = {name: value for name, value in self.__dict__.items()
+                  if name != "_of_call"}
+        return (_rebuild, (type(self), self.message, fields))
 
 
 def _rebuild(cls: Type[MusterError], message: str, fields: Dict[str, Any]) -> MusterError:
@@ -262,22 +268,50 @@ def _find_class(module: str, name: str) -> Type[BaseException]:
     return found  # type: ignore[no-any-return]
 
 
+def _words_of(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def parts_of(exception: BaseException, dumps: Callable[[Any], bytes]
+             ) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    """Arguments and attributes of an exception that can be pickled: words stand for other
+    arguments (a lock, an open file), other attributes are left out."""
+    def travels(value: Any) -> bool:
+        try:
+            pickle.loads(dumps(value))
+            return True
+        except Exception:
+            return False
+
+    return (tuple(value if travels(value) else _words_of(value)
+                  for value in exception.args),
+            {name: value for name, value in exception.__dict__.items()
+             if travels(value)})
+
+
 class _Named:
     """Stands for an exception in a pickle."""
 
     def __init__(self, exception: BaseException) -> None:
         cls = type(exception)
-        self._fields = (cls.__module__, cls.__qualname__, exception.args,
-                        dict(exception.__dict__))
+        args, state = parts_of(exception, _dumps)
+        self._fields = (cls.__module__, cls.__qualname__, args, state)
 
     def __reduce__(self) -> Any:
         return (_revive_named, self._fields)
 
 
+def _dumps(value: Any) -> bytes:
+    return pickle.dumps(value, 4)
+
+
 def _dump_exception(exception: BaseException) -> Optional[bytes]:
     """The pickle of an exception; None when it has none that can be read again."""
     try:
-        data = pickle.dumps(exception, 4)
+        data = _dumps(exception)
         pickle.loads(data)
         return data
     except Exception:
@@ -285,8 +319,7 @@ def _dump_exception(exception: BaseException) -> Optional[bytes]:
     if "<" in type(exception).__qualname__:     # local to a function
         return None
     try:
-        pickle.loads(pickle.dumps((exception.args, exception.__dict__), 4))
-        return pickle.dumps(_Named(exception), 4)
+        return _dumps(_Named(exception))
     except Exception:  # what cannot be pickled travels as words
         return None
 
@@ -343,6 +376,7 @@ def _from_fields(code: int, message: str, kind: int, task: str, function: str,
     error = cls(message, kind=KINDS[kind] if kind < len(KINDS) else "other", task=task,
                 function=function, closure=closure, attempt=attempt, detail=text,
                 code=code)
+    error._of_call = True
     cause = RemoteTraceback(text) if original is not None or "Traceback" in text else None
     if original is None:
         error.__cause__ = cause

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures as cf
+import functools
 import itertools
 import logging
 import os
+import sys
 import threading
 import time
 import types
@@ -56,8 +58,6 @@ else:
 
 
 def _raw_line(task: str, stream: str, line: str) -> None:
-    import sys
-
     out = sys.stdout if stream == "out" else sys.stderr
     if out is not None:
         out.write(line + "\n")
@@ -68,13 +68,68 @@ def _apply(fn: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]
     return fn(*args, **kwargs)
 
 
-def _with_value(value: Any, fn: Callable[..., Any], args: Tuple[Any, ...],
-                kwargs: Dict[str, Any]) -> Any:
-    return fn(*args, **kwargs)
+# ---- initializers ----
+
+def _globals_probe(initializer: Any) -> Any:
+    """A function that is pickled by content and has the initializer's globals; None when
+    the initializer is pickled by name. On a worker the functions of one pickle share
+    their globals, so that there its globals are those of all in its pickle."""
+    fn = initializer
+    while isinstance(fn, (functools.partial, types.MethodType)):
+        fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
+    if type(fn) is not types.FunctionType:
+        return None
+    module = sys.modules.get(fn.__module__)
+    if fn.__module__ != "__main__" and getattr(module, fn.__qualname__, None) is fn:
+        return None
+    probe = types.FunctionType(_nothing.__code__, fn.__globals__, "<globals>")
+    probe.__module__ = fn.__module__
+    return probe
 
 
-def _initialize(initializer: Callable[..., Any], initargs: Tuple[Any, ...]) -> None:
-    initializer(*initargs)
+def _nothing() -> None:
+    pass
+
+
+class _Globals:
+    """The globals that an initializer, and the functions after it, have assigned on a
+    worker."""
+
+    def __init__(self) -> None:
+        self._values: Dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def call(self, probe: Any, fn: Callable[..., Any], args: Tuple[Any, ...],
+             kwargs: Dict[str, Any]) -> Any:
+        """Call a function that sees them, and keep those that it assigns."""
+        own = probe.__globals__
+        with self._lock:
+            own.update(self._values)
+        before = dict(own)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            assigned = {name: value for name, value in list(own.items())
+                        if name not in before or before[name] is not value}
+            with self._lock:
+                self._values.update(assigned)
+
+
+def _with_value(value: Optional[_Globals], probe: Any, fn: Callable[..., Any],
+                args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+    if value is None:
+        return fn(*args, **kwargs)
+    return value.call(probe, fn, args, kwargs)
+
+
+def _initialize(probe: Any, initializer: Callable[..., Any],
+                initargs: Tuple[Any, ...]) -> Optional[_Globals]:
+    if probe is None:
+        initializer(*initargs)
+        return None
+    made = _Globals()
+    made.call(probe, initializer, initargs, {})
+    return made
 
 
 class _Engine(_muster.Sender, Owner):
@@ -90,6 +145,7 @@ class _Engine(_muster.Sender, Owner):
         self.cancel_running = cancel_running
         self.closes: List[Callable[..., Any]] = []
         self.initialized: Any = None
+        self.probe: Any = None
         self.broken: Optional[BaseException] = None
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -111,7 +167,8 @@ class _Engine(_muster.Sender, Owner):
               kwargs: Optional[Dict[str, Any]]) -> Optional[Tuple[Any, Any, Any]]:
         """What is scheduled for a call; None: the call, and so for all of fn."""
         if self.initialized is not None:
-            return _with_value, (self.initialized, fn, args, kwargs or {}), None
+            initialized = (self.initialized, self.probe)
+            return _with_value, (*initialized, fn, args, kwargs or {}), None
         if type(fn) is not types.FunctionType:
             return _apply, (fn, args, kwargs or {}), None
         if fn.__closure__ is not None and self._is_new(fn):
@@ -249,11 +306,13 @@ class Executor(cf.Executor):
     max_workers: of a cluster that is there: how many functions run at a time at most;
     None: all that it has room for.
     initializer, initargs: called once on each worker, before anything else, and again on
-    one that comes back. When it fails the executor is broken.
+    one that comes back. When it fails the executor is broken. Globals of the program that
+    it assigns are there for its functions, and stay as functions then assign them; all
+    others are as they were when the function was submitted.
     cancel_running: whether Future.cancel() reaches functions that run.
     options: those of ClusterCoordinator.schedule() for every closure: priority, deadline,
     run_timeout, attempts, worker, not_worker, worker_type, effect_once, no_backup. All
-    other ones are those of the LocalCluster: threads=2.
+    other ones are those of the LocalCluster: threads=2, or processes=2.
 
     A function runs at least once: when its worker dies it runs on another one. Its
     exception is raised by the future alone.
@@ -276,7 +335,7 @@ class Executor(cf.Executor):
         fixed = False
         if cluster is None:
             max_workers = max_workers or os.cpu_count() or 1
-            threads = int(options.get("threads", 1))
+            threads = int(options.get("processes", 0)) or int(options.get("threads", 1))
             options.setdefault("on_line", _raw_line)
             cluster = LocalCluster(workers=max_workers, **options)
             closes.append(cluster.close)
@@ -293,8 +352,9 @@ class Executor(cf.Executor):
             engine = _Engine(coordinator, capacity, fixed, closures, cancel_running)
             engine.closes = closes
             if initializer is not None:
+                engine.probe = _globals_probe(initializer)
                 engine.initialized = coordinator.create_per_worker_value(
-                    _initialize, (initializer, tuple(initargs)))
+                    _initialize, (engine.probe, initializer, tuple(initargs)))
         except BaseException:
             for close in closes:
                 close()

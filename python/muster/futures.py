@@ -29,14 +29,16 @@ _FINISHED = "FINISHED"
 
 # Held while the condition of a future is made: most futures need none.
 _guard = threading.Lock()
+_is_forked = False
 _LAZY: Dict[str, Callable[[], Any]] = {
     "_condition": threading.Condition, "_waiters": list, "_done_callbacks": list,
 }
 
 
 def _after_fork() -> None:
-    global _guard
+    global _guard, _is_forked
     _guard = threading.Lock()
+    _is_forked = True
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -178,6 +180,8 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
         """What the function returned, within timeout seconds (None: no limit). Raises its
         exception, with the worker's traceback as cause; concurrent.futures.TimeoutError;
         concurrent.futures.CancelledError."""
+        if _is_forked:
+            self._refuse_fork()
         try:
             # Straight to this thread, unless others wait for it, too.
             if self._state != _FINISHED and self._wait(timeout):
@@ -190,9 +194,23 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
 
     def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
         """The exception that result() would raise, or None; waits as that does."""
+        if _is_forked:
+            self._refuse_fork()
         if self._state != _FINISHED and self._wait(timeout):
             timeout = 0
         return super().exception(timeout)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Future cannot be sent to workers (an argument, or a variable "
+                        "that the function uses, is one): send its result(), or the "
+                        "RemoteValue of ClusterCoordinator.schedule()")
+
+    def _refuse_fork(self) -> None:
+        """ClosedError where it is a parent's, which alone is told what becomes of it."""
+        of = self._fn if isinstance(self._fn, _muster.RemoteValue) else self._owner
+        coordinator = getattr(of, "coordinator", None)
+        if coordinator is not None and not self.done():
+            coordinator.counts()
 
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.wrap_future(self).__await__()

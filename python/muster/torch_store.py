@@ -9,6 +9,7 @@ Importing this module needs torch.
 from __future__ import annotations
 
 import datetime
+import re
 import time
 from typing import Any, List, Optional, Sequence, Union
 
@@ -26,10 +27,29 @@ __all__ = ["MusterStore"]
 _Timeout = Union[None, float, datetime.timedelta]
 
 
+# What a key of the store may not have: slashes are directories, and keys may have several
+# in a row.
+_QUOTED = re.compile(r"[%/\x00-\x1f\x7f]")
+
+
 def _seconds(timeout: _Timeout) -> float:
     if isinstance(timeout, datetime.timedelta):
-        return timeout.total_seconds()
-    return 300.0 if timeout is None else float(timeout)
+        seconds = timeout.total_seconds()
+    elif timeout is None:
+        seconds = 300.0
+    elif isinstance(timeout, (int, float)):
+        seconds = float(timeout)
+    else:
+        raise TypeError(f"timeout is {timeout!r}, expected seconds or a timedelta")
+    if not seconds >= 0:
+        raise ValueError(f"timeout is {seconds} s, expected 0 or more")
+    return seconds
+
+
+def _listed(keys: Sequence[str]) -> Sequence[str]:
+    if isinstance(keys, (str, bytes)):
+        raise TypeError(f"keys is {keys!r}, expected a list of keys")
+    return keys
 
 
 class MusterStore(Store):  # type: ignore[misc]
@@ -49,16 +69,18 @@ class MusterStore(Store):  # type: ignore[misc]
         service = owner if isinstance(owner, CoordinationService) \
             else CoordinationService(owner)
         self._keys: KeyValues = service.key_values
+        if not isinstance(prefix, str):
+            raise TypeError(f"prefix is {prefix!r}, expected a str")
         self._prefix = prefix.strip("/")
         self._timeout = _seconds(timeout)
         if not self._prefix:
             raise ValueError("the prefix of a store is empty")
 
     def _path(self, key: str) -> str:
-        # Slashes are directories in the store, and keys may have several in a row.
         if not isinstance(key, str):
             raise TypeError(f"a key is a str, got {key!r}")
-        return f"{self._prefix}/{key.replace('%', '%25').replace('/', '%2F')}"
+        quoted = _QUOTED.sub(lambda found: f"%{ord(found.group()):02X}", key)
+        return f"{self._prefix}/{quoted or '%'}"
 
     # ---- what torch.distributed asks for ----
 
@@ -82,7 +104,7 @@ class MusterStore(Store):  # type: ignore[misc]
         """Until all keys are there; RuntimeError at the timeout, which names one."""
         limit = self._timeout if timeout is None else _seconds(timeout)
         end = time.monotonic() + limit
-        for key in keys:
+        for key in _listed(keys):
             try:
                 self._keys.get(self._path(key), max(0.0, end - time.monotonic()))
             except errors.DeadlineExceededError as error:
@@ -92,7 +114,7 @@ class MusterStore(Store):  # type: ignore[misc]
     def check(self, keys: Sequence[str]) -> bool:
         """Whether all keys are there now."""
         return all(self._keys.try_get(self._path(key), self._timeout) is not None
-                   for key in keys)
+                   for key in _listed(keys))
 
     def compare_set(self, key: str, expected: Union[str, bytes],
                     desired: Union[str, bytes]) -> bytes:
@@ -122,6 +144,10 @@ class MusterStore(Store):  # type: ignore[misc]
         """How many keys there are."""
         return len(self._keys.list(self._prefix, self._timeout))
 
+    # By these names torch's own stores around this one (PrefixStore) call the two.
+    deleteKey = delete_key
+    getNumKeys = num_keys
+
     def set_timeout(self, timeout: _Timeout) -> None:
         """How long get() and wait() wait from now on."""
         self._timeout = _seconds(timeout)
@@ -149,10 +175,13 @@ class MusterStore(Store):  # type: ignore[misc]
 
     def multi_get(self, keys: Sequence[str]) -> List[bytes]:
         """The values of several keys, once all are there."""
-        return [self.get(key) for key in keys]
+        return [self.get(key) for key in _listed(keys)]
 
     def multi_set(self, keys: Sequence[str], values: Sequence[Union[str, bytes]]) -> None:
         """Set several keys at one moment."""
+        keys, values = list(_listed(keys)), list(values)
+        if len(keys) != len(values):
+            raise ValueError(f"{len(keys)} keys and {len(values)} values")
         change = self._keys.transaction()
         for key, value in zip(keys, values):
             change.put(self._path(key), value)

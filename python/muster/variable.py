@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from typing import Any, Optional
 
 from . import _muster, _scope
@@ -27,6 +28,12 @@ class Variable(_muster.BaseVariable):
     on the worker's own node.
     """
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        process: Any = sys.modules.get("muster._process")
+        if cls is Variable and process is not None and process.serves:
+            cls = process.Variable
+        return super().__new__(cls)
+
     def __init__(self, initial_value: Any = None, trainable: Optional[bool] = None,
                  name: Optional[str] = None, dtype: Any = None, shape: Any = None,
                  shards: int = 0, existing: bool = False, recreate: bool = False,
@@ -42,3 +49,28 @@ class Variable(_muster.BaseVariable):
         super().__init__(owner, name, initial_value, shape, dtype, shards, existing,
                          recreate, timeout)
         self.trainable = trainable is None or bool(trainable)
+
+
+# What would lose something: a number of one of these kinds as one of a kind before it.
+_KINDS = {"b": 0, "i": 0, "u": 0, "f": 1, "c": 2}
+
+
+def _converted(value: Any, dtype: str, name: str) -> Any:
+    """The array that a variable is written with: called by the extension."""
+    import numpy as np
+
+    wanted = np.dtype(dtype)
+    if type(value) is np.ndarray and value.dtype == wanted:
+        return value
+    got = "a " + type(value).__qualname__
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in _KINDS and array.dtype.kind != "O":
+            raise TypeError("expected numbers")
+        if _KINDS.get(array.dtype.kind, 0) <= _KINDS[wanted.kind]:
+            return array.astype(wanted)
+        got = str(array.dtype)
+        raise TypeError(f"it is not converted, astype({dtype!r}) would say so")
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"variable {name!r} is {dtype}, got {got}: {error}") from None

@@ -21,8 +21,12 @@ mu_coordinator *mupy_coordinator_begin(PyObject *object)
         return NULL;
     }
     coordinator = mupy_handle_begin(&self_of(object)->handle);
-    if (coordinator == NULL)
+    if (coordinator == NULL) {
         (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
+    } else if (mupy_node_is_forked(self_of(object)->node)) {
+        mupy_handle_end(&self_of(object)->handle);
+        coordinator = NULL;
+    }
     return coordinator;
 }
 
@@ -260,6 +264,7 @@ static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
     mupy_coordinator_end(object);
     if (rv == 0)
         Py_RETURN_NONE;
+    mupy_error_waited(&error, timeout_ms);
     return rv < 0 ? mupy_coordinator_raise(self_of(object), &error, NULL) : NULL;
 }
 
@@ -461,7 +466,8 @@ static PyMethodDef methods[] = {
      "priority: 0 (first) to 7 (last); 4 is the default.\n"
      "deadline: seconds from now until it is resolved.\n"
      "run_timeout: seconds of one run; a longer one counts as stuck.\n"
-     "attempts: runs before it is given up.\n"
+     "attempts: runs that lose their worker before it is given up; an exception is "
+     "final.\n"
      "worker, not_worker: task index of the only worker, or of one that never runs "
      "it.\n"
      "worker_type: only tasks of this type run it.\n"

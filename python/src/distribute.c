@@ -175,6 +175,20 @@ static PyObject *cancelled(PyObject *object, PyObject *unused)
     return context == NULL ? NULL : PyBool_FromLong(mu_context_cancelled(context));
 }
 
+/* end_waits(words): any thread, while the call lasts. */
+static PyObject *end_waits(PyObject *object, PyObject *args)
+{
+    mu_context *context = context_of(object);
+    mu_error error = {.code = -MU_EUNKNOWN};
+    const char *words;
+
+    if (context == NULL || !PyArg_ParseTuple(args, "s:end_waits", &words))
+        return NULL;
+    (void)strncpy(error.message, words, sizeof error.message - 1);
+    (void)mu_context_end_waits(context, &error);
+    Py_RETURN_NONE;
+}
+
 static PyObject *node(PyObject *object, PyObject *unused)
 {
     mu_context *context = context_of(object);
@@ -243,6 +257,48 @@ static int call_function(mu_context *from, void *user)
     return rv;
 }
 
+/* The exception that is set as an error of the library. */
+static int told_error(const char *what, mu_error *ret_error)
+{
+    PyObject *type;
+    PyObject *value;
+    PyObject *traceback;
+    PyObject *text;
+    const char *words = NULL;
+    int rv;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    text = value == NULL ? NULL : PyObject_Str(value);
+    if (text != NULL)
+        words = PyUnicode_AsUTF8AndSize(text, NULL);
+    rv = mu_error_set(ret_error, -MU_EINVALID, "%s: %s", what,
+                      words == NULL ? "" : words);
+    PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return rv;
+}
+
+/* A node of the run: it gets the functions of Python, and `user` is called with it. */
+static int give_functions(mu_node *node, void *user, mu_error *ret_error)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *wrapped = mupy_node_wrap(node);
+    PyObject *result = NULL;
+    int rv = 0;
+
+    if (wrapped != NULL && mupy_run_register(node) == 0)
+        result = PyObject_CallFunctionObjArgs(user, wrapped, NULL);
+    if (result == NULL)
+        rv = told_error("it has no functions of Python", ret_error);
+    Py_XDECREF(result);
+    Py_XDECREF(wrapped);
+    PyGILState_Release(state);
+    return rv;
+}
+
 /* ---- strategies ---- */
 
 /* The copy for a task, with all that the library asks of it. */
@@ -285,29 +341,6 @@ static PyObject *task_object(PyObject *adapter, const mu_strategy_task *task)
                                task->index, task->is_chief);
 }
 
-static int told_error(mu_error *ret_error)
-{
-    PyObject *type;
-    PyObject *value;
-    PyObject *traceback;
-    PyObject *text;
-    const char *words = NULL;
-    int rv;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    text = value == NULL ? NULL : PyObject_Str(value);
-    if (text != NULL)
-        words = PyUnicode_AsUTF8AndSize(text, NULL);
-    rv = mu_error_set(ret_error, -MU_EINVALID, "the strategy cannot be configured: %s",
-                      words == NULL ? "" : words);
-    PyErr_Clear();
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return rv;
-}
-
 static int configure(void *user, const mu_strategy_task *task, mu_error *ret_error,
                      void **ret_copy)
 {
@@ -320,7 +353,7 @@ static int configure(void *user, const mu_strategy_task *task, mu_error *ret_err
     if (copy == NULL) {
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     } else if (copy->object == NULL || read_copy(copy->object, copy) != 0) {
-        rv = told_error(ret_error);
+        rv = told_error("the strategy cannot be configured", ret_error);
         Py_XDECREF(copy->object);
         free(copy);
     } else {
@@ -404,6 +437,7 @@ struct run {
     struct mupy_setup *setup;
     PyObject *worker;
     PyObject *eval;
+    PyObject *opened;
     PyObject *node;
 };
 
@@ -432,7 +466,7 @@ static int read_node(struct run *run)
     return run->options.node == NULL ? -1 : 0;
 }
 
-/* (mode, worker, eval, strategy, eval strategy, cluster, type, index, rpc layer,
+/* (mode, worker, eval, opened, strategy, eval strategy, cluster, type, index, rpc layer,
  * environment, ignore environment, node, options, optional barrier, join timeout,
  * end timeout) */
 static int read_run(PyObject *args, struct run *run)
@@ -448,9 +482,10 @@ static int read_run(PyObject *args, struct run *run)
     int optional;
 
     mu_distribute_options_init(options);
-    if (!PyArg_ParseTuple(args, "iOOOOOzizzpOO!pOO:distribute_run", &options->mode,
-                          &run->worker, &run->eval, &strategy, &eval_strategy, &cluster,
-                          &options->task_type, &options->task_index, &options->rpc_layer,
+    if (!PyArg_ParseTuple(args, "iOOOOOOzizzpOO!pOO:distribute_run", &options->mode,
+                          &run->worker, &run->eval, &run->opened, &strategy,
+                          &eval_strategy, &cluster, &options->task_type,
+                          &options->task_index, &options->rpc_layer,
                           &options->environment, &ignores, &run->node, &PyDict_Type,
                           &node_options, &optional, &join, &end) ||
         read_strategy(strategy, &run->strategy, &options->strategy) != 0 ||
@@ -469,6 +504,8 @@ static int read_run(PyObject *args, struct run *run)
     options->worker_user = run->worker;
     options->eval = run->eval == Py_None ? NULL : call_function;
     options->eval_user = run->eval;
+    options->opened = give_functions;
+    options->opened_user = run->opened;
     options->resolver = run->setup->options.resolver;
     options->node_options = run->setup->options;
     options->node_options.resolver = NULL;
@@ -578,6 +615,8 @@ int mupy_distribute_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"wait_for_others", wait_for_others, METH_VARARGS,
          "wait_for_others(timeout=None)\n--\n\nWait for the chief and all workers."},
+        {"end_waits", end_waits, METH_VARARGS,
+         "end_waits(words)\n--\n\nNobody here waits for the others any more."},
         {"cancelled", cancelled, METH_NOARGS,
          "cancelled()\n--\n\nWhether nobody needs this call any more."},
         {"node", node, METH_NOARGS, "node()\n--\n\nThe node that the call runs on."},

@@ -27,6 +27,25 @@ PyObject *mupy_exception(const mu_error *error, const char *function)
                              "replace"));
 }
 
+void mupy_error_waited(mu_error *error, int64_t waited_ms)
+{
+    char words[sizeof error->message];
+    char *at = NULL;
+    size_t digits;
+
+    if (waited_ms >= 0 && error->code == -MU_EDEADLINE && error->kind == MU_ERROR_LIMIT)
+        at = strstr(error->message, " after ");
+    if (at == NULL)
+        return;
+    at += strlen(" after ");
+    digits = strspn(at, "0123456789");
+    if (digits == 0 || strncmp(at + digits, " ms", 3) != 0)
+        return;
+    (void)snprintf(words, sizeof words, "%.*s%" PRId64 "%s", (int)(at - error->message),
+                   error->message, waited_ms, at + digits);
+    memcpy(error->message, words, sizeof words);
+}
+
 PyObject *mupy_raise(const mu_error *error, const char *function)
 {
     PyObject *exception = mupy_exception(error, function);

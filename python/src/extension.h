@@ -48,6 +48,9 @@ int mupy_dataset_init(PyObject *module);
 int mupy_checkpoint_init(PyObject *module);
 int mupy_variable_init(PyObject *module);
 int mupy_run_init(PyObject *module);
+int mupy_frame_init(PyObject *module);
+int mupy_process_init(PyObject *module);
+int mupy_process_child_init(PyObject *module);
 int mupy_main_init(PyObject *module);
 
 /* Make a type and add it to the module under the last part of its name; the caller owns
@@ -63,6 +66,10 @@ PyObject *mupy_import(PyObject **cache, const char *module, const char *name);
 /* Raise the exception of an error; `function` (NULL: the error's own) is the name of the
  * Python function that it is about. Returns NULL. */
 PyObject *mupy_raise(const mu_error *error, const char *function);
+
+/* Of a wait that was cut into pieces: its words name the last one's time, and the caller
+ * has waited so long (-1: leave them). */
+void mupy_error_waited(mu_error *error, int64_t waited_ms);
 
 /* The same as an object, not raised. NULL with an exception. */
 PyObject *mupy_exception(const mu_error *error, const char *function);
@@ -97,6 +104,10 @@ PyObject *mupy_from_value(const mu_value *value, bool writable);
 
 /* An object with __array_interface__ that keeps the value, a tensor, alive. */
 PyObject *mupy_tensor_owner(const mu_value *tensor, bool writable);
+
+/* What numpy asks such an object for. NULL with an exception. */
+PyObject *mupy_array_interface(int dtype, unsigned rank, const uint64_t *dims,
+                               const void *data, bool writable);
 
 /* A new array that has a copy of a tensor's elements, in memory of its own. */
 PyObject *mupy_array_new(int dtype, unsigned rank, const uint64_t *dims);
@@ -297,6 +308,7 @@ struct mupy_node {
     mu_node *node;          /* NULL once it is closed */
     mu_node *held;          /* the same, valid as long as this object: see mu_node_ref */
     bool owned;             /* closed by us: not the node of a program */
+    unsigned forks;         /* of this process when it was opened */
     struct mupy_node *next; /* of all nodes that are open */
     PyObject *weak;         /* a weak reference to this object, for who finds it there */
     PyObject *weak_list;    /* all of them */
@@ -306,8 +318,13 @@ struct mupy_node {
 
 extern PyTypeObject *mupy_node_type;
 
-/* The node of an object, NULL with an exception when it is none or was closed. */
+/* The node of an object, NULL with an exception when it is none, was closed, or is that
+ * of the process that this one was forked by. */
 mu_node *mupy_node_of(PyObject *object);
+
+/* Whether a Node (NULL: none) is that of the process that this one was forked by; then
+ * with a ClosedError that says so. */
+bool mupy_node_is_forked(PyObject *object);
 
 /* The Node of a node: the one that has opened it, or one that stands for a node which is
  * the program's, until mupy_node_forget(). */
@@ -345,6 +362,10 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
  * is over, and *ret_late (borrowed) is one that is not ready. */
 int mupy_remote_values_wait(PyObject *const *values, size_t count, int64_t timeout_ms,
                             PyObject **ret_late);
+
+/* What fetch() gives at the end of a wait: the words of its error, NULL, or its result,
+ * which may have come by now. */
+PyObject *mupy_remote_value_late(PyObject *value, int64_t timeout_ms);
 
 /* The result of one that is ready (or is kept by a worker). NULL with its exception. */
 PyObject *mupy_remote_value_take(PyObject *value);
@@ -455,6 +476,24 @@ int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *name
                          void (*notify)(mu_remote_value *value, void *user), void *user,
                          mu_remote_value **ret_value, PyObject **ret_function);
 
+/* ---- held.c: Python objects that stay on a worker ---- */
+
+/* Keep an object (a reference is taken) as what the library has as the object of a
+ * per-worker value; every one has a number of its own, from 1. NULL with an exception. */
+void *mupy_hold(PyObject *object, int64_t *ret_number);
+
+/* The library drops it, on any thread. */
+void mupy_let_go(void *held);
+
+/* The Python object behind a reference among the arguments of a run, borrowed: it is
+ * there until the run ends. NULL without an exception: it is none of ours. */
+PyObject *mupy_held_object(mu_run *run, const mu_value *reference);
+
+/* Its number, 0 of none of ours; without the GIL. And back: a new reference, NULL without
+ * an exception. */
+int64_t mupy_held_number(mu_run *run, const mu_value *reference);
+PyObject *mupy_held_find(int64_t number);
+
 /* ---- run.c ---- */
 
 /* Register "python.call" and the like; -1 with an exception. */
@@ -463,13 +502,6 @@ int mupy_run_register(mu_node *node);
 /* Register a Python function under a name, for C and Python callers. The reference is
  * the caller's to keep. A negative code, without an exception. */
 int mupy_run_register_function(mu_node *node, const char *name, PyObject *function);
-
-/* The Python object behind a reference among the arguments of a run; a new reference.
- * NULL, with an exception unless it is none of ours. */
-PyObject *mupy_run_object(mu_run *run, const mu_value *reference);
-
-/* The run of this thread; NULL outside of functions. */
-mu_run *mupy_run_current(void);
 
 /* A thread of the library takes the GIL with a state of its own, and gives it back. */
 void mupy_enter(void);

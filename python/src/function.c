@@ -410,9 +410,10 @@ PyObject *mupy_decode_result(const mu_value *value, bool writable, mu_run *run)
     const char *key;
 
     if (value != NULL && run != NULL && mu_value_type(value) == MU_VALUE_REFERENCE) {
-        PyObject *object = mupy_run_object(run, value);
+        PyObject *object = mupy_held_object(run, value);
 
-        if (object != NULL || PyErr_Occurred())
+        Py_XINCREF(object);
+        if (object != NULL)
             return object;
         return mupy_fail(-MU_EINVALID, "a per-worker value was made by a function in C: "
                          "Python functions cannot read it");

@@ -5,10 +5,14 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 PyTypeObject *mupy_node_type;
+
+/* How often this process was forked off since the start of the first of its line. */
+static unsigned forks;
 
 /* No code of Python runs under the lock. */
 static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,7 +34,25 @@ mu_node *mupy_node_of(PyObject *object)
     node = __atomic_load_n(&self_of(object)->node, __ATOMIC_ACQUIRE);
     if (node == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the node was closed");
-    return node;
+    return mupy_node_is_forked(object) ? NULL : node;
+}
+
+/* In the child, on its only thread. */
+static void count_fork(void)
+{
+    forks++;
+    (void)pthread_mutex_init(&nodes_lock, NULL);
+}
+
+bool mupy_node_is_forked(PyObject *object)
+{
+    struct mupy_node *self = self_of(object);
+
+    if (object == NULL || self->node == NULL || self->forks == forks)
+        return false;
+    (void)mupy_fail(-MU_ECLOSED, "this process was forked after %s was opened: the node "
+                    "is that of its parent alone", mu_node_task(self->node));
+    return true;
 }
 
 /* What was open until now; NULL: another thread was faster, or it was never open. */
@@ -163,6 +185,53 @@ static int set_resolver(struct mupy_setup *setup, PyObject *kwargs)
     return mupy_resolver_of(resolver, &setup->options.resolver, &setup->resolver);
 }
 
+/* processes=N, or MUSTER_PROCESSES: as many threads, each with a process. */
+static int set_processes(struct mupy_setup *setup, PyObject *kwargs)
+{
+    PyObject *given = kwargs == NULL ? NULL : PyDict_GetItemString(kwargs, "processes");
+    PyObject *threads = kwargs == NULL ? NULL : PyDict_GetItemString(kwargs, "threads");
+    const char *text = getenv("MUSTER_PROCESSES");
+    PyObject *number;
+    long count;
+
+    if (text == NULL || text[0] == '\0')
+        text = "0";
+    if (given == NULL || given == Py_None)
+        number = PyLong_FromString(text, NULL, 10);
+    else
+        number = PyNumber_Long(given);
+    count = number == NULL ? -1 : PyLong_AsLong(number);
+    Py_XDECREF(number);
+    if (PyErr_Occurred())
+        return -1;
+    if (count < 0 || count > 1024) {
+        PyErr_Format(PyExc_ValueError, "processes is %ld, expected 0 to 1024", count);
+        return -1;
+    }
+    if (count > 0 && given != NULL && threads != NULL && threads != Py_None) {
+        PyErr_SetString(PyExc_ValueError, "threads and processes were given: a worker "
+                        "has one thread for each of its processes");
+        return -1;
+    }
+    setup->processes = (unsigned)count;
+    if (count > 0)
+        setup->options.threads = (unsigned)count;
+    return 0;
+}
+
+int mupy_setup_apply(unsigned processes, mu_node *node)
+{
+    char text[16];
+
+    if (processes == 0)
+        return 0;
+    (void)snprintf(text, sizeof text, "%u", processes);
+    if (mu_node_set(node, "python.processes", text) == 0)
+        return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
 struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
 {
     struct mupy_setup *setup = calloc(1, sizeof *setup);
@@ -183,6 +252,8 @@ struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
     if (!PyErr_Occurred() && kwargs != NULL &&
         mupy_node_options(&setup->options, kwargs) == 0)
         (void)set_resolver(setup, kwargs);
+    if (!PyErr_Occurred())
+        (void)set_processes(setup, kwargs);
     if (!PyErr_Occurred() && mupy_notice_start() == 0)
         return setup;
     mupy_setup_free(setup);
@@ -200,10 +271,12 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
 {
     struct mupy_setup *setup = mupy_setup_new(cluster, kwargs);
     struct mupy_call *call = setup == NULL ? NULL : mupy_call_new(run_open);
+    unsigned processes;
     int rv;
 
     if (call == NULL)
         return -1;
+    processes = setup->processes;
     call->drop = drop_opened;
     call->other = setup;
     mupy_call_keep(call, (PyObject *)self);
@@ -221,8 +294,11 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
         self->node = call->made;
         self->held = mu_node_ref(self->node);
         self->owned = true;
+        self->forks = forks;
         self->functions = PyList_New(0);
         rv = list_node(self);
+        if (rv == 0)
+            rv = mupy_setup_apply(processes, self->node);
         if (rv == 0)
             rv = mupy_run_register(self->node);
     } else {
@@ -230,6 +306,35 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
     }
     mupy_call_free(call);
     return rv == 0 ? 0 : -1;
+}
+
+/* What the environment says of a node that was given neither cluster nor resolver. Takes
+ * both references, and gives two. */
+static int find_place(PyObject **cluster, PyObject **kwargs)
+{
+    static PyObject *find;
+    PyObject *options = *kwargs == NULL ? PyDict_New() : PyDict_Copy(*kwargs);
+    PyObject *resolver = options == NULL ? NULL
+                                         : PyDict_GetItemString(options, "resolver");
+    PyObject *place = NULL;
+
+    if (options != NULL && resolver != NULL && resolver != Py_None) {
+        Py_DECREF(options);
+        return 0;
+    }
+    if (options != NULL && mupy_import(&find, "muster._functions", "place_of") != NULL)
+        place = PyObject_CallFunctionObjArgs(find, options, NULL);
+    Py_XDECREF(options);
+    if (place == NULL)
+        return -1;
+    Py_DECREF(*cluster);
+    Py_XDECREF(*kwargs);
+    *cluster = PyTuple_GetItem(place, 0);
+    *kwargs = PyTuple_GetItem(place, 1);
+    Py_INCREF(*cluster);
+    Py_INCREF(*kwargs);
+    Py_DECREF(place);
+    return 0;
 }
 
 /* Node(cluster, **options) */
@@ -256,7 +361,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         Py_INCREF(cluster);
         Py_XINCREF(kwargs);
     }
-    (void)open_it(self_of(object), cluster, kwargs);
+    if (cluster != Py_None || find_place(&cluster, &kwargs) == 0)
+        (void)open_it(self_of(object), cluster, kwargs);
     Py_DECREF(cluster);
     Py_XDECREF(kwargs);
     if (PyErr_Occurred() ||
@@ -277,6 +383,7 @@ static PyObject *wrap_new(mu_node *node)
     self->node = node;
     self->held = mu_node_ref(node);
     self->owned = false;
+    self->forks = forks;
     self->functions = PyList_New(0);
     if (list_node(self) != 0) {
         Py_DECREF(self);
@@ -323,6 +430,8 @@ static PyObject *close_it(PyObject *object, PyObject *args, PyObject *kwargs)
         return NULL;
     if (self->node == NULL)
         Py_RETURN_NONE;
+    if (mupy_node_is_forked(object))
+        return NULL;
     if (!self->owned)
         return mupy_fail(-MU_EPRECONDITION, "the node belongs to the program that runs "
                          "it: it is closed when that ends");
@@ -379,10 +488,16 @@ static PyObject *enter(PyObject *self, PyObject *unused)
 
 static PyObject *leave(PyObject *self, PyObject *args)
 {
-    PyObject *none = PyTuple_New(0);
-    PyObject *result = none == NULL ? NULL : close_it(self, none, NULL);
+    PyObject *none;
+    PyObject *result;
 
     (void)args;
+    if (mupy_node_is_forked(self)) {
+        PyErr_Clear();      /* a child that unwinds its parent's stack */
+        Py_RETURN_NONE;
+    }
+    none = PyTuple_New(0);
+    result = none == NULL ? NULL : close_it(self, none, NULL);
     Py_XDECREF(none);
     return result;
 }
@@ -777,10 +892,13 @@ int mupy_node_init(PyObject *module)
         {Py_tp_doc, "Node(cluster=None, **options)\n--\n\n"
                     "One task of a cluster, inside this process.\n\n"
                     "cluster: a dict {\"worker\": [\"host:port\"]}, JSON, or a "
-                    "ClusterSpec.\noptions: those of the C structure mu_node_options, "
+                    "ClusterSpec; None: that of\nTF_CONFIG, which says the task, too, "
+                    "unless task_type does.\noptions: those of the C structure "
+                    "mu_node_options, "
                     "with times in seconds and without\nthe ending _ms: task_type, "
-                    "task_index, threads, heartbeat and so on;\nand resolver: a "
-                    "ClusterResolver, in place of a cluster.\n\n"
+                    "task_index, threads, heartbeat and so on;\nprocesses: "
+                    "run functions of Python in so many processes, in place of threads;\n"
+                    "and resolver: a ClusterResolver, in place of a cluster.\n\n"
                     "InvalidArgumentError: options or cluster. AlreadyExistsError: the "
                     "address is in use."},
         {0, NULL},
@@ -790,6 +908,7 @@ int mupy_node_init(PyObject *module)
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     PyObject *names = mupy_node_option_names();
 
+    (void)pthread_atfork(NULL, NULL, count_fork);
     mupy_node_type = mupy_add_type(module, &spec);
     if (mupy_node_type == NULL || names == NULL)
         return -1;

@@ -72,8 +72,12 @@ static int set_number(const char *name, bool is_time, enum kind kind, PyObject *
                                      : 4294967295.0;
 
     scaled = PyFloat_AsDouble(value) * (is_time ? 1000 : 1);
-    if (PyErr_Occurred())
+    if (PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            (void)PyErr_Format(PyExc_TypeError, "option %s is %R, expected a number",
+                               name, value);
         return -1;
+    }
     if (!(scaled >= (kind == INTEGER ? -1.0 : 0.0) && scaled <= most)) {
         PyErr_Format(PyExc_ValueError, "option %s is %R, which is out of range", name,
                      value);
@@ -124,7 +128,9 @@ int mupy_node_options(mu_node_options *out, PyObject *kwargs)
 
         while (i < OPTIONS && PyUnicode_CompareWithASCIIString(key, options[i].name) != 0)
             i++;
-        if (i == OPTIONS && PyUnicode_CompareWithASCIIString(key, "resolver") == 0)
+        if (i == OPTIONS &&
+            (PyUnicode_CompareWithASCIIString(key, "resolver") == 0 ||
+             PyUnicode_CompareWithASCIIString(key, "processes") == 0))
             continue;   /* see mupy_setup_new */
         if (i == OPTIONS) {
             PyErr_Format(PyExc_TypeError, "Node() got an unexpected keyword argument %R",

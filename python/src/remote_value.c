@@ -138,8 +138,10 @@ static void drop_fetched(struct mupy_call *call)
     mu_value_free(call->made);
 }
 
-/* It is on a worker, or the error of a wait is to be put in words by the library. */
-static mu_value *fetch_far(struct mupy_remote_value *self, int64_t timeout_ms)
+/* It is on a worker, or the error of a wait is to be put in words by the library: of one
+ * that has waited so long already (-1: it has not). */
+static mu_value *fetch_far(struct mupy_remote_value *self, int64_t timeout_ms,
+                           int64_t waited_ms)
 {
     struct mupy_call *call = mupy_call_new(run_fetch);
     mu_value *result;
@@ -153,6 +155,7 @@ static mu_value *fetch_far(struct mupy_remote_value *self, int64_t timeout_ms)
     if (mupy_call_run(call) != 0)
         return NULL;
     result = call->made;
+    mupy_error_waited(&call->error, waited_ms);
     if (call->rv != 0)
         (void)mupy_raise(&call->error, function_name(self));
     mupy_call_free(call);
@@ -219,7 +222,7 @@ PyObject *mupy_remote_value_take(PyObject *object)
         Py_INCREF(decoded);
         return decoded;
     }
-    result = self->kept ? fetch_far(self, -1) : fetch_near(self);
+    result = self->kept ? fetch_far(self, -1, -1) : fetch_near(self);
     if (result == NULL)
         return NULL;
     decoded = mupy_decode_result(result, true, NULL);
@@ -233,6 +236,16 @@ PyObject *mupy_remote_value_take(PyObject *object)
     return decoded;
 }
 
+PyObject *mupy_remote_value_late(PyObject *self, int64_t timeout_ms)
+{
+    mu_value *result = fetch_far(self_of(self), 0, timeout_ms);
+
+    if (result == NULL)
+        return NULL;
+    mu_value_free(result);
+    return mupy_remote_value_take(self);
+}
+
 static PyObject *fetch_in(PyObject *self, int64_t timeout_ms)
 {
     PyObject *late;
@@ -240,16 +253,8 @@ static PyObject *fetch_in(PyObject *self, int64_t timeout_ms)
 
     if (rv < 0)
         return NULL;
-    if (rv == 0)
-        return mupy_remote_value_take(self);
-    {
-        mu_value *result = fetch_far(self_of(self), 0);
-
-        if (result == NULL)
-            return NULL;
-        mu_value_free(result);
-        return mupy_remote_value_take(self);
-    }
+    return rv == 0 ? mupy_remote_value_take(self)
+                   : mupy_remote_value_late(self, timeout_ms);
 }
 
 static PyObject *fetch(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -292,7 +297,7 @@ static PyObject *error_of(PyObject *object)
         return mupy_exception(&error, function_name(self));
     if (!self->own_error)
         Py_RETURN_NONE;
-    value = self->kept ? fetch_far(self, -1) : fetch_near(self);
+    value = self->kept ? fetch_far(self, -1, -1) : fetch_near(self);
     result = value == NULL ? NULL : mupy_decode_result(value, false, NULL);
     mu_value_free(value);
     if (result == NULL)
@@ -331,11 +336,24 @@ static PyObject *done(PyObject *self, PyObject *unused)
     return PyBool_FromLong(is_ready(self));
 }
 
+/* Whether the value is its parent's; then with an exception. */
+static bool is_forked(PyObject *self)
+{
+    PyObject *coordinator = self_of(self)->coordinator;
+
+    return coordinator != NULL &&
+           PyObject_TypeCheck(coordinator, mupy_coordinator_type) &&
+           mupy_node_is_forked(((struct mupy_coordinator *)coordinator)->node);
+}
+
 static PyObject *cancel(PyObject *self, PyObject *unused)
 {
-    int rv = mu_remote_value_cancel(self_of(self)->value);
+    int rv;
 
     (void)unused;
+    if (is_forked(self))
+        return NULL;
+    rv = mu_remote_value_cancel(self_of(self)->value);
     if (rv != 0)
         return mupy_fail(rv, "the value cannot be cancelled: its node is closed");
     Py_RETURN_NONE;
@@ -383,6 +401,8 @@ static PyObject *add_done_callback(PyObject *self, PyObject *callback)
 
     if (!PyCallable_Check(callback))
         return PyErr_Format(PyExc_TypeError, "a callback is callable, got %R", callback);
+    if (is_forked(self))
+        return NULL;
     if (mupy_notice_start() != 0)
         return NULL;
     notice = mupy_notice_new(callback, self);

@@ -1,7 +1,9 @@
 /* Python functions on a worker: what the library calls to run them. */
+#include "process.h"
 #include "variable.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@ struct thread {
 static _Thread_local struct thread own;
 static pthread_key_t ends;
 static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
+static sigset_t process_mask;   /* that of who has imported this */
 
 static int is_finalizing(void)
 {
@@ -45,6 +48,13 @@ static void make_key(void)
     (void)pthread_key_create(&ends, end_thread);
 }
 
+/* Threads of the library have all signals blocked. What runs Python has the mask that
+ * other threads of this process have: processes that a function starts inherit it. */
+static void unblock_signals(void)
+{
+    (void)pthread_sigmask(SIG_SETMASK, &process_mask, NULL);
+}
+
 void mupy_enter(void)
 {
     if (own.state != NULL) {
@@ -57,6 +67,7 @@ void mupy_enter(void)
         return;
     (void)pthread_once(&ends_once, make_key);
     (void)pthread_setspecific(ends, &own);
+    unblock_signals();
 }
 
 void mupy_leave(void)
@@ -66,88 +77,6 @@ void mupy_leave(void)
         return;
     }
     own.state = PyEval_SaveThread();
-}
-
-/* ---- objects that stay on the worker ---- */
-
-/* What the library has as the object of a per-worker value. A program in C has objects
- * of its own, so that ours are listed. */
-struct held {
-    struct held *next;
-    PyObject *object;
-};
-
-enum { BUCKETS = 4096 };
-
-static struct held *buckets[BUCKETS];
-static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct held **bucket_of(const void *held)
-{
-    uintptr_t number = (uintptr_t)held;
-
-    return &buckets[(number >> 4 ^ number >> 16) % BUCKETS];
-}
-
-static struct held *hold(PyObject *object)
-{
-    struct held *held = malloc(sizeof *held);
-    struct held **bucket = bucket_of(held);
-
-    if (held == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    Py_INCREF(object);
-    held->object = object;
-    (void)pthread_mutex_lock(&held_lock);
-    held->next = *bucket;
-    *bucket = held;
-    (void)pthread_mutex_unlock(&held_lock);
-    return held;
-}
-
-/* The library drops it, on any thread. */
-static void let_go(void *object)
-{
-    struct held *held = object;
-    struct held **at = bucket_of(held);
-
-    (void)pthread_mutex_lock(&held_lock);
-    while (*at != held)
-        at = &(*at)->next;
-    *at = held->next;
-    (void)pthread_mutex_unlock(&held_lock);
-    mupy_drop_later(held->object);
-    free(held);
-}
-
-static bool is_held(const struct held *held)
-{
-    const struct held *at;
-
-    (void)pthread_mutex_lock(&held_lock);
-    at = *bucket_of(held);
-    while (at != NULL && at != held)
-        at = at->next;
-    (void)pthread_mutex_unlock(&held_lock);
-    return at != NULL;
-}
-
-/* Borrowed: it is there until the run ends. */
-static PyObject *object_of(mu_run *run, const mu_value *reference)
-{
-    struct held *held = mu_run_object(run, reference);
-
-    return held != NULL && is_held(held) ? held->object : NULL;
-}
-
-PyObject *mupy_run_object(mu_run *run, const mu_value *reference)
-{
-    PyObject *object = object_of(run, reference);
-
-    Py_XINCREF(object);
-    return object;
 }
 
 /* ---- the current run ---- */
@@ -160,27 +89,19 @@ struct mupy_run {
 static PyTypeObject *run_type;
 static _Thread_local mu_run *current;
 static _Thread_local struct mupy_run *current_object;
+static _Thread_local bool has_written;  /* variables, which a failure has to forget */
 
-mu_run *mupy_run_current(void)
+struct mupy_outer mupy_run_begin(mu_run *run)
 {
-    return current;
-}
-
-struct outer {
-    mu_run *run;
-    struct mupy_run *object;
-};
-
-static struct outer begin_run(mu_run *run)
-{
-    struct outer outer = {current, current_object};
+    struct mupy_outer outer = {current, current_object, has_written};
 
     current = run;
     current_object = NULL;
+    has_written = false;
     return outer;
 }
 
-static void end_run(struct outer outer)
+void mupy_run_end(struct mupy_outer outer)
 {
     if (current_object != NULL) {
         current_object->run = NULL;
@@ -188,12 +109,15 @@ static void end_run(struct outer outer)
     }
     current = outer.run;
     current_object = outer.object;
+    has_written = outer.has_written;
 }
 
 static PyObject *current_run(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
+    if (current == NULL && mupy_process_runs())
+        return mupy_process_run();
     if (current == NULL)
         return mupy_fail(-MU_EPRECONDITION, "there is no run: current_run() is for "
                          "functions that a worker runs, on the thread that runs them");
@@ -210,7 +134,7 @@ static PyObject *current_run(PyObject *module, PyObject *unused)
 /* ---- failing ---- */
 
 /* muster._worker.failure(exception) says what travels. */
-static int fail_with_exception(mu_run *run)
+void mupy_run_exception(mu_error *ret_error)
 {
     static PyObject *failure;
     PyObject *type;
@@ -240,10 +164,23 @@ static int fail_with_exception(mu_run *run)
     Py_XDECREF(type);
     Py_XDECREF(exception);
     Py_XDECREF(traceback);
-    if (error.kind == MU_ERROR_SERVER)
-        return mu_run_fail_with(run, &error);
-    mu_run_stack(run, error.detail);
-    return mu_run_fail(run, error.code, "%s", error.message);
+    *ret_error = error;
+}
+
+int mupy_run_fail(mu_run *run, const mu_error *error)
+{
+    if (error->kind == MU_ERROR_SERVER)
+        return mu_run_fail_with(run, error);
+    mu_run_stack(run, error->detail);
+    return mu_run_fail(run, error->code, "%s", error->message);
+}
+
+static int fail_with_exception(mu_run *run)
+{
+    mu_error error;
+
+    mupy_run_exception(&error);
+    return mupy_run_fail(run, &error);
 }
 
 /* Give the result back, or the exception. Takes `result`. */
@@ -262,12 +199,12 @@ static int finish(mu_run *run, PyObject *result, bool plain)
 
 static int finish_object(mu_run *run, PyObject *object)
 {
-    struct held *held = object == NULL ? NULL : hold(object);
+    void *held = object == NULL ? NULL : mupy_hold(object, NULL);
 
     Py_XDECREF(object);
     if (held == NULL)
         return fail_with_exception(run);
-    mu_run_return_object(run, held, let_go);
+    mu_run_return_object(run, held, mupy_let_go);
     return 0;
 }
 
@@ -298,9 +235,8 @@ static PyObject *with_shard(const mu_value *dealt, PyObject *args)
     return whole;
 }
 
-/* `dealt`: the map that a shard is in, NULL when there is none. */
-static PyObject *call_function(mu_run *run, PyObject *function, const mu_value *list,
-                               const mu_value *dealt)
+PyObject *mupy_run_call(mu_run *run, PyObject *function, const mu_value *list,
+                        const mu_value *dealt)
 {
     PyObject *args;
     PyObject *kwargs;
@@ -317,9 +253,7 @@ static PyObject *call_function(mu_run *run, PyObject *function, const mu_value *
     return result;
 }
 
-/* The exception that is set as a result: muster._worker.Failed. Of one that cannot be a
- * result the closure fails, as ever. */
-static int finish_failed(mu_run *run)
+mu_value *mupy_run_failed(void)
 {
     static PyObject *make;
     PyObject *type;
@@ -340,13 +274,12 @@ static int finish_failed(mu_run *run)
     if (value == NULL) {
         PyErr_Clear();
         PyErr_Restore(type, exception, traceback);
-        return fail_with_exception(run);
+        return NULL;
     }
     Py_XDECREF(type);
     Py_XDECREF(exception);
     Py_XDECREF(traceback);
-    mu_run_return(run, value);
-    return 0;
+    return value;
 }
 
 static int finish_try(mu_run *run, PyObject *result)
@@ -354,38 +287,45 @@ static int finish_try(mu_run *run, PyObject *result)
     mu_value *value = result == NULL ? NULL : mupy_encode_result(result);
 
     Py_XDECREF(result);
+    if (value == NULL && !has_written)
+        value = mupy_run_failed();
     if (value == NULL)
-        return finish_failed(run);
+        return fail_with_exception(run);
     mu_run_return(run, value);
     return 0;
+}
+
+const mu_value *mupy_run_split(const mu_value *args, const mu_value **ret_dealt)
+{
+    *ret_dealt = NULL;
+    if (args == NULL || mu_value_type(args) != MU_VALUE_MAP)
+        return args;
+    *ret_dealt = args;
+    return mu_value_find(args, "args");
 }
 
 /* "python.call": [function, form, ...], or a map of a shard with this as "args".
  * "python.try", which has something as `user`, is the same with exceptions as results. */
 static int run_call(mu_run *run, void *user)
 {
-    const mu_value *list = mu_run_args(run);
-    const mu_value *dealt = NULL;
-    struct outer outer;
+    const mu_value *dealt;
+    const mu_value *list = mupy_run_split(mu_run_args(run), &dealt);
+    struct mupy_outer outer;
     PyObject *function;
     PyObject *result = NULL;
     int rv;
 
-    if (list != NULL && mu_value_type(list) == MU_VALUE_MAP) {
-        dealt = list;
-        list = mu_value_find(dealt, "args");
-    }
     mupy_enter();
     mupy_drop_now();
-    outer = begin_run(run);
-    function = object_of(run, mu_value_at(list, 0));
+    outer = mupy_run_begin(run);
+    function = mupy_held_object(run, mu_value_at(list, 0));
     if (function != NULL)
-        result = call_function(run, function, list, dealt);
+        result = mupy_run_call(run, function, list, dealt);
     else
         (void)mupy_fail(-MU_EINVALID, "the first argument of python.call is a function "
                         "that python.load has made");
     rv = user != NULL ? finish_try(run, result) : finish(run, result, false);
-    end_run(outer);
+    mupy_run_end(outer);
     mupy_leave();
     return rv;
 }
@@ -419,13 +359,13 @@ static PyObject *load_function(mu_run *run)
 /* What `make` makes stays on this worker. */
 static int run_making(mu_run *run, PyObject *(*make)(mu_run *run))
 {
-    struct outer outer;
+    struct mupy_outer outer;
     int rv;
 
     mupy_enter();
-    outer = begin_run(run);
+    outer = mupy_run_begin(run);
     rv = finish_object(run, make(run));
-    end_run(outer);
+    mupy_run_end(outer);
     mupy_leave();
     return rv;
 }
@@ -456,17 +396,15 @@ static PyObject *build(mu_run *run)
     return object;
 }
 
-static int run_build(mu_run *run, void *user)
+int mupy_run_build(mu_run *run, void *user)
 {
     (void)user;
     return run_making(run, build);
 }
 
-/* A function that was registered under a name: a list is its arguments, a map its
- * keyword arguments, nil nothing, all else its only argument. */
-static PyObject *call_registered(mu_run *run, PyObject *function)
+PyObject *mupy_run_call_registered(mu_run *run, PyObject *function,
+                                   const mu_value *value)
 {
-    const mu_value *value = mu_run_args(run);
     PyObject *object = mupy_decode_result(value, true, run);
     PyObject *args = NULL;
     PyObject *result = NULL;
@@ -487,22 +425,29 @@ static PyObject *call_registered(mu_run *run, PyObject *function)
     return result;
 }
 
-static int run_registered(mu_run *run, void *user)
+int mupy_run_registered(mu_run *run, PyObject *function)
 {
-    struct outer outer;
+    struct mupy_outer outer;
     int rv;
 
     mupy_enter();
     mupy_drop_now();
-    outer = begin_run(run);
-    rv = finish(run, call_registered(run, user), true);
-    end_run(outer);
+    outer = mupy_run_begin(run);
+    rv = finish(run, mupy_run_call_registered(run, function, mu_run_args(run)), true);
+    mupy_run_end(outer);
     mupy_leave();
     return rv;
 }
 
+static int run_registered(mu_run *run, void *user)
+{
+    return mupy_run_registered(run, user);
+}
+
 int mupy_run_register_function(mu_node *node, const char *name, PyObject *function)
 {
+    if (mupy_process_count(node) > 0)
+        return mupy_process_register_function(node, name, function);
     return mu_node_register(node, name, run_registered, function, 0);
 }
 
@@ -516,9 +461,11 @@ int mupy_run_register(mu_node *node)
         {"python.call", run_call, NULL},
         {"python.try", run_call, (void *)1},
         {"python.load", run_load, NULL},
-        {"python.build", run_build, NULL},
+        {"python.build", mupy_run_build, NULL},
     };
 
+    if (mupy_process_count(node) > 0)
+        return mupy_process_register(node);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int rv = mu_node_register(node, rows[i].name, rows[i].function, rows[i].user, 0);
 
@@ -634,6 +581,7 @@ static PyObject *wrote(int rv, const struct mupy_variable *variable)
     if (rv != 0)
         return mupy_fail(rv, "the run cannot write to variable \"%.100s\": %s",
                          name == NULL ? "" : name, mu_strerror(rv));
+    has_written = true;
     Py_RETURN_NONE;
 }
 
@@ -736,6 +684,7 @@ int mupy_run_init(PyObject *module)
     static PyType_Spec spec = {"muster._muster.Run", sizeof(struct mupy_run), 0,
                                Py_TPFLAGS_DEFAULT, slots};
 
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &process_mask);
     run_type = mupy_add_type(module, &spec);
     return run_type == NULL ? -1 : PyModule_AddFunctions(module, functions);
 }

@@ -41,6 +41,8 @@ static int to_number(PyObject *value, const char *key, int *ret_number)
 {
     long number = PyLong_AsLong(value);
 
+    if (number == -1 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError))
+        (void)PyErr_Format(PyExc_TypeError, "%s is %R, expected an int", key, value);
     if (number == -1 && PyErr_Occurred())
         return -1;
     if (number >= INT32_MIN && number <= INT32_MAX) {

@@ -158,6 +158,14 @@ static void pump(struct sender *self)
         call_rare(self, "_emptied", NULL, NULL);
 }
 
+/* What it did before is no measure of what comes now. */
+static void begin_anew(struct sender *self)
+{
+    self->window = self->is_fixed ? self->capacity : self->capacity + 2;
+    self->landed = 0;
+    self->measured_ms = mupy_now_ms();
+}
+
 static PyObject *submit_one(PyObject *object, PyObject *const *args, Py_ssize_t count)
 {
     struct sender *self = self_of(object);
@@ -168,6 +176,8 @@ static PyObject *submit_one(PyObject *object, PyObject *const *args, Py_ssize_t 
         return PyErr_Format(PyExc_TypeError, "submit() takes fn, args and kwargs");
     if (self->is_shut)
         return PyObject_CallMethod(object, "_refuse", NULL);
+    if (self->in_flight == 0)
+        begin_anew(self);
     waits = self->first != NULL || self->is_held || self->in_flight >= self->window;
     future = mupy_future_new(self->type, object, args[0], args[1],
                              args[2] == Py_None ? NULL : args[2],
@@ -344,8 +354,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->type = future_type;
     self->capacity = capacity;
     self->is_fixed = (char)is_fixed;
-    self->window = is_fixed ? capacity : capacity + 2;
-    self->measured_ms = mupy_now_ms();
+    begin_anew(self);
     if (set_options(self, options) == 0)
         return (PyObject *)self;
     Py_DECREF(self);

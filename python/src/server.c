@@ -95,7 +95,7 @@ static void drop_started(struct mupy_call *call)
 }
 
 /* The server's own functions, and what programs have registered. */
-static int fill_node(struct server *self)
+static int fill_node(struct server *self, unsigned processes)
 {
     static PyObject *opened;
     mu_node *node = mu_server_node(self->server);
@@ -104,7 +104,8 @@ static int fill_node(struct server *self)
     if (node == NULL)
         return 0;
     self->node = mupy_node_wrap(node);
-    if (self->node == NULL || mupy_run_register(node) != 0 ||
+    if (self->node == NULL || mupy_setup_apply(processes, node) != 0 ||
+        mupy_run_register(node) != 0 ||
         mupy_import(&opened, "muster._functions", "node_opened") == NULL)
         return -1;
     result = PyObject_CallFunctionObjArgs(opened, self->node, NULL);
@@ -185,7 +186,7 @@ static PyObject *start(PyObject *object, PyObject *args)
     if (failed)
         (void)mupy_raise(&call->error, NULL);
     else
-        failed = fill_node(self) != 0;
+        failed = fill_node(self, request->setup->processes) != 0;
     clean_start(call->other);
     free(call->other);
     mupy_call_free(call);

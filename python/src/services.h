@@ -60,11 +60,16 @@ struct mupy_setup {
     mu_node_options options;
     mu_cluster *cluster;
     PyObject *resolver;     /* NULL, or what frees options.resolver */
+    unsigned processes;     /* see mupy_process_count(); 0: none */
 };
 
 /* NULL with an exception. */
 struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs);
 void mupy_setup_free(struct mupy_setup *setup);
+
+/* Tell a node that was opened how many processes it has, before mupy_run_register(); -1
+ * with an exception. */
+int mupy_setup_apply(unsigned processes, mu_node *node);
 
 /* What a Node that was wrapped stands for is closed. NULL is fine. */
 void mupy_node_unwrap(PyObject *node);

@@ -143,7 +143,7 @@ static int wait_for_found(PyObject *found, int64_t timeout_ms)
     rv = mupy_remote_values_wait(values, (size_t)count, timeout_ms, &late);
     PyMem_Free(values);
     if (rv == 1) {
-        PyObject *result = PyObject_CallMethod(late, "fetch", "i", 0);
+        PyObject *result = mupy_remote_value_late(late, timeout_ms);
 
         Py_XDECREF(result);
         return result == NULL ? -1 : 0;

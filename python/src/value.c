@@ -1,6 +1,6 @@
 /* Values of the library as Python objects, and back. Arrays are shared without copies:
  * numpy reads an owner's __array_interface__, and that keeps the value. */
-#include "extension.h"
+#include "frame.h"
 
 #include <string.h>
 
@@ -188,8 +188,10 @@ int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array)
 
 static mu_value *tensor_of(const struct mupy_array *array)
 {
-    mu_value *tensor;
+    mu_value *tensor = mupy_frame_take(array);
 
+    if (tensor != NULL || PyErr_Occurred())
+        return tensor;
     if (array->bytes < 1 << 16) {
         tensor = mu_value_tensor(array->dtype, array->rank, array->dims, array->data);
     } else {
@@ -254,18 +256,13 @@ static void owner_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-static PyObject *owner_interface(PyObject *self, void *closure)
+PyObject *mupy_array_interface(int dtype, unsigned rank, const uint64_t *dims,
+                               const void *data, bool writable)
 {
-    struct owner *owner = (struct owner *)self;
-    mu_tensor tensor;
-    PyObject *shape;
+    PyObject *shape = PyTuple_New(rank);
 
-    (void)closure;
-    if (mu_value_get_tensor(owner->value, &tensor) != 0)
-        return mupy_fail(-MU_EINTERNAL, "the owner of an array has no tensor");
-    shape = PyTuple_New(tensor.rank);
-    for (unsigned i = 0; shape != NULL && i < tensor.rank; i++) {
-        PyObject *size = PyLong_FromUnsignedLongLong(tensor.dims[i]);
+    for (unsigned i = 0; shape != NULL && i < rank; i++) {
+        PyObject *size = PyLong_FromUnsignedLongLong(dims[i]);
 
         if (size == NULL || PyTuple_SetItem(shape, i, size) != 0)
             Py_CLEAR(shape);
@@ -273,9 +270,21 @@ static PyObject *owner_interface(PyObject *self, void *closure)
     if (shape == NULL)
         return NULL;
     return Py_BuildValue("{s:i,s:s,s:N,s:(NO)}", "version", 3, "typestr",
-                         typestr_of(tensor.dtype), "shape", shape, "data",
-                         PyLong_FromVoidPtr((void *)(uintptr_t)tensor.data),
-                         owner->writable ? Py_False : Py_True);
+                         typestr_of(dtype), "shape", shape, "data",
+                         PyLong_FromVoidPtr((void *)(uintptr_t)data),
+                         writable ? Py_False : Py_True);
+}
+
+static PyObject *owner_interface(PyObject *self, void *closure)
+{
+    struct owner *owner = (struct owner *)self;
+    mu_tensor tensor;
+
+    (void)closure;
+    if (mu_value_get_tensor(owner->value, &tensor) != 0)
+        return mupy_fail(-MU_EINTERNAL, "the owner of an array has no tensor");
+    return mupy_array_interface(tensor.dtype, tensor.rank, tensor.dims, tensor.data,
+                                owner->writable);
 }
 
 PyObject *mupy_tensor_owner(const mu_value *tensor, bool writable)
@@ -628,6 +637,7 @@ PyObject *mupy_from_value(const mu_value *value, bool writable)
 {
     const char *text = "";
     const void *data = "";
+    PyObject *object;
     size_t size = 0;
 
     if (value == NULL)
@@ -642,6 +652,9 @@ PyObject *mupy_from_value(const mu_value *value, bool writable)
     case MU_VALUE_LIST:
         return list_from(value, writable);
     case MU_VALUE_MAP:
+        object = mupy_frame_object(value);
+        if (object != NULL || PyErr_Occurred())
+            return object;
         return dict_from(value, writable);
     case MU_VALUE_TENSOR:
         return array_from(value, writable);

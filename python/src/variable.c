@@ -50,6 +50,34 @@ static PyObject *broadcast(const struct mupy_variable *self, PyObject *value)
     return array;
 }
 
+static void refuse_shape(const struct mupy_variable *self, PyObject *given)
+{
+    PyObject *own = shape_of(self);
+    PyObject *other = PyObject_GetAttrString(given, "shape");
+
+    if (own != NULL && other != NULL)
+        PyErr_Format(PyExc_ValueError, "variable %R has the shape %R, got an array of "
+                     "shape %R", self->name, own, other);
+    Py_XDECREF(own);
+    Py_XDECREF(other);
+}
+
+/* muster.variable._converted(value, dtype, name) */
+static int read_converted(const struct mupy_variable *self, PyObject *value,
+                          struct mupy_array *ret_array)
+{
+    static PyObject *convert;
+    PyObject *array = NULL;
+    int rv;
+
+    if (mupy_import(&convert, "muster.variable", "_converted") != NULL)
+        array = PyObject_CallFunction(convert, "OsO", value, mu_dtype_name(self->dtype),
+                                      self->name);
+    rv = array == NULL ? -1 : mupy_array_of(array, self->dtype, ret_array);
+    Py_XDECREF(array);
+    return rv;
+}
+
 int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
                         struct mupy_array *ret_array)
 {
@@ -57,7 +85,11 @@ int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
     PyObject *whole;
     int rv;
 
-    if (mupy_array_of(value, self->dtype, ret_array) != 0)
+    if (value == Py_None) {     /* to NumPy it is a number that is none */
+        (void)PyErr_Format(PyExc_TypeError, "variable %R: None is no value", self->name);
+        return -1;
+    }
+    if (read_converted(self, value, ret_array) != 0)
         return -1;
     same = ret_array->rank == self->rank &&
            memcmp(ret_array->dims, self->dims, self->rank * sizeof self->dims[0]) == 0;
@@ -65,8 +97,7 @@ int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
         return 0;
     whole = ret_array->rank == 0 ? broadcast(self, ret_array->keep) : NULL;
     if (whole == NULL && !PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "variable %R has another shape than the array of "
-                     "%u dimensions that was given for it", self->name, ret_array->rank);
+        refuse_shape(self, ret_array->keep);
     Py_CLEAR(ret_array->keep);
     if (whole == NULL)
         return -1;

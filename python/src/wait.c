@@ -307,8 +307,12 @@ int mupy_timeout(PyObject *seconds, int64_t *ret_ms)
     if (seconds == NULL || seconds == Py_None)
         return 0;
     number = PyFloat_AsDouble(seconds);
-    if (number == -1.0 && PyErr_Occurred())
+    if (number == -1.0 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            (void)PyErr_Format(PyExc_TypeError, "a timeout is a number of seconds or "
+                               "None, got %R", seconds);
         return -1;
+    }
     if (number != number) {
         PyErr_SetString(PyExc_ValueError, "a timeout is a number of seconds, got nan");
         return -1;

@@ -179,6 +179,8 @@ static PyObject *next_event(PyObject *object, PyObject *args)
         return NULL;
     if (!next.watch->is_made)
         return mupy_fail(-MU_ECLOSED, "the watch was not opened");
+    if (mupy_node_is_forked(next.watch->node))
+        return NULL;
     rv = mupy_pieces_wait(next_in, &next, timeout_ms, &error);
     if (rv == 0)
         return event_object(&next.event);
@@ -277,6 +279,8 @@ static PyObject *release_lock(PyObject *object, PyObject *args)
         return NULL;
     if (!self_of(object)->is_made)
         return mupy_fail(-MU_EPRECONDITION, "the lock was not acquired");
+    if (mupy_node_is_forked(self_of(object)->node))
+        return NULL;
     call = mupy_call_new(run_release);
     if (call == NULL)
         return NULL;
@@ -326,6 +330,8 @@ static PyObject *wait_lost(PyObject *object, PyObject *args)
         return NULL;
     if (!self->is_made)
         return mupy_fail(-MU_EPRECONDITION, "the lock was not acquired");
+    if (mupy_node_is_forked(self->node))
+        return NULL;
     rv = mupy_pieces_wait(wait_lost_in, self, timeout_ms, &error);
     if (rv == 1)
         return NULL;

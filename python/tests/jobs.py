@@ -3,6 +3,8 @@
 import ctypes
 import os
 import signal
+import sys
+import threading
 import time
 
 import numpy as np
@@ -26,6 +28,14 @@ def shard_number(shard):
     return shard.number
 
 
+def complain(line):
+    print(line, file=sys.stderr, flush=True)
+
+
+def call(function):
+    return function()
+
+
 def fail(message="no"):
     raise ValueError(message)
 
@@ -34,6 +44,13 @@ def fail_later(seconds, message):
     """Not before its user is scheduled, too: who would be told of it first."""
     time.sleep(seconds)
     raise ValueError(message)
+
+
+def fail_as(path, name, kind, task):
+    """Its own error of muster, after a byte more in a file: how often it ran."""
+    with open(path, "ab") as file:
+        file.write(b".")
+    raise getattr(muster.errors, name)("its own words", kind=kind, task=task)
 
 
 class Odd(Exception):
@@ -46,6 +63,18 @@ class Odd(Exception):
 
 def fail_odd():
     raise Odd(7, "words")
+
+
+class Holding(Exception):
+    """Has an attribute and an argument that cannot be pickled."""
+
+    def __init__(self, words):
+        super().__init__(words, threading.Lock())
+        self.lock, self.words = threading.Lock(), words
+
+
+def fail_holding():
+    raise Holding("words")
 
 
 def fail_unpicklable():
@@ -111,3 +140,34 @@ def say(text):
 
 def log(text):
     muster.current_run().log(text)
+
+
+def end_forked_children():
+    """As a pool of multiprocessing ends: its processes are told to by SIGTERM."""
+    import multiprocessing
+
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        doubled = pool.map(abs, [-1, -2])
+    return doubled, os.getpid()
+
+
+def end_a_program():
+    """Its exit code, of a program that was told to end by SIGTERM."""
+    import subprocess
+
+    program = subprocess.Popen(["sleep", "600"])
+    program.terminate()
+    return program.wait(20)
+
+
+def die_with_a_forked_child_left(path):
+    """The first time; the child has all that this process has open."""
+    if os.path.exists(path):
+        return True
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+    with open(path, "w", encoding="ascii") as file:
+        file.write(str(child))
+    os.kill(os.getpid(), signal.SIGKILL)
+    return False

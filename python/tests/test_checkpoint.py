@@ -115,3 +115,16 @@ def test_variables_come_back_after_their_servers_were_killed(own_cluster, tmp_pa
         except errors.MusterError:
             return False
     assert wait_until(restored, 60)
+
+
+def test_the_latest_is_found_whatever_it_is_called(variables, tmp_path):
+    checkpoint = muster.Checkpoint(v=variables[1])
+    assert muster.latest_checkpoint(tmp_path) is None
+    other = checkpoint.save(str(tmp_path / "an-other"))
+    assert muster.latest_checkpoint(tmp_path) == other
+    manager = muster.CheckpointManager(checkpoint, tmp_path)
+    saved = manager.save()
+    os.utime(other, (1, 1))
+    assert muster.latest_checkpoint(tmp_path) == saved == manager.latest_checkpoint
+    assert muster.latest_checkpoint(str(tmp_path), "an-other") == other
+    assert muster.latest_checkpoint(tmp_path, "nobody") is None

@@ -112,3 +112,38 @@ def test_a_node_is_made_from_a_spec():
     with muster.Node(ClusterSpec({"chief": ["127.0.0.1:0"]}), task_type="chief",
                      task_index=0) as node:
         assert node.task == "/job:chief/task:0"
+
+
+# ---- nodes by TF_CONFIG ----
+
+CHIEF = {"chief": ["127.0.0.1:0"], "worker": ["127.0.0.1:1"]}
+
+
+@pytest.mark.parametrize("config, options, task", [
+    ({"cluster": CHIEF, "task": {"type": "chief", "index": 0}}, {}, "/job:chief/task:0"),
+    ({"cluster": CHIEF, "task": {"type": "worker", "index": 0}},
+     {"task_type": "chief"}, "/job:chief/task:0"),
+    ({"cluster": {"chief": ["127.0.0.1:9"]}}, {"task_type": "client", "task_index": 3},
+     "/job:client/task:3"),
+])
+def test_a_node_without_a_cluster_is_the_one_of_tf_config(monkeypatch, config, options,
+                                                          task):
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    for given in ({}, {"cluster": None}):
+        with muster.Node(**given, **options) as node:
+            assert node.task == task and node.task_count("chief") == 1
+
+
+@pytest.mark.parametrize("text, words", [
+    (None, r"there is no cluster: expected Node\(cluster, task_type=...\), or TF_CONFIG"),
+    ("", "there is no cluster"),
+    ("nonsense", "TF_CONFIG: line 1"),
+    ("{}", "TF_CONFIG has no cluster"),
+    (json.dumps({"cluster": CHIEF}), "TF_CONFIG has no task"),
+])
+def test_a_node_of_nothing_is_told_what_is_expected(monkeypatch, text, words):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    if text is not None:
+        monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(muster.errors.InvalidArgumentError, match=words):
+        muster.Node()

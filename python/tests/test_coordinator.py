@@ -1,5 +1,6 @@
 """Scheduling, joining, errors, options of closures."""
 
+import concurrent.futures
 import time
 
 import pytest
@@ -118,10 +119,14 @@ def test_a_failed_input_is_an_input_error_with_its_cause(coordinator):
 
 def test_fetch_at_its_timeout_says_where_the_closure_is(coordinator):
     value = coordinator.schedule(jobs.sleep, (30,), worker=0)
-    with pytest.raises(muster.errors.DeadlineExceededError):
+    with pytest.raises(muster.errors.DeadlineExceededError, match="after 50 ms;"):
         value.fetch(0.05)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match="after 0 ms;"):
         coordinator.fetch([value], 0)
+    with pytest.raises(TimeoutError, match="after 30 ms;"):
+        coordinator.fetch([value], 0.03)
+    with pytest.raises(TimeoutError, match="outstanding after 250 ms;"):
+        coordinator.join(0.25)
     assert value.wait(0.01) is False and value.state == "not_ready"
     with pytest.raises(muster.errors.DeadlineExceededError, match="worker/task:0"):
         wait_until(lambda: coordinator.join(0.1))
@@ -162,9 +167,29 @@ def test_tasks_of_ones_own_type(own_cluster):
         assert run["type"] == "gpu" and run["task"] == "/job:gpu/task:0"
 
 
-def test_a_second_coordinator_of_a_node_is_refused(shared_cluster, coordinator):
-    with pytest.raises(muster.errors.AlreadyExistsError):
-        muster.ClusterCoordinator(shared_cluster)
+def test_there_is_one_coordinator_for_each_node(own_cluster):
+    cluster = own_cluster(workers=1)
+    with muster.Executor(cluster) as executor:
+        with muster.ClusterCoordinator(cluster) as coordinator:
+            assert coordinator is executor.coordinator
+            assert muster.ClusterCoordinator(cluster.node) is coordinator
+            with muster.ClusterCoordinator(cluster):
+                pass
+            assert coordinator.schedule(jobs.add, (1, 2)).fetch(30) == 3
+        assert executor.submit(jobs.add, 1, 2).result(30) == 3
+    coordinator.close()
+    with muster.ClusterCoordinator(cluster) as other:
+        assert other is not coordinator
+        assert other.schedule(jobs.add, (1, 2)).fetch(30) == 3
+    with pytest.raises(muster.errors.ClosedError):
+        other.schedule(jobs.add, (1, 2))
+
+
+def test_threads_that_ask_for_a_coordinator_at_once_get_one(own_cluster):
+    cluster = own_cluster(workers=1)
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        made = list(pool.map(lambda _: muster.ClusterCoordinator(cluster), range(16)))
+    assert len(set(map(id, made))) == 1
 
 
 def test_what_was_closed_says_so(own_cluster):
@@ -194,12 +219,13 @@ WRONG = [
     (lambda c: c.schedule(jobs.same, (), {}, 3), TypeError, "positional"),
     (lambda c: c.schedule(jobs.same, nonsense=1), TypeError, "nonsense"),
     (lambda c: c.schedule(jobs.same, priority=9), ValueError, "priority"),
-    (lambda c: c.schedule(jobs.same, priority="x"), TypeError, "int"),
+    (lambda c: c.schedule(jobs.same, priority="x"), TypeError, "priority"),
+    (lambda c: c.schedule(jobs.same, attempts=1.5), TypeError, "attempts"),
     (lambda c: c.schedule(jobs.same, name=3), TypeError, "name"),
     (lambda c: c.schedule(jobs.same, name="x" * 200), ValueError, "name"),
     (lambda c: c.schedule(jobs.same, worker=-5), ValueError, "worker"),
     (lambda c: c.schedule(jobs.same, worker=2 ** 40), ValueError, "worker"),
-    (lambda c: c.schedule(jobs.same, timeout="x"), TypeError, "float|number"),
+    (lambda c: c.schedule(jobs.same, timeout="x"), TypeError, "timeout is"),
     (lambda c: c.schedule(jobs.same, timeout=float("nan")), ValueError, "nan"),
     (lambda c: c.schedule("name", (1,), {"a": 1}), TypeError, "not both"),
     (lambda c: c.schedule("name", (object(),)), TypeError, "cannot be passed"),
@@ -207,18 +233,28 @@ WRONG = [
     (lambda c: c.schedule("name", ({1: 2},)), TypeError, "key"),
     (lambda c: c.schedule("x" * 100), ValueError, "function's name"),
     (lambda c: c.fetch(), TypeError, "val"),
-    (lambda c: c.join("x"), TypeError, "float|number"),
+    (lambda c: c.join("x"), TypeError, "timeout is a .*'x'"),
     (lambda c: c.explain(3), TypeError, "RemoteValue"),
     (lambda c: muster.ClusterCoordinator(3), TypeError, "expected a Node"),
     (lambda c: muster.LocalCluster(workers=-1), ValueError, "worker"),
     (lambda c: muster.LocalCluster(nonsense=1), TypeError, "nonsense"),
     (lambda c: muster.LocalCluster(threads=0), ValueError, "threads"),
+    (lambda c: muster.LocalCluster(workers="2"), TypeError, "workers is '2'"),
+    (lambda c: muster.LocalCluster(threads="2"), TypeError, "threads is '2'"),
+    (lambda c: muster.LocalCluster(restarts_max="x"), TypeError, "restarts_max"),
+    (lambda c: muster.LocalCluster(log_level="loud"), ValueError, "log_level.*debug"),
+    (lambda c: muster.LocalCluster(counts=["gpu"]), TypeError, "counts"),
+    (lambda c: muster.LocalCluster(env={"A": 1}), TypeError, "env has 'A': 1"),
+    (lambda c: muster.LocalCluster(python=3), TypeError, "python"),
+    (lambda c: muster.LocalCluster(on_line=3), TypeError, "on_line"),
+    (lambda c: muster.LocalCluster(heartbeat="x"), TypeError, "heartbeat"),
     (lambda c: muster.Node({"worker": []}, task_type="worker"), muster.MusterError,
      "worker"),
     (lambda c: muster.Node(3), TypeError, "cluster"),
     (lambda c: muster.Node("{", task_type="chief"), ValueError, "cluster"),
     (lambda c: muster.Node({"worker": ["a:1"]}, nonsense=1), TypeError, "nonsense"),
-    (lambda c: muster.Node({"worker": ["a:1"]}, threads="x"), TypeError, "number|float"),
+    (lambda c: muster.Node({"worker": ["a:1"]}, threads="x"), TypeError,
+     "threads is 'x'"),
     (lambda c: muster.Node({"worker": ["a:1"]}, threads=-1), ValueError, "threads"),
 ]
 

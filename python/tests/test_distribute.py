@@ -227,7 +227,7 @@ except Exception as error:
 """
 
 
-def run_tasks(tmp_path, **environment):
+def run_tasks(tmp_path, program=PROGRAM, **environment):
     import socket
 
     def free_port():
@@ -235,7 +235,7 @@ def run_tasks(tmp_path, **environment):
             s.bind(("127.0.0.1", 0))
             return s.getsockname()[1]
 
-    program = "import muster.distribute\n" + PROGRAM
+    program = "import muster.distribute\n" + program
     cluster = {job: [f"127.0.0.1:{free_port()}" for _ in range(count)]
                for job, count in (("chief", 1), ("worker", 2), ("ps", 1))}
     processes = []
@@ -278,6 +278,36 @@ def test_a_task_that_is_killed_ends_the_waiting_of_the_others(tmp_path):
         assert other.startswith("ERROR") and "worker/task:1" in other
 
 
+CLOSURES = """
+import os
+import muster, muster.distribute
+
+@muster.register("named")
+def named(a, b):
+    return a * b
+
+def work(strategy):
+    node = muster.get_current_worker_context().node
+    with muster.ClusterCoordinator(node, timeout=60) as coordinator:
+        tasks = [coordinator.schedule(lambda: (muster.current_run().node.task,
+                                               os.getpid()), worker=i) for i in (0, 1)]
+        return (coordinator.fetch(tasks, 60), os.getpid(),
+                coordinator.schedule("named", (6, 7)).fetch(60))
+
+result = muster.run_distribute_coordinator(work, mode=os.environ["MODE"], end_timeout=20)
+print("RESULT", result, flush=True)
+"""
+
+
+@pytest.mark.parametrize("mode", ["independent_worker", "client_and_worker"])
+def test_functions_of_python_run_on_the_workers_of_a_run(tmp_path, mode):
+    chief, first, second, _ = run_tasks(tmp_path, CLOSURES, MODE=mode)
+    assert first == second == "RESULT None"
+    tasks, pid, product = eval(chief[len("RESULT "):])
+    assert [task for task, _ in tasks] == ["/job:worker/task:0", "/job:worker/task:1"]
+    assert len({pid, *(pid for _, pid in tasks)}) == 3 and product == 42
+
+
 # ---- Ctrl-C ----
 
 INTERRUPTED = """
@@ -285,12 +315,21 @@ import os, signal, sys, threading, time
 import muster
 
 def work(_):
+    if sys.argv[1] == "threads":        # the worker's does not come
+        if muster.get_current_worker_context().task_type == "worker":
+            while not muster.get_current_worker_context().cancelled():
+                time.sleep(0.01)
+            return
     print("working", flush=True)
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     if sys.argv[1] == "python":
         while True:
             time.sleep(0.01)
     muster.get_current_worker_context().wait_for_other_workers()
+
+def threads():
+    return [t.name for t in threading.enumerate()
+            if t.name in ("muster-distribute", "muster-wait")]
 
 try:
     if sys.argv[1] == "python":
@@ -299,18 +338,22 @@ try:
         muster.run_distribute_coordinator(
             work, muster.distribute.Strategy(between_graph=True), heartbeat=0.2,
             cluster_spec={"chief": ["127.0.0.1:0"], "worker": ["127.0.0.1:1"]},
-            task_type="chief", task_id=0,
-            mode=muster.CoordinatorMode.INDEPENDENT_WORKER, end_timeout=1)
+            **({} if sys.argv[1] == "threads" else dict(
+                task_type="chief", task_id=0,
+                mode=muster.CoordinatorMode.INDEPENDENT_WORKER)), end_timeout=1)
 except KeyboardInterrupt:
-    print("interrupted", flush=True)
-os._exit(0)
+    print("interrupted", *threads(), flush=True)
+    # Nothing is left: the same thread runs the next one.
+    print(muster.run_distribute_coordinator(lambda s: "again", mode="local"), flush=True)
 """
 
 
-@pytest.mark.parametrize("where", ["python", "wait"])
+@pytest.mark.parametrize("where", ["python", "wait", "threads"])
 def test_ctrl_c_reaches_the_function_and_its_waits(where):
     done = subprocess.run(
         [sys.executable, "-c", "import muster.distribute\n" + INTERRUPTED, where],
         text=True, timeout=60, capture_output=True,
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
-    assert done.stdout.split() == ["working", "interrupted"], done.stdout + done.stderr
+    assert done.stdout.split() == ["working", "interrupted", "again"], \
+        done.stdout + done.stderr
+    assert done.returncode == 0

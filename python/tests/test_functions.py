@@ -2,15 +2,21 @@
 
 import collections
 import functools
+import os
+import pickle
 import subprocess
 import sys
 import threading
+import time
+import types
+import warnings
 
 import numpy as np
 import pytest
 
 import jobs
 import muster
+from muster import _pickling
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -230,6 +236,18 @@ def test_an_exception_with_arguments_of_its_own_comes_back(coordinator):
     assert caught.value.number == 7
 
 
+def test_what_cannot_be_pickled_of_an_exception_stays_behind(coordinator,
+                                                             shared_cluster):
+    with muster.Executor(shared_cluster) as executor:
+        for fetch in (coordinator.schedule(jobs.fail_holding).fetch,
+                      executor.submit(jobs.fail_holding).result):
+            with pytest.raises(jobs.Holding, match="words") as caught:
+                fetch(30)
+            assert caught.value.words == "words"
+            assert "lock" in caught.value.args[1]
+            assert not hasattr(caught.value, "lock")
+
+
 def test_an_exception_that_cannot_be_pickled_is_an_unknown_error(coordinator):
     unknown = muster.errors.UnknownError
     with pytest.raises(unknown, match="Local: of a function") as caught:
@@ -304,6 +322,39 @@ def test_an_error_of_muster_keeps_its_class_and_code(coordinator, name):
     assert error.code == cls.code and error.name.startswith("E")
 
 
+@pytest.mark.parametrize("own_error", [False, True])
+@pytest.mark.parametrize("kind, task", [("other", ""), ("server", "/job:ps/task:0")])
+@pytest.mark.parametrize("name", [
+    "CancelledError", "DeadlineExceededError", "AbortedError", "UnavailableError",
+    "ClosedError", "UnknownError", "InternalError"])
+def test_an_error_that_a_function_makes_itself_ends_it_at_once(
+        coordinator, tmp_path, name, kind, task, own_error):
+    runs = str(tmp_path / "runs")
+    begun = time.monotonic()
+    with pytest.raises(getattr(muster.errors, name), match="^its own words$") as caught:
+        executor = muster.Executor(coordinator)
+        if own_error:
+            executor.submit(jobs.fail_as, runs, name, kind, task).result(30)
+        else:
+            coordinator.schedule(jobs.fail_as, (runs, name, kind, task)).fetch(30)
+    assert time.monotonic() - begun < 5
+    assert os.path.getsize(runs) == 1
+    assert "fail_as" in caught.value.__cause__.text
+
+
+def test_a_call_that_was_cancelled_in_a_function_is_tried_again(coordinator):
+    def fetch_cancelled():
+        run = muster.current_run()
+        if run.attempt == 1:
+            own = muster.ClusterCoordinator(run.node)
+            value = own.schedule(time.sleep, (0,), not_worker=run.worker)
+            value.cancel()
+            value.fetch(30)
+        return run.attempt
+
+    assert coordinator.schedule(fetch_cancelled).fetch(30) == 2
+
+
 def test_exit_and_interrupt_in_a_function_are_errors_of_it(coordinator):
     for raised in (SystemExit(3), KeyboardInterrupt()):
         def leave(raised=raised):
@@ -356,3 +407,31 @@ def test_an_array_that_a_function_keeps_is_copied_into_its_result(coordinator):
         changed = coordinator.schedule(change, worker=0).fetch(30)
         assert (changed == -1).all()
         assert (kept.fetch(30) == 0).all()
+
+
+def test_a_function_of_another_version_of_python_is_refused_with_words(coordinator,
+                                                                       monkeypatch):
+    # Such code would crash the worker; what is importable is sent by name.
+    other = types.SimpleNamespace(implementation=types.SimpleNamespace(
+        cache_tag="cpython-399"))
+    monkeypatch.setattr(_pickling, "sys", other)
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    with pytest.raises(muster.InputError, match="from Python 3.99 to Python "
+                                                f"{own}: .*module"):
+        coordinator.schedule(lambda: 1).fetch(30)
+    with pytest.raises(muster.InputError):
+        coordinator.join(30)
+    with pytest.raises(muster.errors.FailedPreconditionError, match="3.99"):
+        coordinator.schedule(jobs.call, (lambda: 1,), own_error=True).fetch(30)
+    assert coordinator.schedule(jobs.add, (1, 2)).fetch(30) == 3
+
+
+def test_arrays_of_numpy_2_are_read_where_numpy_1_is(monkeypatch):
+    array = np.arange(5)
+    data = pickle.dumps([array], 5)
+    if b"numpy._core.numeric" not in data:
+        pytest.skip("this NumPy names another module")
+    monkeypatch.setitem(sys.modules, "numpy._core.numeric", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert (_pickling.loads(data)[0] == array).all()

@@ -10,6 +10,7 @@ import pytest
 
 import jobs_executor as jobs
 import muster
+from conftest import wait_until
 
 
 @pytest.fixture
@@ -73,6 +74,14 @@ def test_shutting_down_wakes_who_waits_for_what_was_not_sent(coordinator):
     thread.join(5)
     assert isinstance(answers[0], cf.CancelledError) and first.result(20) == 1
     executor.shutdown()
+
+
+def test_slow_calls_after_many_fast_ones_can_still_be_cancelled(executor):
+    for future in [executor.submit(jobs.give, i) for i in range(20000)]:
+        future.result(60)
+    assert wait_until(lambda: executor._engine.is_idle)
+    slow = [executor.submit(jobs.wait_and_give, 0.3, i) for i in range(100)]
+    assert sum(not future.cancel() for future in slow) <= executor._max_workers + 2
 
 
 def test_many_that_cannot_be_sent_fail_each_by_itself(executor):

@@ -1,5 +1,6 @@
 """Workers as processes: they crash, are killed, print, and end with their parent."""
 
+import gc
 import logging
 import os
 import signal
@@ -32,6 +33,46 @@ def test_a_crash_takes_only_its_process_and_the_closure_runs_elsewhere(own_clust
         assert coordinator.fetch(others, 30) == list(range(1, 201))
         assert wait_until(lambda: sum(task["restarts"] for task in cluster.tasks) == 1)
         cluster.wait(30)
+
+
+def test_a_function_may_fork_and_end_its_children(own_cluster):
+    cluster = own_cluster(workers=1)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        values = [coordinator.schedule(jobs.end_forked_children) for _ in range(5)]
+        pid = cluster.wait().pid("worker", 0)
+        assert coordinator.fetch(values, 60) == [([1, 2], pid)] * 5
+
+
+def test_programs_that_a_function_starts_get_signals(own_cluster):
+    cluster = own_cluster(workers=1, threads=2)
+    with muster.Executor(cluster) as executor:
+        futures = [executor.submit(jobs.end_a_program) for _ in range(4)]
+        assert [future.result(60) for future in futures] == [-signal.SIGTERM] * 4
+
+
+def test_what_a_dead_worker_has_forked_ends_with_it(own_cluster, tmp_path):
+    cluster = own_cluster(workers=1)
+    path = tmp_path / "child"
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        assert coordinator.schedule(jobs.die_with_a_forked_child_left,
+                                    (str(path),)).fetch(30)
+        assert not is_alive(int(path.read_text()))
+    assert [task["restarts"] for task in cluster.tasks] == [1]
+
+
+def test_printed_lines_of_all_kinds_are_told(own_cluster):
+    told = []
+    cluster = own_cluster(workers=1, on_line=lambda *line: told.append(line[1:]))
+    printed = ['{"time":1,"level":[],"task":1,"who":2,"message":3}',
+               '{"time":1,"level":"x","task":1,"who":2,"message":3}', '{"time":1',
+               '{"time":' + "[" * 100000, "x" * 300000, "\u00e4 \u2028 \U0001f389"]
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        for line in printed:
+            coordinator.schedule(jobs.complain, (line,))
+        coordinator.join(30)
+        assert wait_until(lambda: len(told) == len(printed))
+        assert told == [("err", line) for line in printed]
+        assert coordinator.schedule(jobs.add, (1, 2)).fetch(30) == 3
 
 
 def test_a_worker_that_was_killed_is_started_again_and_used(own_cluster):
@@ -150,6 +191,24 @@ def test_workers_end_when_their_parent_is_killed():
     assert wait_until(lambda: not any(map(is_alive, pids)), 5)
 
 
+def test_the_folder_of_a_program_that_was_killed_is_deleted_by_the_next_one(tmp_path):
+    environment = dict(os.environ, TMPDIR=str(tmp_path))
+    program = "import muster, os, sys; c = muster.LocalCluster(workers=1, ps=0).wait()\n"
+    wait = "print('up', flush=True); sys.stdin.read()"
+    alive = subprocess.Popen([sys.executable, "-c", program + wait], env=environment,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert alive.stdout.readline() == b"up\n"
+    (kept,) = tmp_path.iterdir()
+    (tmp_path / "muster-of-others").mkdir()
+    kill = "os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", program + kill], env=environment)
+    assert len(list(tmp_path.iterdir())) == 3
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    assert sorted(tmp_path.iterdir()) == sorted([kept, tmp_path / "muster-of-others"])
+    alive.communicate(b"")
+    assert list(tmp_path.iterdir()) == [tmp_path / "muster-of-others"]
+
+
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise SystemExit"])
 def test_workers_end_when_their_parent_ends_without_closing(end):
     process, pids = start_parent(end)
@@ -176,7 +235,7 @@ def test_no_process_and_no_file_is_left_behind(own_cluster):
     cluster = own_cluster(workers=2, ps=1)
     cluster.wait(30)
     pids = [task["pid"] for task in cluster.tasks]
-    folder = cluster._folder
+    folder = cluster._folder.path
     begun = time.monotonic()
     cluster.close()
     assert time.monotonic() - begun < 5
@@ -208,3 +267,26 @@ def test_a_signal_stops_a_worker_for_good_only_when_it_is_killed(own_cluster):
             assert coordinator.fetch(values, 30) == list(range(50))
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+def test_a_cluster_that_nobody_holds_ends_its_processes():
+    cluster = muster.LocalCluster(workers=2)
+    coordinator = muster.ClusterCoordinator(cluster)
+    muster.gather(muster.scatter([1, 2], cluster))
+    pids = set(coordinator.fetch([coordinator.schedule(jobs.pid) for _ in range(20)], 30))
+    del cluster
+    time.sleep(0.5)
+    assert coordinator.schedule(jobs.add, (1, 2)).fetch(30) == 3    # it is held by this
+    del coordinator
+    assert wait_until(lambda: not any(is_alive(pid) for pid in pids))
+
+
+def test_an_executor_keeps_the_cluster_that_it_was_given():
+    executor = muster.Executor(muster.LocalCluster(workers=1))
+    pid = executor.submit(jobs.pid).result(30)
+    time.sleep(0.5)
+    assert executor.submit(jobs.pid).result(30) == pid
+    executor.shutdown()
+    del executor
+    gc.collect()
+    assert wait_until(lambda: not is_alive(pid))

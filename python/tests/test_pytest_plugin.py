@@ -1,4 +1,4 @@
-"""The fixtures of muster.pytest_plugin, in a pytest of their own."""
+"""The fixtures of muster_pytest, in a pytest of their own."""
 
 import os
 import subprocess
@@ -48,14 +48,25 @@ def installed():
 def test_the_fixtures_work(tmp_path):
     (tmp_path / "test_it.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmuster_workers = 1\n")
-    named = [] if installed() else ["-p", "muster.pytest_plugin"]
+    named = [] if installed() else ["-p", "muster_pytest"]
     done = run(tmp_path, *named)
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout
+
+
+def test_it_costs_nothing_where_it_is_not_used(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import sys\n"
+        "def test_it():\n"
+        "    assert 'muster_pytest' in sys.modules\n"
+        "    assert not {'muster', 'numpy', 'cloudpickle'} & set(sys.modules)\n")
+    named = [] if installed() else ["-p", "muster_pytest"]
+    done = run(tmp_path, *named)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
 
 
 def test_a_wrong_option_is_told(tmp_path):
     (tmp_path / "test_it.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmuster_ps = many\n")
-    named = [] if installed() else ["-p", "muster.pytest_plugin"]
+    named = [] if installed() else ["-p", "muster_pytest"]
     done = run(tmp_path, *named)
     assert done.returncode != 0 and "muster_ps is 'many'" in done.stdout, done.stdout

@@ -31,6 +31,25 @@ def test_set_get_add_delete(store):
     assert store.num_keys() == 2 and store.check(["n"]) and not store.check(["n", "raw"])
 
 
+def test_keys_of_any_characters(store):
+    keys = ["", ".", "..", "a//b", "100%", "%2F", "two\nlines\0", "\u00e9"]
+    for number, key in enumerate(keys):
+        store.set(key, str(number))
+    assert [store.get(key) for key in keys] == [b"%d" % i for i in range(len(keys))]
+    assert store.num_keys() == len(keys)
+
+
+def test_stores_of_torch_around_it_have_all_calls(store):
+    inner = distributed.PrefixStore("inner", store)
+    inner.set("a", "1")
+    assert inner.get("a") == b"1" and store.get("inner/a") == b"1"
+    assert inner.add("n", 3) == 3 and inner.num_keys() == 2
+    assert inner.delete_key("a") and not inner.delete_key("a")
+    assert inner.compare_set("k", "", "v") == b"v"
+    with pytest.raises(RuntimeError, match="not there"):
+        inner.wait(["never"], datetime.timedelta(milliseconds=50))
+
+
 def test_get_and_wait_wait_until_the_timeout(store):
     timer = threading.Timer(0.1, store.set, ("late", "x"))
     timer.start()
@@ -64,14 +83,41 @@ def test_wrong_use(shared_cluster):
         MusterStore(shared_cluster, prefix="/")
     with pytest.raises(TypeError):
         MusterStore(3)
+    with pytest.raises(TypeError, match="prefix"):
+        MusterStore(shared_cluster, prefix=3)
+    with pytest.raises(TypeError, match="timeout"):
+        MusterStore(shared_cluster, timeout="soon")
+    with pytest.raises(ValueError, match="timeout"):
+        MusterStore(shared_cluster, timeout=-1)
+    store = MusterStore(shared_cluster, prefix="wrong", timeout=5)
+    with pytest.raises(TypeError, match="list"):
+        store.wait("abc")
+    with pytest.raises(ValueError, match="2 keys and 1 values"):
+        store.multi_set(["a", "b"], ["1"])
 
 
-@pytest.mark.skipif(not distributed.is_gloo_available()
-                    if hasattr(distributed, "is_gloo_available") else False,
-                    reason="this torch has no gloo")
+needs_gloo = pytest.mark.skipif(
+    hasattr(distributed, "is_gloo_available") and not distributed.is_gloo_available(),
+    reason="this torch has no gloo")
+
+
+@needs_gloo
 def test_a_process_group_meets_over_it(own_cluster):
     cluster = own_cluster(workers=2)
     with muster.Executor(cluster) as executor:
         futures = [executor.submit(torch_group.run, rank, 2, "group")
                    for rank in range(2)]
         assert [future.result(120) for future in futures] == [(3.0, [0, 1])] * 2
+
+
+@needs_gloo
+def test_a_member_that_dies_is_seen_by_the_others(own_cluster):
+    cluster = own_cluster(workers=3)
+    with muster.Executor(cluster, attempts=1) as executor:
+        futures = [executor.submit(torch_group.run, rank, 3, "dies", rank == 2)
+                   for rank in range(3)]
+        with pytest.raises(muster.errors.AbortedError):
+            futures[2].result(120)
+        for future in futures[:2]:
+            with pytest.raises(RuntimeError):
+                future.result(120)

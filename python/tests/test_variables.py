@@ -1,5 +1,8 @@
 """Variables, from the program and from functions."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -105,8 +108,29 @@ def test_wrong_use_of_variables(shared_cluster, coordinator, name):
     variable = make(initial_value=np.zeros(3, "f4"))
     with pytest.raises(muster.errors.FailedPreconditionError):
         make(shape=(4,), dtype="f4")
-    with pytest.raises(ValueError, match="another shape"):
-        variable.assign(np.zeros(4))
+    with pytest.raises(TypeError, match="None"):
+        variable.assign(None)
+    assert (variable.read() == 0).all()
+    for write in (variable.assign, variable.assign_add, variable.assign_sub,
+                  lambda value: variable.apply_gradient(value, 0.1)):
+        with pytest.raises(ValueError,
+                           match=rf"'{name}' has the shape \(3,\), got .* \(4, 2\)"):
+            write(np.zeros((4, 2)))
+        with pytest.raises(TypeError, match=f"'{name}' is float32, got complex128"):
+            write(np.zeros(3, complex))
+        with pytest.raises(TypeError, match=f"'{name}' is float32, got a str"):
+            write("words")
+        with pytest.raises(ValueError, match=f"'{name}' is float32, got a list: "):
+            write([[1], [2, 3]])
+        write([1, 2, 3])
+        write(np.float64(1))
+        write(np.zeros(3, ">i8"))
+    whole = make(name=name + "/whole", initial_value=np.zeros(3, "i8"))
+    with pytest.raises(TypeError, match="is int64, got float64: it is not converted"):
+        whole.assign_add(1.5)
+    whole.assign_add(np.ones(3, "u1"))
+    whole.assign_add(True)
+    assert whole.read().tolist() == [2, 2, 2]
     with pytest.raises(TypeError, match="initial value or a shape"):
         make(name="none")
     with pytest.raises(TypeError, match="dtype"):
@@ -124,3 +148,50 @@ def test_wrong_use_of_variables(shared_cluster, coordinator, name):
     variable.close()
     with pytest.raises(muster.errors.ClosedError):
         variable.read()
+
+
+IN_ONE_PROCESS = """
+import sys
+import numpy as np
+import muster
+from muster import _worker
+
+def read(variable):
+    return float(variable.read(20)[0]), len(_worker._variables)
+
+for number in (1, 2):
+    at = f"ipc://{sys.argv[1]}/{number}-"
+    cluster = {"chief": [at + "chief"], "worker": [at + "worker"], "ps": [at + "ps"]}
+    nodes = [muster.Node(cluster, task_type=task) for task in ("ps", "worker", "chief")]
+    nodes[0].serve(), nodes[1].serve()
+    with muster.ClusterCoordinator(nodes[2], timeout=30) as coordinator:
+        variables = [muster.Variable(np.full(3, number * 10.0 + i), name=f"v{i}",
+                                     node=nodes[2]) for i in range(5)]
+        _worker._VARIABLES_MAX = 3
+        print(coordinator.fetch([coordinator.schedule(read, (variable,))
+                                 for variable in variables], 30))
+    for node in reversed(nodes):
+        node.close()
+"""
+
+
+def test_a_worker_keeps_no_more_variables_than_it_may_and_each_node_its_own(tmp_path):
+    done = subprocess.run([sys.executable, "-c", IN_ONE_PROCESS, str(tmp_path)],
+                          capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == [
+        "[(10.0, 1), (11.0, 2), (12.0, 3), (13.0, 3), (14.0, 3)]",
+        "[(20.0, 1), (21.0, 2), (22.0, 3), (23.0, 3), (24.0, 3)]"], done.stderr
+
+
+def write_and_fail(variable):
+    muster.current_run().add(variable, 100)
+    raise jobs.Odd(8, "no")
+
+
+def test_what_a_run_wrote_is_forgotten_when_it_fails_with_an_error_of_its_own(
+        shared_cluster, coordinator):
+    variable = muster.Variable(np.zeros(3), name="forgotten.own", node=shared_cluster)
+    with pytest.raises(jobs.Odd) as odd:
+        coordinator.schedule(write_and_fail, (variable,), own_error=True).fetch(30)
+    assert odd.value.number == 8
+    assert variable.read().tolist() == [0, 0, 0]

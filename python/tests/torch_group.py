@@ -4,8 +4,10 @@ runs as closures, one for each worker."""
 import datetime
 
 
-def run(rank, size, prefix):
-    """Join a group, add the ranks of all up, and leave it."""
+def run(rank, size, prefix, dies=False):
+    """Join a group, add the ranks of all up, and leave it; or die once it is joined."""
+    import os
+
     import torch
     import torch.distributed as distributed
 
@@ -16,6 +18,8 @@ def run(rank, size, prefix):
     distributed.init_process_group("gloo", store=store, rank=rank, world_size=size,
                                    timeout=datetime.timedelta(seconds=60))
     try:
+        if dies:
+            os._exit(9)
         tensor = torch.tensor([float(rank + 1)])
         distributed.all_reduce(tensor)
         objects = [None] * size

@@ -564,6 +564,47 @@ static void test_leaves_without_coming(void **state)
     mu_cluster_free(cluster);
 }
 
+/* The chief waits without a limit, and a worker says that it need not. */
+static int end_the_chief_s_wait(mu_context *c, void *user)
+{
+    struct notes *notes = user;
+    mu_error error = {0};
+    int rv;
+
+    if (!is_task("/job:chief/task:0", c)) {
+        while (atomic_load(&notes->inside) == 0)
+            uv_sleep(1);
+        uv_sleep(1);
+        (void)mu_error_set(&error, -MU_ECANCELLED, "interrupted");
+        assert_int_equal(mu_context_end_waits(c, &error), -MU_ECANCELLED);
+        return 0;
+    }
+    atomic_fetch_add(&notes->inside, 1);
+    rv = mu_context_wait_for_others(c, -1, &error);
+    notes->seen_code = rv;
+    rv = mu_context_wait_for_others(c, -1, &error);
+    assert_int_equal(rv, notes->seen_code);
+    assert_string_equal(error.task, "/job:worker/task:0");
+    return mu_context_fail_with(c, &error);
+}
+
+static void test_waits_are_ended_by_another_thread(void **state)
+{
+    struct notes *notes = *state;
+    mu_distribute_options o;
+    mu_error error = {0};
+    mu_cluster *cluster = parse("{" C ",\"worker\":[\"w:1\"]}");
+
+    options_of(notes, &o);
+    o.worker = end_the_chief_s_wait;
+    o.strategy = mu_strategy_parameter_server();
+    o.cluster = cluster;
+    assert_int_equal(mu_distribute_run(&o, &error, NULL), -MU_ECANCELLED);
+    assert_string_equal(error.message, "interrupted");
+    assert_int_equal(notes->seen_code, -MU_ECANCELLED);
+    mu_cluster_free(cluster);
+}
+
 static void test_barrier_limit(void **state)
 {
     struct notes *notes = *state;
@@ -989,6 +1030,7 @@ int main(void)
         TEST(test_failure_at_the_barrier),
         TEST(test_evaluator_fails),
         TEST(test_leaves_without_coming),
+        TEST(test_waits_are_ended_by_another_thread),
         TEST(test_barrier_limit),
         TEST(test_own_strategy),
         TEST(test_tf_config),

@@ -31,6 +31,7 @@ struct world {
     atomic_int calls;
     atomic_int rounds;
     atomic_int evaluated;
+    atomic_int opened;
     const char *fails;          /* this task does, before the barrier */
     const char *returns;        /* this task ends well before the barrier */
     bool large;                 /* results are */
@@ -598,6 +599,53 @@ static void test_client_worker(void **state)
     assert_null(find(world, "evaluator", 0)->results);
 }
 
+/* ---- a wait that somebody ends ---- */
+
+static void end_waits(void *arg)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_ECANCELLED, "interrupted");
+    (void)mu_context_end_waits(arg, &error);
+}
+
+/* The chief was at the barrier: the worker may still pass that one, and no other. */
+static int wait_until_interrupted(mu_context *c, void *user)
+{
+    struct world *world = user;
+    mu_error error = {0};
+    uv_thread_t thread;
+
+    if (mu_context_is_chief(c)) {
+        assert_int_equal(uv_thread_create(&thread, end_waits, c), 0);
+        (void)mu_context_wait_for_others(c, -1, &error);
+        (void)uv_thread_join(&thread);
+        atomic_store(&world->evaluated, 1);
+        return mu_context_fail_with(c, &error);
+    }
+    while (atomic_load(&world->evaluated) == 0)
+        uv_sleep(1);
+    while (mu_context_wait_for_others(c, SOON_MS, &error) == 0)
+        uv_sleep(1);
+    return mu_context_fail_with(c, &error);
+}
+
+static void test_a_wait_is_ended_by_another_thread(void **state)
+{
+    struct world *world = *state;
+
+    make_cluster(world, 1, 1, 0, 0);
+    add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
+    for (int i = 0; i < world->count; i++)
+        world->processes[i].options.worker = wait_until_interrupted;
+    run_all(world);
+    for (int i = 0; i < world->count; i++) {
+        assert_int_equal(world->processes[i].rv, -MU_ECANCELLED);
+        assert_non_null(strstr(world->processes[i].error.message, "interrupted"));
+        assert_string_equal(world->processes[i].error.task, "/job:chief/task:0");
+    }
+}
+
 /* ---- a client of servers ---- */
 
 static int ask_servers(mu_context *c, void *user)
@@ -640,6 +688,133 @@ static void test_standalone(void **state)
                         "/job:client/task:4");
     assert_string_equal(text_of(&world->processes[0], "/job:worker/task:0", "value"),
                         "/job:client/task:4");
+    nodes_done(&nodes);
+}
+
+/* ---- nodes that a run opens ---- */
+
+static int twice_of(mu_run *run, void *user)
+{
+    int64_t number = 0;
+
+    (void)user;
+    (void)mu_value_get_int(mu_run_args(run), &number);
+    mu_run_return(run, mu_value_int(2 * number));
+    return 0;
+}
+
+static int give_function(mu_node *node, void *user, mu_error *ret_error)
+{
+    struct world *world = user;
+
+    atomic_fetch_add(&world->opened, 1);
+    if (world->fails != NULL && strcmp(world->fails, mu_node_task(node)) == 0)
+        return mu_error_set(ret_error, -MU_EDATALOSS, "no function for it");
+    return mu_node_register(node, "twice", twice_of, NULL, 0);
+}
+
+static int call_twice(mu_context *c, void *user)
+{
+    mu_error error = {0};
+    mu_value *number = mu_value_int(21);
+    mu_value *result = NULL;
+    mu_coordinator *coordinator = NULL;
+    mu_remote_value *value = NULL;
+    mu_node *node = NULL;
+    int rv = mu_context_node(c, &error, &node);
+
+    (void)user;
+    if (rv == 0)
+        rv = mu_coordinator_open(node, SOON_MS, &error, &coordinator);
+    if (rv == 0)
+        rv = mu_coordinator_schedule(coordinator, "twice", number, SOON_MS, &error,
+                                     &value);
+    if (rv == 0)
+        rv = mu_remote_value_fetch(value, SOON_MS, &error, &result);
+    mu_value_free(number);
+    mu_remote_value_free(value);
+    mu_coordinator_close(coordinator);
+    if (rv != 0)
+        return mu_context_fail_with(c, &error);
+    mu_context_return(c, result);
+    return 0;
+}
+
+static void add_all_with_a_function(struct world *world, int mode)
+{
+    add_all(world, mode, mu_strategy_default());
+    for (int i = 0; i < world->count; i++) {
+        world->processes[i].options.worker = call_twice;
+        world->processes[i].options.opened = give_function;
+        world->processes[i].options.opened_user = world;
+    }
+}
+
+static void test_functions_are_registered_before_a_worker_serves(void **state)
+{
+    struct world *world = *state;
+
+    make_cluster(world, 1, 2, 1, 0);
+    add_all_with_a_function(world, MU_MODE_CLIENT_WORKER);
+    run_all(world);
+    check_fine(world);
+    assert_int_equal(atomic_load(&world->opened), 4);
+    assert_int_equal(number_of(find(world, "chief", 0), "worker_fn", "value"), 42);
+}
+
+static void test_a_node_that_the_program_refuses_ends_the_run(void **state)
+{
+    struct world *world = *state;
+    struct process *chief;
+
+    make_cluster(world, 1, 0, 0, 0);
+    world->fails = "/job:chief/task:0";
+    add_all_with_a_function(world, MU_MODE_INDEPENDENT);
+    chief = find(world, "chief", 0);
+    run_process(chief);
+    assert_int_equal(chief->rv, -MU_EDATALOSS);
+    assert_string_equal(chief->error.message,
+                        "/job:chief/task:0 cannot use its node: no function for it");
+    assert_null(chief->results);
+}
+
+/* A client's own node, too: the call hears of it that wanted it, and the next one tries
+ * again. */
+static int want_node_twice(mu_context *c, void *user)
+{
+    struct world *world = user;
+    mu_error error = {0};
+    mu_node *node = NULL;
+
+    if (mu_context_node(c, &error, &node) != -MU_EDATALOSS)
+        return mu_context_fail(c, -MU_EINTERNAL, "there is a node");
+    world->fails = NULL;
+    if (mu_context_node(c, &error, &node) != 0)
+        return mu_context_fail_with(c, &error);
+    mu_context_return(c, mu_value_string(mu_node_task(node)));
+    return 0;
+}
+
+static void test_a_client_s_node_that_is_refused_is_an_error_of_the_call(void **state)
+{
+    struct world *world = *state;
+    struct nodes nodes;
+    mu_distribute_options *o;
+
+    nodes_init(&nodes, 1, 0);
+    world->cluster = mu_cluster_copy(nodes.cluster);
+    world->fails = "/job:client/task:0";
+    o = &add(world, MU_MODE_STANDALONE, NULL, 0)->options;
+    o->strategy = mu_strategy_default();
+    o->worker = want_node_twice;
+    o->opened = give_function;
+    o->opened_user = world;
+    run_process(&world->processes[0]);
+    world->processes[0].type = "client";
+    check_fine(world);
+    assert_int_equal(atomic_load(&world->opened), 2);
+    assert_string_equal(text_of(&world->processes[0], "worker_fn", "value"),
+                        "/job:client/task:0");
     nodes_done(&nodes);
 }
 
@@ -765,7 +940,11 @@ int main(void)
         TEST(test_no_session),
         TEST(test_server_is_kept),
         TEST(test_client_worker),
+        TEST(test_a_wait_is_ended_by_another_thread),
         TEST(test_standalone),
+        TEST(test_functions_are_registered_before_a_worker_serves),
+        TEST(test_a_node_that_the_program_refuses_ends_the_run),
+        TEST(test_a_client_s_node_that_is_refused_is_an_error_of_the_call),
         TEST(test_google),
         TEST(test_found_in_a_folder),
         TEST(test_found_and_kept),

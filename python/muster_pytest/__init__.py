@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List
 import pytest
 
 if TYPE_CHECKING:
-    from .cluster import LocalCluster
-    from .coordinator import ClusterCoordinator
-    from .executor import Executor
+    from muster.cluster import LocalCluster
+    from muster.coordinator import ClusterCoordinator
+    from muster.executor import Executor
 
-# The package is imported by the first test that uses it: others pay nothing.
+# A package beside muster, which pytest imports whenever it starts: muster itself is
+# imported by the first test that uses it, and others pay nothing.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,7 +59,7 @@ def muster_cluster(request: pytest.FixtureRequest) -> "Iterator[LocalCluster]":
 @pytest.fixture
 def muster_coordinator(muster_cluster: "LocalCluster") -> "Iterator[ClusterCoordinator]":
     """The coordinator of muster_cluster, without errors of other tests."""
-    from . import _coordinators
+    from muster import _coordinators
 
     coordinator = _coordinators.coordinator_of(muster_cluster)
     yield coordinator

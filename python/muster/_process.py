@@ -1,0 +1,299 @@
+"""An executor process: runs functions of Python for a worker, one at a time, on its main
+thread. What a function asks of its run goes to the worker: see _processes.py."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import sys
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+from . import _muster, _worker, errors
+from .variable import Variable as _BaseVariable
+
+_SOCKET = 3
+_objects: Dict[int, Any] = {}   # what the worker keeps, by its number there
+serves = False                  # this process is one
+
+
+def ask(what: str, *args: Any, **kwargs: Any) -> Any:
+    """What the worker answers, or its exception."""
+    fine, value = _muster.process_ask(what, *args, **kwargs)
+    if fine:
+        return value
+    error = _worker.Failed(*value).exception()
+    if isinstance(error, errors.MusterError):
+        error._of_call = True
+    raise error
+
+
+# ---- objects ----
+
+class _Iterator(Iterator[Any]):
+    """An iterator of a per-worker value: it is in the worker, for all its processes."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __next__(self) -> Any:
+        return ask("next", self._number)
+
+
+def _make(number: int) -> Any:
+    kind, data, name = ask("source", number)
+    if kind == "iterator":
+        return _Iterator(number)
+    if kind == "function":
+        return _worker.load_function(data, name)
+    return _worker.build(data, name, "value")
+
+
+def object_of(number: int, first: bool = False) -> Any:
+    """A function, or what a per-worker value is in this process. With `first` it is only
+    being made, and its own error is told; later that is the error of an input."""
+    if number in _objects:
+        return _objects[number]
+    try:
+        made = _make(number)
+    except Exception as error:
+        if first:
+            raise
+        raise errors.InputError("an input could not be built in a process of the worker: "
+                                f"{type(error).__name__}: {error}",
+                                kind="input") from error
+    _objects[number] = made
+    return made
+
+
+def make(number: int) -> None:
+    """Make what the worker has been sent."""
+    object_of(number, True)
+
+
+def forget(number: int) -> None:
+    """The worker does not have it any more."""
+    _objects.pop(number, None)
+
+
+# ---- the run ----
+
+class Node:
+    """The worker's node, for functions in its processes: what it is and has been told."""
+
+    closed = False
+    _ATTRIBUTES = ("task", "address")
+    _METHODS = ("status", "explain", "report", "metric", "task_count", "set", "setting")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._ATTRIBUTES:
+            return ask("call", "node", name)
+        if name in self._METHODS:
+            return lambda *args, **kwargs: ask("call", "node", name, *args, **kwargs)
+        raise AttributeError(f"a function in an executor process has no {name!r} of its "
+                             "worker's node")
+
+    def __repr__(self) -> str:
+        return f"<muster.Node {self.task}, seen from an executor process>"
+
+
+class Run:
+    """The run of a function in this process, as muster.Run is in a thread."""
+
+    def __init__(self) -> None:
+        self._facts: Optional[Dict[str, Any]] = None
+        self.has_written = False
+
+    def _is_current(self) -> bool:
+        current: Any = _muster.current_run()
+        return current is self
+
+    def _ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
+        if not self._is_current():
+            raise errors.FailedPreconditionError("the run has ended")
+        return ask(what, *args, **kwargs)
+
+    def _write(self, method: str, *args: Any) -> None:
+        self._ask("call", "run", method, *args)
+        self.has_written = True
+
+    def _fact(self, name: str) -> Any:
+        if self._facts is None or not self._is_current():
+            self._facts = self._ask("facts")
+        return self._facts[name]
+
+    worker = property(lambda self: self._fact("worker"), doc="Task index of the worker.")
+    worker_type = property(lambda self: self._fact("worker_type"),
+                           doc="The worker's task type.")
+    attempt = property(lambda self: self._fact("attempt"),
+                       doc="The number of this run, from 1.")
+    closure = property(lambda self: self._fact("closure"), doc="The closure's number.")
+    name = property(lambda self: self._fact("name"),
+                    doc='The closure\'s name, "" when it has none.')
+
+    @property
+    def node(self) -> Node:
+        """The node that it runs on, as far as a process has it."""
+        return Node()
+
+    def cancelled(self) -> bool:
+        """Whether nobody wants the result any more: stop early."""
+        return bool(self._ask("call", "run", "cancelled"))
+
+    def log(self, line: Any) -> None:
+        """A line, of at most 511 bytes, for the node's log."""
+        self._ask("call", "run", "log", str(line))
+
+    def report(self, name: str, number: float, step: int = 0) -> None:
+        """Progress: a number for the chief's status, read with Node.metric()."""
+        self._ask("call", "run", "report", name, number, step)
+
+    def add(self, variable: Any, value: Any) -> None:
+        """Add to a variable when the function has returned."""
+        self._write("add", variable, value)
+
+    def assign(self, variable: Any, value: Any) -> None:
+        """Replace a variable when the function has returned."""
+        self._write("assign", variable, value)
+
+    def apply_gradient(self, variable: Any, gradient: Any, rate: float,
+                       momentum: float = 0.0) -> None:
+        """Apply a gradient when the function has returned."""
+        self._write("apply_gradient", variable, gradient, rate, momentum)
+
+
+class Variable(_BaseVariable):
+    """A variable in a function: the worker has it open, reads and writes it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = inspect.signature(_BaseVariable.__init__).bind(self, *args, **kwargs)
+        options = dict(list(bound.arguments.items())[1:])
+        if callable(options.get("initial_value")):
+            options["initial_value"] = options["initial_value"]()
+        if isinstance(options.get("node"), Node):
+            del options["node"]
+        self._what: Tuple[str, str, Tuple[int, ...]] = ask("open", **options)
+        self.trainable = options.get("trainable") in (None, True)
+
+    @classmethod
+    def known(cls, name: str, dtype: str, shape: Tuple[int, ...]) -> "Variable":
+        """One that has come with a closure."""
+        variable: "Variable" = cls.__new__(cls)
+        variable._what = (name, dtype, tuple(shape))
+        variable.trainable = True
+        return variable
+
+    def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        return ask("variable", method, self, *args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        return (_worker.open_variable, self._what)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._what[0]
+
+    @property
+    def dtype(self) -> Any:
+        """Its numpy.dtype."""
+        import numpy
+
+        return numpy.dtype(self._what[1])
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """Its dimensions."""
+        return self._what[2]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole."""
+        return int(self._ask("nbytes"))
+
+    @property
+    def shards(self) -> int:
+        """What was asked for, 0: by its size."""
+        return int(self._ask("shards"))
+
+    @property
+    def node(self) -> Any:
+        """The worker's node."""
+        return _muster.current_run().node
+
+    def read(self, timeout: Optional[float] = None) -> Any:
+        """The whole variable, as a new array."""
+        return self._ask("read", timeout)
+
+    numpy = read_value = read
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        value = self.read()
+        return value if dtype is None else value.astype(dtype, copy=False)
+
+    def assign(self, value: Any, timeout: Optional[float] = None) -> None:
+        """Replace the whole, at once."""
+        self._ask("assign", value, timeout)
+
+    def assign_add(self, value: Any, timeout: Optional[float] = None) -> None:
+        """Add element by element, at once."""
+        self._ask("assign_add", value, timeout)
+
+    def assign_sub(self, value: Any, timeout: Optional[float] = None) -> None:
+        """Subtract element by element, at once."""
+        self._ask("assign_sub", value, timeout)
+
+    def apply_gradient(self, gradient: Any, rate: float, momentum: float = 0.0,
+                       timeout: Optional[float] = None) -> None:
+        """Apply a gradient on the servers, at once."""
+        self._ask("apply_gradient", gradient, rate, momentum, timeout)
+
+    def version(self, timeout: Optional[float] = None) -> int:
+        """How many writes it has seen."""
+        return int(self._ask("version", timeout))
+
+    def close(self) -> None:
+        """Nothing: the worker has it open for all its functions."""
+
+    def __repr__(self) -> str:
+        name, dtype, shape = self._what
+        return f"<muster.Variable {name!r} shape={shape} dtype={dtype}>"
+
+
+# ---- the process ----
+
+def _leave_ends_to_the_worker() -> None:
+    """What ends a worker (Ctrl-C, a manager that stops a job) reaches its processes, too:
+    it lets functions finish, and its processes end with it. A handler, since what is
+    ignored would be so in programs that functions start."""
+    ends = (signal.SIGINT, signal.SIGTERM)
+    for number in ends:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
+
+
+def _import_modules(names: Any) -> None:
+    import importlib
+    import traceback
+
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except BaseException:   # the worker could: what needs it will say so
+            traceback.print_exc()
+
+
+def main(options: Dict[str, Any]) -> None:
+    """Run functions until the worker has gone."""
+    global serves
+    serves = True
+    _muster.die_with_parent(options["parent"])
+    _leave_ends_to_the_worker()
+    os.set_inheritable(_SOCKET, False)
+    os.closerange(_SOCKET + 1, os.sysconf("SC_OPEN_MAX"))
+    sys.argv[1:] = []
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(line_buffering=True)
+    _import_modules(options["modules"])
+    _muster.process_serve(_SOCKET)

@@ -1,0 +1,124 @@
+"""Executor processes as their worker sees them: how they are started, and what functions
+in them ask of it. The other side is _process.py, the messages are in src/process.h."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from . import _muster, _worker
+
+# What is importable in the worker is importable there.
+_START = """
+import json, sys
+options = json.loads(sys.argv[1])
+sys.path[:] = options["path"]
+from muster._process import main
+main(options)
+"""
+
+_modules: List[str] = []        # of --python
+
+
+class Source(NamedTuple):
+    """What each process makes for itself, of a pickle: a "function", or a "value"."""
+
+    kind: str
+    data: bytes
+    name: str
+
+
+def add_module(name: str) -> None:
+    """Processes that are started from now on import it first."""
+    _modules.append(name)
+
+
+def command() -> List[str]:
+    """What starts a process: this interpreter, with its own flags."""
+    import json
+    import subprocess
+
+    flags: List[str] = subprocess._args_from_interpreter_flags()  # type: ignore
+    options = {"path": [path for path in sys.path if isinstance(path, str)],
+               "modules": _modules, "parent": os.getpid()}
+    return [sys.executable or "python3", *flags, "-c", _START, json.dumps(options)]
+
+
+def pickle_of(function: Callable[..., Any], name: str) -> Optional[bytes]:
+    """Of a function that was registered; None, with a line in the log: it has none, and
+    runs in the worker's own threads."""
+    import logging
+
+    from . import _pickling
+
+    try:
+        return _pickling.dumps_function(function)
+    except Exception as error:
+        logging.getLogger("muster").warning(
+            "the registered function %s cannot be pickled and runs in the worker's own "
+            "process: %s", name, error)
+        return None
+
+
+def died(pid: int, words: str, closure: int) -> None:
+    """A process has died under a closure; the thread starts another one."""
+    import logging
+
+    logging.getLogger("muster").warning("closure %d: %s (pid %d)", closure, words, pid)
+
+
+# ---- what a function asks ----
+
+def _source(number: int) -> Tuple[str, bytes, str]:
+    found = _muster.held(number)
+    if isinstance(found, Source):
+        return found.kind, found.data, found.name
+    return "iterator", b"", ""
+
+
+def _next(number: int) -> Any:
+    return next(_muster.held(number))
+
+
+def _facts() -> Dict[str, Any]:
+    run = _muster.current_run()
+    return {"worker": run.worker, "worker_type": run.worker_type, "attempt": run.attempt,
+            "closure": run.closure, "name": run.name}
+
+
+def _call(target: str, name: str, *args: Any, **kwargs: Any) -> Any:
+    run = _muster.current_run()
+    value = getattr(run if target == "run" else run.node, name)
+    return value(*args, **kwargs) if callable(value) else value
+
+
+def _open(**options: Any) -> Tuple[str, str, Tuple[int, ...]]:
+    """Open a variable for a process, as long as this one lives."""
+    from .variable import Variable
+
+    variable = Variable(**options)
+    what = variable.name, str(variable.dtype), variable.shape
+    _worker.keep_variable(variable)
+    return what
+
+
+def _variable(name: str, variable: Any, *args: Any, **kwargs: Any) -> Any:
+    value = getattr(variable, name)
+    return value(*args, **kwargs) if callable(value) else value
+
+
+_ANSWERS: Dict[str, Callable[..., Any]] = {
+    "source": _source, "next": _next, "facts": _facts, "call": _call,
+    "open": _open, "variable": _variable,
+}
+
+
+def serve(what: str, *args: Any, **kwargs: Any) -> Tuple[bool, Any]:
+    """Answer a process, on the thread of its run: (True, value), or (False, what is told
+    of an exception)."""
+    try:
+        return True, _ANSWERS[what](*args, **kwargs)
+    except BaseException as error:
+        failed = _worker.failed(error)
+        return False, (failed.data, failed.words, failed.text, failed.code)
