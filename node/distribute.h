@@ -184,6 +184,9 @@ int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error);
 /* Serve until the job is done. */
 int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error);
 
+/* Whether there is a coordination service. */
+bool mu__tasks_have_service(mu_node *node);
+
 /* The leading task waits until all who join are there to hear of the end; at the limit of
  * the options it says in the log who is not. */
 void mu__tasks_await_joining(struct mu__distribution *run);

@@ -248,7 +248,7 @@ static int begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
                         mu_strerror(rv));
 }
 
-static bool has_service(mu_node *node)
+bool mu__tasks_have_service(mu_node *node)
 {
     return node != NULL && mu_agent_state(node, NULL) != MU_AGENT_UNINITIALIZED;
 }
@@ -258,7 +258,7 @@ int mu__tasks_open(struct mu__distribution *run, mu_error *ret_error)
     char key[KEY_BYTES];
     int rv;
 
-    if (!has_service(run->node))
+    if (!mu__tasks_have_service(run->node))
         return 0;
     rv = mu_agent_register(run->node, 0, REGISTER_MS, ret_error);
     if (rv != 0)
@@ -845,49 +845,13 @@ int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error)
     return rv != 0 ? rv : job.code;
 }
 
-/* Until they are connected. A task of a job that is not coordinated, an evaluator say, is
- * not even known before. */
-static int await_tasks(mu_node *node, const char *tasks, int64_t limit_ms,
-                       mu_error *ret_error)
-{
-    const uint64_t began_ns = uv_hrtime();
-    int64_t left_ms = limit_ms;
-    mu_value *states = NULL;
-    int rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
-
-    while (rv == -MU_ENOTFOUND && left_ms != 0) {
-        uv_sleep(PAUSE_MS);
-        if (limit_ms >= 0) {
-            left_ms = limit_ms - (int64_t)((uv_hrtime() - began_ns) / MS_NS);
-            left_ms = left_ms < 0 ? 0 : left_ms;
-        }
-        rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
-    }
-    mu_value_free(states);
-    return rv;
-}
-
-void mu__tasks_await_joining(struct mu__distribution *run)
-{
-    char *tasks = mu__plan_joining(&run->plan, run->spec.cluster, run->spec.task_type,
-                                   run->spec.task_index);
-    mu_error error = {0};
-
-    if (tasks != NULL && tasks[0] != '\0' && has_service(run->node) &&
-        await_tasks(run->node, tasks, run->options.end_limit_ms, &error) != 0)
-        mu__distribution_say(run, MU_LOG_WARN,
-                             "somebody does not hear that the job is done: %s",
-                             error.message);
-    free(tasks);
-}
-
 static int end_by_key(mu_node *node, const mu_error *why, int64_t limit_ms,
                       mu_error *ret_error)
 {
     mu_value *result;
     int rv;
 
-    if (!has_service(node))
+    if (!mu__tasks_have_service(node))
         return 0;
     result = mu__result_make(why->code, NULL, why);
     if (result == NULL)

@@ -205,6 +205,9 @@ import os, signal, sys, time
 import muster
 from muster import get_current_worker_context
 
+if os.environ.get("LATE", "none") in os.environ["TF_CONFIG"]:
+    time.sleep(3)
+
 def work(strategy):
     context = get_current_worker_context()
     service = muster.CoordinationService(context.node)
@@ -269,6 +272,12 @@ def test_the_error_of_an_independent_task_reaches_the_others(tmp_path):
     assert second == "ERROR ValueError of /job:worker/task:1"
     for other in (chief, first):
         assert other.startswith("ERROR") and "of /job:worker/task:1" in other
+
+
+def test_a_server_that_comes_after_the_error_of_a_task_hears_of_the_end(tmp_path):
+    chief, _, _, server = run_tasks(tmp_path, FAILS="/job:worker/task:1",
+                                    LATE='"task": {"type": "ps"')
+    assert chief.startswith("ERROR") and "ERROR" in server
 
 
 def test_a_task_that_is_killed_ends_the_waiting_of_the_others(tmp_path):
