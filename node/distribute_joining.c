@@ -1,5 +1,5 @@
-/* Tasks that join a run, parameter servers say, are told that it is over: the leading task
- * waits until they are there to hear it. */
+/* Tasks that join a run, parameter servers say, are told that it is over: the leading
+ * task waits until they are there to hear it. */
 #include "node/distribute.h"
 #include "actors/task_set.h"
 #include "node/node.h"
