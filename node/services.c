@@ -115,6 +115,14 @@ bool mu__node_leave_run_later(mu_node *node)
     return false;
 }
 
+static bool may_end_job(const mu_node *node)
+{
+    const char *type = node->member.type;
+
+    return node->member.index == 0 &&
+           (strcmp(type, "chief") == 0 || strcmp(type, "worker") == 0);
+}
+
 int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit_ms,
                      mu_error *ret_error)
 {
@@ -131,6 +139,10 @@ int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit
     if (code > 0 || code < -255)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a job's code is 0 or a negative MU_E code, got %d", code);
+    if (!may_end_job(node))
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "%s cannot end the job: the chief does, or worker 0 where "
+                            "there is none", mu_node_task(node));
     end_run(node, code, message, limit_ms);
     rv = mu__node_call(node, MU__JOB, &call.call);
     if (rv != 0 && ret_error != NULL)

@@ -261,9 +261,10 @@ MU_EXPORT void mu_node_on_cluster(mu_node *node, mu_cluster_change_fn callback,
  * returned. */
 MU_EXPORT int mu_node_wait_job(mu_node *node, int64_t limit_ms, mu_error *ret_error);
 
-/* Chief: tell every connected task that the job is done, so that it may exit; `code` 0
- * or a negative code with `message`. Returns once every task was told and has hung up, or
- * at the limit (-MU_EDEADLINE, naming the tasks left). */
+/* Chief (worker 0 in a cluster without one): tell every connected task that the job is
+ * done, so that it may exit; `code` 0 or a negative code with `message`. Returns once
+ * every task was told and has hung up, or at the limit (-MU_EDEADLINE, naming the tasks
+ * left). -MU_EPRECONDITION on every other task. */
 MU_EXPORT int mu_node_job_done(mu_node *node, int code, const char *message,
                                int64_t limit_ms, mu_error *ret_error);
 

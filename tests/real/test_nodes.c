@@ -357,6 +357,10 @@ static void test_job_done_reaches_everybody(void **state)
     nodes_wait_log(&f->nodes, "/job:worker/task:1 takes closures");
     nodes_wait_log(&f->nodes, "/job:worker/task:0 takes closures");
     assert_int_equal(mu_node_wait_job(f->workers[0], 10, &error), -MU_EDEADLINE);
+    assert_int_equal(mu_node_job_done(f->workers[1], 0, "", -1, &error),
+                     -MU_EPRECONDITION);
+    assert_string_equal(error.message, "/job:worker/task:1 cannot end the job: the chief "
+                        "does, or worker 0 where there is none");
     assert_int_equal(mu_node_job_done(f->chief, -MU_EDATALOSS, "it went wrong", 50,
                                       &error), -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "4 tasks have not hung up"));
