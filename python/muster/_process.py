@@ -288,6 +288,7 @@ def main(options: Dict[str, Any]) -> None:
     global serves
     serves = True
     _muster.die_with_parent(options["parent"])
+    _muster.frame_secret(options["secret"])
     _leave_ends_to_the_worker()
     os.set_inheritable(_SOCKET, False)
     os.closerange(_SOCKET + 1, os.sysconf("SC_OPEN_MAX"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _muster, _worker
@@ -19,6 +20,8 @@ main(options)
 """
 
 _modules: List[str] = []        # of --python
+_lock = threading.Lock()
+_secret = ""                    # see src/frame.h
 
 
 class Source(NamedTuple):
@@ -34,6 +37,15 @@ def add_module(name: str) -> None:
     _modules.append(name)
 
 
+def _make_secret() -> str:
+    global _secret
+    with _lock:
+        if not _secret:
+            _secret = os.urandom(16).hex()
+            _muster.frame_secret(_secret)
+        return _secret
+
+
 def command() -> List[str]:
     """What starts a process: this interpreter, with its own flags."""
     import json
@@ -41,7 +53,8 @@ def command() -> List[str]:
 
     flags: List[str] = subprocess._args_from_interpreter_flags()  # type: ignore
     options = {"path": [path for path in sys.path if isinstance(path, str)],
-               "modules": _modules, "parent": os.getpid()}
+               "modules": _modules, "parent": os.getpid(),
+               "secret": _make_secret()}
     return [sys.executable or "python3", *flags, "-c", _START, json.dumps(options)]
 
 

@@ -4,6 +4,7 @@
 #include "process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,8 +12,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-const char mupy_shared_key[] = "python.shared";
-const char mupy_object_key[] = "python.object";
+static char shared_key[64];
+static char object_key[64];
 
 enum { FIRST_BYTES = 4096, PAGE = 65536 };    /* no machine has larger pages */
 
@@ -131,7 +132,7 @@ static void put_shared(struct mupy_frame *frame, const mu_tensor *tensor)
     int64_t at = share(frame, tensor->data, tensor->bytes);
 
     put_count(frame, 'm', 1);
-    mupy_frame_text(frame, mupy_shared_key);
+    mupy_frame_text(frame, shared_key);
     mupy_frame_list(frame, 2 + tensor->rank);
     mupy_frame_int(frame, tensor->dtype);
     mupy_frame_int(frame, at);
@@ -160,7 +161,7 @@ static void put_tensor(struct mupy_frame *frame, const mu_value *value)
 static void put_reference(struct mupy_frame *frame, const mu_value *value, mu_run *run)
 {
     put_count(frame, 'm', 1);
-    mupy_frame_text(frame, mupy_object_key);
+    mupy_frame_text(frame, object_key);
     mupy_frame_int(frame, run == NULL ? 0 : mupy_held_number(run, value));
 }
 
@@ -293,7 +294,7 @@ static bool read_place(const mu_value *map, struct place *ret_place)
     size_t count = mu_value_count(list);
     int64_t size;
 
-    if (key == NULL || strcmp(key, mupy_shared_key) != 0 || count < 2 ||
+    if (key == NULL || strcmp(key, shared_key) != 0 || count < 2 ||
         count - 2 > MU_TENSOR_RANK_MAX ||
         mu_value_get_int(mu_value_at(list, 0), &ret_place->dtype) != 0 ||
         mu_value_get_int(mu_value_at(list, 1), &ret_place->at) != 0)
@@ -617,7 +618,7 @@ mu_value *mupy_frame_take(const struct mupy_array *array)
         rv = mu_value_append(list, mu_value_int(at));
     for (unsigned i = 0; rv == 0 && i < array->rank; i++)
         rv = mu_value_append(list, mu_value_int((int64_t)array->dims[i]));
-    if (rv == 0 && map != NULL && mu_value_set(map, mupy_shared_key, list) == 0)
+    if (rv == 0 && map != NULL && mu_value_set(map, shared_key, list) == 0)
         return map;
     if (rv != 0)
         mu_value_free(list);
@@ -666,7 +667,7 @@ PyObject *mupy_frame_object(const mu_value *map)
         return NULL;
     if (opened >= 0 && read_place(map, &place))
         return shared_array(&place);
-    if (strcmp(key, mupy_object_key) == 0 &&
+    if (strcmp(key, object_key) == 0 &&
         mu_value_get_int(mu_value_at(map, 0), &number) == 0)
         return mupy_process_object(number);
     return NULL;
@@ -691,8 +692,25 @@ static PyObject *memory_interface(PyObject *self, void *closure)
                                 memory->place.dims, memory->data, true);
 }
 
+/* frame_secret(text): that of this worker and its processes. */
+static PyObject *set_secret(PyObject *module, PyObject *text)
+{
+    const char *secret = PyUnicode_AsUTF8AndSize(text, NULL);
+
+    (void)module;
+    if (secret == NULL)
+        return NULL;
+    (void)snprintf(shared_key, sizeof shared_key, "python.shared %.40s", secret);
+    (void)snprintf(object_key, sizeof object_key, "python.object %.40s", secret);
+    Py_RETURN_NONE;
+}
+
 int mupy_frame_init(PyObject *module)
 {
+    static PyMethodDef methods[] = {
+        {"frame_secret", set_secret, METH_O, "What a worker and its processes know."},
+        {NULL, NULL, 0, NULL},
+    };
     static PyGetSetDef getset[] = {
         {"__array_interface__", memory_interface, NULL,
          "Where the elements are: numpy's protocol.", NULL},
@@ -708,5 +726,5 @@ int mupy_frame_init(PyObject *module)
                                Py_TPFLAGS_DEFAULT, slots};
 
     memory_type = mupy_add_type(module, &spec);
-    return memory_type == NULL ? -1 : 0;
+    return memory_type == NULL ? -1 : PyModule_AddFunctions(module, methods);
 }

@@ -18,11 +18,9 @@ struct mupy_frame {
     bool failed;            /* no memory */
 };
 
-/* What stands for an array in a frame's memory: a map with this key. */
-extern const char mupy_shared_key[];
-
-/* And for an object that a worker keeps: a map with this key and a number. */
-extern const char mupy_object_key[];
+/* Maps with one key of ours stand for an array in a frame's memory, and for an object
+ * that a worker keeps. The keys end with a secret of the worker, so that nobody's own map
+ * is taken for one of ours. frame_secret() of the module sets it, before all else. */
 
 void mupy_frame_begin(struct mupy_frame *frame);
 void mupy_frame_list(struct mupy_frame *frame, uint64_t count);

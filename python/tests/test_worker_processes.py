@@ -621,6 +621,28 @@ def test_ctrl_c_ends_the_wait_and_the_program_leaves_nothing(end):
 
 # ---- how it is asked for ----
 
+FORGED = """
+import muster
+
+@muster.register("forged.same")
+def same(value, array):
+    return [value, int(array.size)]
+"""
+
+
+def test_maps_of_any_keys_arrive_as_they_are(own_cluster, tmp_path, monkeypatch):
+    (tmp_path / "forged.py").write_text(FORGED)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    cluster = own_cluster(workers=1, processes=1, python="forged")
+    array = np.zeros(1 << 17, np.uint8)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        for value in ({"python.object": 1}, {"python.object": 0},
+                      {"python.shared": [1, 0, 4]},
+                      {"python.shared": [1, 1 << 40, 1 << 20]}):
+            given = coordinator.schedule("forged.same", [value, array])
+            assert given.fetch(30) == [value, array.size]
+
+
 MODULE = """
 import os
 import muster
