@@ -89,34 +89,47 @@ static void test_peer_that_reads_slowly(void **state)
     end(cluster);
 }
 
-/* A chief that is there but takes nothing: with more than 64 MiB unsent, the client gives
- * up when that was so for half of the silence that is death. */
-static void test_peer_does_not_read(void **state)
+/* A client whose chief is there but takes nothing. */
+static struct cluster *begin_unread(void)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1, .silence_ms = 4000);
-    struct cluster_task *client = cluster->clients[0];
+
+    sim_settings(cluster->sim)->connection_bytes_max = 1 << 20;
+    open_at(cluster->clients[0]);
+    run_for(cluster, 20);
+    sim_block(cluster->sim, cluster->clients[0]->node, cluster->chief->node);
+    return cluster;
+}
+
+static void schedule_megabytes(struct cluster_task *client, unsigned count)
+{
     size_t size = 1 << 20;
     void *data = calloc(1, size);
 
-    (void)state;
     assert_non_null(data);
-    sim_settings(cluster->sim)->connection_bytes_max = 1 << 20;
-    open_at(client);
-    run_for(cluster, 20);
-    sim_block(cluster->sim, client->node, cluster->chief->node);
-    for (int i = 0; i < 60; i++)
+    for (unsigned i = 0; i < count; i++)
         (void)cluster_schedule_value(client, "weigh", mu_value_bytes(data, size));
+    free(data);
+}
+
+/* With more than 64 MiB unsent, the client gives up when that was so for half of the
+ * silence that is death. */
+static void test_peer_does_not_read(void **state)
+{
+    struct cluster *cluster = begin_unread();
+    struct cluster_task *client = cluster->clients[0];
+
+    (void)state;
+    schedule_megabytes(client, 60);
     run_for(cluster, 1000);
     expect_trace(cluster, "");
-    for (int i = 0; i < 10; i++)
-        (void)cluster_schedule_value(client, "weigh", mu_value_bytes(data, size));
+    schedule_megabytes(client, 10);
     run_for(cluster, 1000);
     expect_trace(cluster,
         "[ 2180] client/0 links: /job:chief/task:0 is lost: it does not read what it "
           "is sent: 73405198 bytes wait, and none was taken for 2000 ms\n");
     assert_int_equal(join(client), -MU_EUNAVAILABLE);
     sim_heal(cluster->sim);
-    free(data);
     end(cluster);
 }
 
@@ -124,28 +137,19 @@ static void test_peer_does_not_read(void **state)
  * written nothing, which is not the chief's doing. */
 static void test_own_pause_is_not_the_peers(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .clients = 1, .silence_ms = 4000);
+    struct cluster *cluster = begin_unread();
     struct cluster_task *client = cluster->clients[0];
-    size_t size = 1 << 20;
-    void *data = calloc(1, size);
 
     (void)state;
-    assert_non_null(data);
-    sim_settings(cluster->sim)->connection_bytes_max = 1 << 20;
-    open_at(client);
-    run_for(cluster, 20);
-    sim_block(cluster->sim, client->node, cluster->chief->node);
-    for (int i = 0; i < 70; i++)
-        (void)cluster_schedule_value(client, "weigh", mu_value_bytes(data, size));
+    schedule_megabytes(client, 70);
     run_for(cluster, 100);
     sim_pause(client->node, 2200);
-    (void)cluster_schedule_value(client, "weigh", mu_value_bytes(data, size));
+    schedule_megabytes(client, 1);
     run_for(cluster, 2300);
     expect_trace(cluster,
         "[ 2480] client/0 links: this process stood still for 2230 ms\n");
     sim_heal(cluster->sim);
     assert_int_equal(join(client), 0);
-    free(data);
     end(cluster);
 }
 

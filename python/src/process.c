@@ -573,30 +573,8 @@ int mupy_process_register_function(mu_node *node, const char *name, PyObject *fu
     return rv;
 }
 
-int mupy_process_register(mu_node *node)
-{
-    static const struct {
-        const char *name;
-        mu_function_fn function;
-        void *user;
-    } rows[] = {
-        {"python.call", process_call, NULL},
-        {"python.try", process_call, (void *)1},
-        {"python.load", process_load, NULL},
-        {"python.build", process_build, NULL},
-    };
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int rv = mu_node_register(node, rows[i].name, rows[i].function, rows[i].user, 0);
-
-        if (rv != 0) {
-            (void)mupy_fail(rv, "%s cannot be registered: %s", rows[i].name,
-                            mu_strerror(rv));
-            return -1;
-        }
-    }
-    return 0;
-}
+const struct mupy_functions mupy_in_processes = {process_call, process_load,
+                                                 process_build};
 
 /* held(number): what is kept under a number; None: it has gone. */
 static PyObject *held(PyObject *module, PyObject *number)

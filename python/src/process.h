@@ -35,8 +35,17 @@ enum mupy_process_reply {
 /* The node's setting "python.processes"; 0: functions run in its threads. */
 unsigned mupy_process_count(mu_node *node);
 
-/* As mupy_run_register() and mupy_run_register_function() for such a node. */
-int mupy_process_register(mu_node *node);
+/* What a node registers for functions of Python: "python.call" ("python.try" has
+ * something as `user`), "python.load", "python.build". */
+struct mupy_functions {
+    mu_function_fn call;
+    mu_function_fn load;
+    mu_function_fn build;
+};
+
+extern const struct mupy_functions mupy_in_processes;
+
+/* As mupy_run_register_function() for such a node. */
 int mupy_process_register_function(mu_node *node, const char *name, PyObject *function);
 
 /* The object of this number has gone; any thread, without the GIL. */

@@ -453,19 +453,20 @@ int mupy_run_register_function(mu_node *node, const char *name, PyObject *functi
 
 int mupy_run_register(mu_node *node)
 {
-    static const struct {
+    static const struct mupy_functions in_threads = {run_call, run_load, mupy_run_build};
+    const struct mupy_functions *functions =
+        mupy_process_count(node) > 0 ? &mupy_in_processes : &in_threads;
+    const struct {
         const char *name;
         mu_function_fn function;
         void *user;
     } rows[] = {
-        {"python.call", run_call, NULL},
-        {"python.try", run_call, (void *)1},
-        {"python.load", run_load, NULL},
-        {"python.build", mupy_run_build, NULL},
+        {"python.call", functions->call, NULL},
+        {"python.try", functions->call, (void *)1},
+        {"python.load", functions->load, NULL},
+        {"python.build", functions->build, NULL},
     };
 
-    if (mupy_process_count(node) > 0)
-        return mupy_process_register(node);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int rv = mu_node_register(node, rows[i].name, rows[i].function, rows[i].user, 0);
 

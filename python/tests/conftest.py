@@ -1,5 +1,6 @@
 """Fixtures: clusters of real processes."""
 
+import functools
 import os
 import signal
 import sys
@@ -55,16 +56,6 @@ def coordinator(shared_coordinator):
 
 
 @pytest.fixture
-def own_cluster():
+def own_cluster(make_muster_cluster):
     """Makes clusters of one's own: own_cluster(workers=2, ...)."""
-    made = []
-
-    def make(**options):
-        options.setdefault("heartbeat", 0.2)
-        cluster = muster.LocalCluster(**options)
-        made.append(cluster)
-        return cluster
-
-    yield make
-    for cluster in made:
-        cluster.close()
+    return functools.partial(make_muster_cluster, heartbeat=0.2)

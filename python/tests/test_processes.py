@@ -109,9 +109,10 @@ def test_a_worker_that_keeps_dying_is_given_up(own_cluster, caplog):
     assert "is not started again" in caplog.text
 
 
-def test_output_and_log_lines_come_back_tagged(own_cluster, caplog):
+@pytest.mark.parametrize("where", [{}, {"processes": 2}], ids=["threads", "processes"])
+def test_output_and_log_lines_come_back_tagged(own_cluster, caplog, where):
     lines = []
-    cluster = own_cluster(workers=1, log_level="info",
+    cluster = own_cluster(workers=1, log_level="info", **where,
                           on_line=lambda *line: lines.append(line))
     with caplog.at_level(logging.INFO, "muster"):
         with muster.ClusterCoordinator(cluster) as coordinator:

@@ -255,20 +255,6 @@ def test_what_a_process_has_not_is_refused_with_words(lanes):
         lanes.schedule(no_coordinator, own_error=True).fetch(30)
 
 
-def test_output_and_log_lines_come_back_tagged(own_cluster, caplog):
-    lines = []
-    cluster = own_cluster(workers=1, processes=2, log_level="info",
-                          on_line=lambda *line: lines.append(line))
-    with caplog.at_level(logging.INFO, "muster"):
-        with muster.ClusterCoordinator(cluster) as coordinator:
-            coordinator.schedule(jobs.say, ("spoken",)).fetch(30)
-            coordinator.schedule(os.system, ("echo from a shell >&2",)).fetch(30)
-            coordinator.schedule(jobs.log, ("logged",)).fetch(30)
-        assert wait_until(lambda: ("worker/0", "out", "spoken") in lines)
-        assert wait_until(lambda: ("worker/0", "err", "from a shell") in lines)
-        assert wait_until(lambda: "logged" in caplog.text)
-
-
 # ---- variables ----
 
 def use_variable(variable, by):
