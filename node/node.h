@@ -3,14 +3,14 @@
 #define MU_NODE_NODE_H
 
 #include "actors/call.h"
-#include "actors/future.h"
-#include "node/finding.h"
+#include "actors/client/future.h"
+#include "node/discovery/finding.h"
 #include "node/hosting.h"
-#include "node/member.h"
-#include "node/member_offer.h"
-#include "runtime/storage_uv.h"
-#include "runtime/world_uv.h"
-#include "transport/wire_uv.h"
+#include "node/member/member.h"
+#include "node/member/offer.h"
+#include "runtime/uv/storage.h"
+#include "runtime/uv/world.h"
+#include "transport/wire/uv/streams.h"
 
 #include "muster/node.h"
 

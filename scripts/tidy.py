@@ -143,7 +143,7 @@ def rule_impure(source):
     for number, line in enumerate(source.code, 1):
         for match in IMPURE.finditer(line):
             name = match.group(0).rstrip("( ")
-            yield number, f"{name} asks the system: go through runtime/world.h"
+            yield number, f"{name} asks the system: go through runtime/kernel/world.h"
 
 
 def rule_unsafe(source):
@@ -297,7 +297,7 @@ def long_function(lines):
 # (rule or None when nothing may be found, path, text)
 CASES = [
     ("wall", "include/muster/a.h", "#include <uv.h>\n"),
-    ("wall", "include/muster/a.h", '#include "runtime/pid.h"\n'),
+    ("wall", "include/muster/a.h", '#include "runtime/kernel/pid.h"\n'),
     ("wall", "runtime/a.c", "#include <uv.h>\n"),
     ("wall", "runtime/a.c", "#  include <nng/nng.h>\n"),
     ("wall", "runtime/a.c", "#include <curl/curl.h>\n"),
@@ -313,9 +313,9 @@ CASES = [
     (None, "runtime/uv/a.c", "#include <uv.h>\n"),
     ("wall", "runtime/kernel/a.c", "#include <uv.h>\n"),
     ("impure", "actors/supervisor/a.c", "    now = time(NULL);\n"),
-    (None, "runtime/codec.c", "#include <msgpack.h>\n"),
-    (None, "runtime/value_codec.c", "#include <msgpack/pack.h>\n"),
-    (None, "runtime/pack.h", "#include <msgpack.h>\n"),
+    (None, "runtime/message/codec.c", "#include <msgpack.h>\n"),
+    (None, "runtime/message/value_codec.c", "#include <msgpack/pack.h>\n"),
+    (None, "runtime/message/pack.h", "#include <msgpack.h>\n"),
     (None, "runtime/a.c", "/*\n#include <uv.h>\n*/\n"),
     ("wall", "actors/a.c", "#include <uv.h>\n"),
     ("wall", "actors/a.c", "#include <nng/nng.h>\n"),
@@ -326,7 +326,7 @@ CASES = [
     ("wall", "actors/a.c", "#include <time.h>\n"),
     ("wall", "actors/a.c", '#include "transport/frame.h"\n'),
     ("wall", "actors/a.c", '#include "resolver/env.h"\n'),
-    (None, "actors/a.c", '#include "runtime/kernel.h"\n#include <muster/uv_time.h>\n'),
+    (None, "actors/a.c", '#include "runtime/kernel/kernel.h"\n#include <muster/uv_time.h>\n'),
     ("wall", "transport/a.c", "#include <curl/curl.h>\n"),
     ("wall", "transport/a.c", "#include <cjson/cJSON.h>\n"),
     ("wall", "transport/a_uv.c", '#include "actors/chief.h"\n'),
@@ -345,10 +345,10 @@ CASES = [
     (None, "resolver/a_curl.c", "#include <curl/curl.h>\n#include <uv.h>\n"),
     (None, "resolver/a.c", "#include <cjson/cJSON.h>\n"),
     ("wall", "node/a.c", '#include "tests/sim/sim.h"\n'),
-    ("wall", "node/member.c", "#include <uv.h>\n"),
+    ("wall", "node/member/member.c", "#include <uv.h>\n"),
     ("wall", "node/store_a.c", "#include <curl/curl.h>\n"),
     (None, "node/a.c", '#include <uv.h>\n#include "transport/link.h"\n'),
-    ("wall", "examples/a/plugin_a.c", '#include "runtime/kernel.h"\n'),
+    ("wall", "examples/a/plugin_a.c", '#include "runtime/kernel/kernel.h"\n'),
     ("wall", "python/a.c", '#include "actors/chief.h"\n'),
     (None, "examples/a/program_a.c", "#include <uv.h>\n#include <muster.h>\n"),
     ("impure", "actors/a.c", "    now = time(NULL);\n"),
@@ -365,10 +365,10 @@ CASES = [
     ("impure", "actors/a.c", "    printf(\"hello\");\n"),
     ("impure", "actors/a.c", "    puts(\"hello\");\n"),
     ("impure", "actors/a.c", "    fprintf(stdout, \"hello\");\n"),
-    ("impure", "node/member.c", "    x = getenv(\"A\");\n"),
+    ("impure", "node/member/member.c", "    x = getenv(\"A\");\n"),
     ("impure", "node/store_a.c", "    x = time(NULL);\n"),
     (None, "runtime/a_uv.c", "    x = getenv(\"A\");\n    sleep(1);\n"),
-    (None, "node/main.c", "    printf(\"%s\", getenv(\"A\"));\n"),
+    (None, "cli/main.c", "    printf(\"%s\", getenv(\"A\"));\n"),
     (None, "actors/a.c", "    snprintf(s, n, \"time(0) %d\", 1); /* rand() */\n"),
     (None, "actors/a.c", "    w->ops->random(w);\n    w.time(w);\n    runtime(3);\n"),
     (None, "runtime/a.h", "    uint64_t (*random)(struct mu__world *w);\n"),

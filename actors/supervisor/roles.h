@@ -5,8 +5,8 @@
 #ifndef MU_ACTORS_SUPERVISOR_ROLES_H
 #define MU_ACTORS_SUPERVISOR_ROLES_H
 
-#include "actors/closures.h"
-#include "actors/membership.h"
+#include "actors/supervisor/closures.h"
+#include "actors/supervisor/membership.h"
 #include "actors/packing.h"
 
 struct mu__ctx;

@@ -1,6 +1,6 @@
 /* Threads that schedule on one coordinator with little room: none of their closures fails
  * for that, none is lost, and none of the threads starves. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

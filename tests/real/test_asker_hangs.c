@@ -2,8 +2,8 @@
  * closes. */
 #define _GNU_SOURCE     /* pthread_setattr_default_np */
 
-#include "resolver/asker_uv.h"
-#include "runtime/errands_uv.h"
+#include "resolver/engine/uv/asker.h"
+#include "runtime/uv/errands.h"
 #include "tests/real/hanging_dns.h"
 
 #include <muster/error.h>

@@ -1,6 +1,6 @@
 /* Questions over TLS, against OpenSSL's own server with certificates that are made for
  * the test. Skipped where there is no `openssl`. */
-#include "resolver/asker_uv.h"
+#include "resolver/engine/uv/asker.h"
 #include "tests/real/needs.h"
 
 #include <fcntl.h>

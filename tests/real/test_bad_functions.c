@@ -1,6 +1,6 @@
 /* Functions that take their process with them, and functions that never return. Workers
  * are processes of their own: this very program, started with a task as arguments. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,10 +1,10 @@
 /* Peers that are wrong, broken or hostile, against real nodes. Whatever they do, it is
  * said in the log, and the cluster goes on. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
-#include "runtime/codec.h"
-#include "transport/frames.h"
-#include "transport/wire.h"
+#include "runtime/message/codec.h"
+#include "transport/link/frames.h"
+#include "transport/wire/wire.h"
 
 #include <stdbool.h>
 

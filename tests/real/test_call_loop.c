@@ -1,7 +1,7 @@
 /* Calls that run a loop on the program's thread leave its signals as they were: what they
  * write to may have hung up, and SIGPIPE is not to end the program. */
 #include "node/call_loop.h"
-#include "node/resolving.h"
+#include "node/discovery/resolving.h"
 #include "tests/real/nodes.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Threads that are inside calls of the coordination service when their node is closed, or
  * call afterwards: they are told that it is closed, and nothing is used after it was
  * freed (which the sanitizers see). */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <muster/coordination.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* Closing nodes while functions run, while runs are queued and while threads wait in
  * calls: every call comes back, nothing runs that had not begun, nothing is used after it
  * was freed (which the sanitizers see). */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <dirent.h>
 #include <semaphore.h>

@@ -1,6 +1,6 @@
 /* The coordination service by its public calls: several nodes in one process, over real
  * sockets. The chief hosts the service. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* What the coordinator does with arguments that make no sense, and what programs of
  * several threads hear. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

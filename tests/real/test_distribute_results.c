@@ -1,6 +1,6 @@
 /* Results as maps and as bytes: what another process wrote is believed only if it is
  * whole. */
-#include "node/distribute.h"
+#include "api/distribute.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

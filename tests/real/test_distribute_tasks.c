@@ -1,6 +1,6 @@
 /* The distribute coordinator over real nodes: independent tasks, a client that is a
  * worker, a client of servers. Each task is a thread here, with a node of its own. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Names, asked of a real DNS server (dnsmasq), and of one that lies. */
-#include "resolver/asker_uv.h"
+#include "resolver/engine/uv/asker.h"
 #include "tests/real/dnsmasq.h"
 
 #include <muster/resolver.h>

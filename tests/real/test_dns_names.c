@@ -6,7 +6,7 @@
 
 #include "tests/real/machine.h"
 
-#include "transport/probe_uv.h"
+#include "transport/wire/uv/probe.h"
 
 #include <netdb.h>
 #include <uv.h>

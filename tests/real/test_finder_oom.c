@@ -1,9 +1,9 @@
 /* A finder from its begin to its end over a folder, in a loop, where each allocation
  * fails once: it finds, or it says what is wrong, and it always comes to its end. */
-#include "tests/fault.h"
+#include "tests/support/fault.h"
 #include "tests/real/nodes.h"
 
-#include "node/finder.h"
+#include "node/discovery/finder.h"
 
 enum { STEPS_MAX = 3000, LIMIT_MS = 5000 };
 

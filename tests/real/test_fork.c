@@ -1,6 +1,6 @@
 /* A process forks while it has a node: in the child every call on it comes back at once
  * and says why, the parent's node goes on, and the child may open nodes of its own. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <muster/coordination.h>
 #include <muster/variable.h>

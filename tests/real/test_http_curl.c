@@ -1,9 +1,9 @@
 /* The door to HTTP, against a server of plain sockets on a thread of its own. */
 #include "actors/messages.h"
-#include "runtime/http_curl.h"
-#include "runtime/kernel.h"
-#include "runtime/pool.h"
-#include "runtime/world_uv.h"
+#include "runtime/uv/http_curl.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/message/pool.h"
+#include "runtime/uv/world.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -2,10 +2,10 @@
  * The system's look-up is the test's own here. */
 #define _GNU_SOURCE /* RTLD_NEXT, EAI_NODATA */
 
-#include "node/route.h"
-#include "runtime/look_up_uv.h"
+#include "node/discovery/route.h"
+#include "runtime/uv/look_up.h"
 #include "tests/real/needs.h"
-#include "transport/listen_uv.h"
+#include "transport/wire/uv/listen.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

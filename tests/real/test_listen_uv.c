@@ -4,10 +4,10 @@
 
 #include "tests/real/nodes.h"
 
-#include "node/own_address.h"
-#include "resolver/write_uv.h"
+#include "node/discovery/own_address.h"
+#include "resolver/engine/uv/write.h"
 #include "tests/real/needs.h"
-#include "transport/listen_uv.h"
+#include "transport/wire/uv/listen.h"
 
 #include <sched.h>
 #include <sys/stat.h>

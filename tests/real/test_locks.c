@@ -1,6 +1,6 @@
 /* Locks and transactions by their public calls: several nodes in one process. The chief
  * hosts the service. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 /* Names that a node needs before it begins, whose look-up hangs: whoever waits does so
  * for a while, and says why. */
-#include "node/own_address.h"
-#include "node/route.h"
-#include "runtime/errands_uv.h"
-#include "runtime/look_up_uv.h"
+#include "node/discovery/own_address.h"
+#include "node/discovery/route.h"
+#include "runtime/uv/errands.h"
+#include "runtime/uv/look_up.h"
 #include "tests/real/hanging_dns.h"
-#include "transport/listen_uv.h"
+#include "transport/wire/uv/listen.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

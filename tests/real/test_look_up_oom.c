@@ -1,8 +1,8 @@
 /* Listening at a name, where each allocation fails once: there is an error, and nothing
  * is left behind. */
-#include "tests/fault.h"
+#include "tests/support/fault.h"
 #include "tests/real/hanging_dns.h"
-#include "transport/listen_uv.h"
+#include "transport/wire/uv/listen.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

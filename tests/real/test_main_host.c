@@ -1,5 +1,5 @@
 /* The command inside of a host: what --python gives to it. */
-#include "node/cmd.h"
+#include "cli/verbs.h"
 
 #include "muster/main.h"
 

@@ -1,5 +1,5 @@
 /* The library as a program uses it: real nodes, sockets and threads in one process. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* Watching a path in a real file system: what comes, goes and is replaced is noticed. */
-#include "node/path_watch.h"
+#include "node/discovery/path_watch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Programs that resolvers have run: what they get, what they print, and their end. */
-#include "resolver/asker_uv.h"
-#include "runtime/errands_uv.h"
+#include "resolver/engine/uv/asker.h"
+#include "runtime/uv/errands.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Running a program when memory is short: an error, and nothing is left behind. */
-#include "resolver/run_uv.h"
-#include "tests/fault.h"
+#include "resolver/engine/uv/run.h"
+#include "tests/support/fault.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* A parameter server that is killed in the middle of reads and adds, and comes back
  * empty on the same address. Servers and the worker are processes of their own: this very
  * program, started with a task as arguments. Whatever is asked ends within its limit. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <signal.h>
 #include <stdatomic.h>

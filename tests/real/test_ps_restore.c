@@ -2,7 +2,7 @@
  * from a checkpoint: handles from before go on, those of the chief, those that a worker's
  * functions keep, and that of a per-worker object. Server and worker are processes of
  * their own: this very program, started with a task as arguments. */
-#include "nodes.h"
+#include "tests/real/nodes.h"
 
 #include <signal.h>
 #include <stdbool.h>

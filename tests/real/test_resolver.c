@@ -1,9 +1,9 @@
 /* The public calls of muster/resolver.h in the real world: variables, files, and a server
  * for HTTP on loopback. */
-#include "node/resolver_devices.h"
-#include "node/resolving.h"
-#include "resolver/asker_uv.h"
-#include "resolver/evaluation.h"
+#include "node/discovery/resolver_devices.h"
+#include "node/discovery/resolving.h"
+#include "resolver/engine/uv/asker.h"
+#include "resolver/engine/evaluation.h"
 
 #include <muster/resolver.h>
 

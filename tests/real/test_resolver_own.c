@@ -3,7 +3,7 @@
 #include "tests/real/files.h"
 #include "tests/real/nodes.h"
 
-#include "runtime/errands_uv.h"
+#include "runtime/uv/errands.h"
 
 #include <muster/tpu.h>
 

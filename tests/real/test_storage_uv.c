@@ -1,8 +1,8 @@
 /* The contract of storages over a real file, and what only files and processes have:
  * locks, links, permissions, full disks, kills. */
-#include "actors/journal.h"
+#include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
-#include "runtime/storage_uv.h"
+#include "runtime/uv/storage.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "tests/contract_storage.h"
+#include "tests/support/contract_storage.h"
 
 /* A folder of its own with one file in it. */
 struct place {

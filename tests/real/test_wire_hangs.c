@@ -1,8 +1,8 @@
 /* Names whose look-up hangs: nothing that closes waits for it. */
 #include "tests/real/hanging_dns.h"
-#include "transport/dialling_uv.h"
-#include "transport/probe_uv.h"
-#include "transport/wire_uv.h"
+#include "transport/wire/uv/dialling.h"
+#include "transport/wire/uv/probe.h"
+#include "transport/wire/uv/streams.h"
 
 #include <netdb.h>
 #include <pthread.h>

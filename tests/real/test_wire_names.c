@@ -5,7 +5,7 @@
 
 #include "tests/real/machine.h"
 
-#include "transport/wire_uv.h"
+#include "transport/wire/uv/streams.h"
 
 #include <netdb.h>
 

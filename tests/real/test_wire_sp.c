@@ -1,6 +1,6 @@
 /* The wire speaks the SP protocol: real nng sockets at the other end understand it, and
  * are understood, over tcp and over unix sockets. */
-#include "transport/wire_uv.h"
+#include "transport/wire/uv/streams.h"
 
 #include <setjmp.h>
 #include <signal.h>

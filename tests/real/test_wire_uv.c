@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "transport/wire_uv.h"
+#include "transport/wire/uv/streams.h"
 
-#include "../contract_wire.h"
+#include "tests/support/contract_wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

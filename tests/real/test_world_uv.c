@@ -6,11 +6,11 @@
 #include <cmocka.h>
 
 #include "muster/error.h"
-#include "runtime/executor_uv.h"
-#include "runtime/inbox.h"
-#include "runtime/pool.h"
-#include "runtime/system_messages.h"
-#include "runtime/world_uv.h"
+#include "runtime/uv/executor.h"
+#include "runtime/kernel/inbox.h"
+#include "runtime/message/pool.h"
+#include "runtime/kernel/system_messages.h"
+#include "runtime/uv/world.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -12,7 +12,7 @@
  *
  * and what cluster.h says. */
 #include "actors/client/admission.h"
-#include "tests/seeds.h"
+#include "tests/support/seeds.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/inner.h"
