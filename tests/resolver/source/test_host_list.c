@@ -1,4 +1,4 @@
-/* Host lists by rows; tests/real/test_host_list.c compares with Slurm's own command. */
+/* Host lists by rows; tests/real/resolver/test_host_list.c compares with Slurm's own command. */
 #include "resolver/source/host_list.h"
 
 #include <muster/cluster.h>

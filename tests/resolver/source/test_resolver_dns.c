@@ -1,4 +1,4 @@
-/* The resolver dns, by rows. tests/real/test_dns.c has a real server. */
+/* The resolver dns, by rows. tests/real/resolver/test_dns.c has a real server. */
 #include "tests/support/script.h"
 
 #include <setjmp.h>
