@@ -3,8 +3,8 @@
 #include "muster/checkpoint.h"
 
 #include "actors/packing.h"
-#include "node/checkpoint_file.h"
 #include "api/variable.h"
+#include "node/checkpoint_file.h"
 #include "runtime/message/arguments.h"
 
 #include <stdio.h>

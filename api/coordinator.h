@@ -1,6 +1,6 @@
 /* What a coordinator is made of; for node/ only. */
-#ifndef MU_NODE_COORDINATOR_H
-#define MU_NODE_COORDINATOR_H
+#ifndef MU_API_COORDINATOR_H
+#define MU_API_COORDINATOR_H
 
 #include "actors/client/client.h"
 #include "node/node.h"
@@ -21,14 +21,6 @@ struct mu_coordinator {
     int raised;
     mu_error raised_error;
 };
-
-/* The node is being closed: its coordinator, if it has one, answers every call with
- * -MU_ECLOSED from now on, and gives up what it has. That is waited for, `limit_ms` and
- * some seconds at most, unless this is the loop's thread. */
-void mu__coordinator_detach(mu_node *node, int64_t limit_ms);
-
-/* Free its memory, once no actor knows it. NULL is fine. */
-void mu__coordinator_drop(mu_coordinator *coordinator);
 
 /* Its node; NULL, and an error, when that is being closed. */
 mu_node *mu__coordinator_reach(mu_coordinator *coordinator, mu_error *ret_error);

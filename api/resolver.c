@@ -3,9 +3,9 @@
 #include "node/call_loop.h"
 #include "node/discovery/resolver_kinds.h"
 #include "node/discovery/resolving.h"
+#include "resolver/engine/resolver.h"
 #include "resolver/engine/uv/asker.h"
 #include "resolver/spec/cluster.h"
-#include "resolver/engine/resolver.h"
 #include "runtime/base/text.h"
 
 #include <muster/resolver.h>

@@ -2,9 +2,9 @@
  * effects actor sends when the function has returned 0. On the thread that runs it. */
 #include "api/variable.h"
 
-#include "actors/worker/run.h"
 #include "actors/ps/variable_store.h"
 #include "actors/ps/variables.h"
+#include "actors/worker/run.h"
 #include "runtime/message/arguments.h"
 
 /* What a write of a whole buffer is checked as. */

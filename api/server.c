@@ -5,15 +5,15 @@
  * first one that fits. */
 #include "muster/server.h"
 
+#include "api/server.h"
 #include "actors/packing.h"
 #include "actors/task_set.h"
+#include "node/discovery/route.h"
 #include "node/member/session_config.h"
 #include "node/node.h"
-#include "node/discovery/route.h"
-#include "api/server.h"
 #include "resolver/spec/cluster.h"
-#include "runtime/message/codec.h"
 #include "runtime/message/arguments.h"
+#include "runtime/message/codec.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include "node/node.h"
 
 #include "actors/job/job.h"
-#include "api/coordination.h"
 #include "actors/messages.h"
+#include "api/coordination.h"
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>

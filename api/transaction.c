@@ -2,8 +2,8 @@
 #include "actors/coordination/keys/transaction.h"
 #include "actors/messages.h"
 #include "api/key_values.h"
-#include "runtime/message/codec.h"
 #include "runtime/message/arguments.h"
+#include "runtime/message/codec.h"
 
 #include <stdlib.h>
 

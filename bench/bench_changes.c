@@ -8,8 +8,8 @@
  * "apart" is every third worker, so that what is left has no ranges of neighbours. */
 #include "bench/bench.h"
 
-#include "actors/messages.h"
 #include "actors/coordination/store/store.h"
+#include "actors/messages.h"
 #include "node/member/member.h"
 #include "runtime/message/codec.h"
 #include "transport/link/frames.h"

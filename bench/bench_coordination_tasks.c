@@ -9,8 +9,8 @@
 
 #include "actors/coordination/coordination.h"
 #include "actors/messages.h"
-#include "runtime/message/codec.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/message/codec.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

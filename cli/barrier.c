@@ -1,7 +1,7 @@
 /* `muster barrier`: one of a set of tasks that wait for each other. */
-#include "cli/verbs.h"
 #include "cli/output/json.h"
 #include "cli/service.h"
+#include "cli/verbs.h"
 
 #include "actors/task_set.h"
 

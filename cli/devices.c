@@ -1,8 +1,8 @@
 /* `muster devices`: the machines of the tasks. */
-#include "cli/verbs.h"
 #include "cli/output/json.h"
-#include "cli/service.h"
 #include "cli/output/table.h"
+#include "cli/service.h"
+#include "cli/verbs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* `muster drain`: has the chief let a worker finish what it has, and leave. */
 #include "actors/worker_types.h"
-#include "cli/verbs.h"
 #include "cli/output/ask.h"
+#include "cli/verbs.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 

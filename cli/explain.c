@@ -1,7 +1,7 @@
 /* `muster explain`: what the chief says about one closure, in sentences or as JSON. */
-#include "cli/verbs.h"
 #include "cli/output/ask.h"
 #include "cli/output/json.h"
+#include "cli/verbs.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,9 +2,9 @@
  * is damaged, and a new file of what is whole. */
 #include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
-#include "cli/verbs.h"
-#include "cli/output/json.h"
 #include "cli/options/options.h"
+#include "cli/output/json.h"
+#include "cli/verbs.h"
 #include "node/file_error.h"
 #include "runtime/uv/storage.h"
 

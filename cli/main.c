@@ -1,6 +1,6 @@
 /* The command `muster`: one verb, its flags, an exit code. */
-#include "cli/verbs.h"
 #include "cli/options/options.h"
+#include "cli/verbs.h"
 #include "runtime/base/text.h"
 
 #include "muster/main.h"

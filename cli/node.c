@@ -8,15 +8,15 @@
  * With --preempt-on-sigterm a first SIGTERM is a notice before all that: the program ends
  * by itself, at the step that the tasks agree on, or the grace does, or the next signal
  * is the first one. */
-#include "cli/run/python.h"
+#include "api/server.h"
 #include "cli/options/settings.h"
-#include "cli/verbs.h"
-#include "cli/run/log.h"
 #include "cli/resolve/resolver.h"
 #include "cli/resolve/spec.h"
+#include "cli/run/log.h"
+#include "cli/run/python.h"
+#include "cli/verbs.h"
 #include "node/node.h"
 #include "node/parent.h"
-#include "api/server.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/uv/thread.h"
 

@@ -1,7 +1,7 @@
 /* `muster preempt`: all tasks agree on a step to stop at. */
-#include "cli/verbs.h"
 #include "cli/output/json.h"
 #include "cli/service.h"
+#include "cli/verbs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

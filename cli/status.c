@@ -1,8 +1,8 @@
 /* `muster status`: asks the chief, as a client of its own, and prints what it says. */
-#include "cli/verbs.h"
 #include "cli/output/ask.h"
 #include "cli/output/json.h"
 #include "cli/output/table.h"
+#include "cli/verbs.h"
 
 #include "muster/coordination.h"
 #include "muster/node.h"

@@ -1,8 +1,8 @@
 /* `muster stop`: has a task end as if its job was done. */
-#include "cli/verbs.h"
 #include "cli/output/ask.h"
 #include "cli/output/json.h"
 #include "cli/service.h"
+#include "cli/verbs.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"

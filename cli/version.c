@@ -1,6 +1,6 @@
-#include "cli/verbs.h"
-#include "cli/output/json.h"
 #include "cli/options/options.h"
+#include "cli/output/json.h"
+#include "cli/verbs.h"
 
 #include "muster.h"
 

@@ -1,9 +1,9 @@
 #include "node/hosting.h"
 
-#include "actors/coordination/store/store_run.h"
 #include "actors/coordination/store/journal.h"
+#include "actors/coordination/store/store_run.h"
 #include "actors/messages.h"
-#include "api/devices.h"
+#include "node/devices.h"
 #include "node/stores.h"
 #include "runtime/uv/storage.h"
 

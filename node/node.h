@@ -227,4 +227,14 @@ void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
 /* Run it, as this node's task. */
 int mu__node_run_distributed(mu_node *node, mu_error *ret_error);
 
+/* ---- Its coordinator: api/coordinator.c ---- */
+
+/* The node is being closed: its coordinator, if it has one, answers every call with
+ * -MU_ECLOSED from now on, and gives up what it has. That is waited for, `limit_ms` and
+ * some seconds at most, unless this is the loop's thread. */
+void mu__coordinator_detach(mu_node *node, int64_t limit_ms);
+
+/* Free its memory, once no actor knows it. NULL is fine. */
+void mu__coordinator_drop(mu_coordinator *coordinator);
+
 #endif

@@ -21,9 +21,8 @@ TEXT_SUFFIXES = C_SUFFIXES + (
 # Wide tables and links are fine in prose, and data is as wide as it is.
 WIDE_SUFFIXES = (".md", ".json")
 
-# A file that is named so, or is in such a folder, may touch the loop, sockets or HTTP;
-# all others are pure.
-OUTER_STEM = re.compile(r"_(uv|curl|crypto)$|/uv/[^/]*$")
+# Files in such a folder may touch the loop, sockets or HTTP; all others are pure.
+OUTER = re.compile(r"(_crypto\.[ch]|/uv/[^/]*)$")
 PURE_FOLDERS = ("actors", "runtime", "transport", "resolver")
 
 OURS = r"^(\.\./)*(%s)/"
@@ -33,26 +32,32 @@ CJSON, MSGPACK, CRYPTO = r"(?i:cjson)", r"msgpack", r"^openssl/"
 # Who may see what: (files, headers they must not include, except in these files).
 WALLS = [
     (r"^include/", (UV, NNG, CURL, CJSON, MSGPACK,
-                    OURS % "runtime|actors|transport|resolver|node|tests"), None),
-    (r"^runtime/", (UV,), r"_(curl|uv)\.[ch]$|/uv/[^/]*$"),
-    (r"^runtime/", (NNG,), r"_uv\.[ch]$|/uv/[^/]*$"),
-    (r"^runtime/", (CURL,), r"_curl\.[ch]$"),
-    (r"^runtime/", (MSGPACK,), r"^runtime/(message/)?(pack\.h|codec\.c|value_codec\.c)$"),
-    (r"^runtime/", (OURS % "actors|transport|resolver|node|tests",), None),
+                    OURS % "runtime|actors|transport|resolver|node|api|cli|tests"), None),
+    (r"^runtime/", (UV, NNG, CURL), r"^runtime/uv/"),
+    (r"^runtime/", (MSGPACK,), r"^runtime/message/(pack\.h|codec\.c|value_codec\.c)$"),
+    (r"^runtime/", (OURS % "actors|transport|resolver|node|api|cli|tests",), None),
+    (r"^runtime/base/", (OURS % "runtime/(kernel|message|uv)",), None),
+    (r"^runtime/(kernel|message)/", (OURS % "runtime/uv",), None),
     (r"^actors/", (UV, NNG, CURL, CJSON, MSGPACK, r"^time\.h$",
-                   OURS % "transport|resolver|node|tests"), None),
-    (r"^transport/", (CURL, CJSON, OURS % "actors|resolver|node|tests"), None),
-    (r"^transport/", (NNG,), None),
-    (r"^transport/", (UV,), r"_uv\.[ch]$|/uv/[^/]*$"),
-    (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|tests"), None),
-    (r"^resolver/", (CURL,), r"_curl\.[ch]$"),
-    (r"^resolver/", (UV,), r"_(curl|uv)\.[ch]$|/uv/[^/]*$"),
-    (r"^(runtime|actors|transport|resolver|node|include)/", (CRYPTO,), r"_crypto\.[ch]$"),
-    (r"^(node|api|cli)/", (OURS % "tests|bench",), None),
-    (r"^node/(member|store_)", (UV, NNG, CURL), None),
+                   OURS % "runtime/uv|transport|resolver|node|api|cli|tests"), None),
+    (r"^transport/", (NNG, CURL, CJSON, OURS % "actors|resolver|node|api|cli|tests"),
+     None),
+    (r"^transport/", (UV, OURS % "runtime/uv"), r"^transport/wire/uv/"),
+    (r"^transport/link/", (OURS % "transport/wire/uv",), None),
+    (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|api|cli|tests"), None),
+    (r"^resolver/", (UV, CURL, OURS % "runtime/uv"), r"/uv/[^/]*$"),
+    (r"^resolver/spec/", (OURS % "resolver/(engine|source|cloud)",), None),
+    (r"^resolver/engine/", (OURS % "resolver/(source|cloud)",), None),
+    (r"^resolver/source/", (OURS % "resolver/cloud",), None),
+    (r"^(runtime|actors|transport|resolver|node|api|cli|include)/", (CRYPTO,),
+     r"_crypto\.[ch]$"),
+    (r"^node/", (OURS % "api|cli|tests|bench",), None),
+    (r"^api/", (OURS % "cli|tests|bench",), None),
+    (r"^cli/", (OURS % "tests|bench",), None),
+    (r"^node/member/", (UV, NNG, CURL, OURS % "runtime/uv"), None),
     (r"^(examples|python)/",
      (NNG, CURL, CJSON, MSGPACK,
-      OURS % "runtime|actors|transport|resolver|node|tests"), None),
+      OURS % "runtime|actors|transport|resolver|node|api|cli|tests"), None),
 ]
 
 # Not a member (x.time, x->time), and not the end of a longer name.
@@ -90,10 +95,9 @@ class Source:
         return self.path.split("/")[0] in folders
 
     def is_pure(self):
-        stem = os.path.splitext(self.path)[0]
-        if self.path.startswith(("node/member", "node/store_")):
+        if self.path.startswith("node/member/"):
             return True
-        return self.in_folder(*PURE_FOLDERS) and not OUTER_STEM.search(stem)
+        return self.in_folder(*PURE_FOLDERS) and not OUTER.search(self.path)
 
 
 def blank(text, openers):

@@ -1,6 +1,7 @@
 """Each function of the public headers either is tried while what it waits for is absent
-(a row of a table in tests/real/waits/test_waits_*.c) or is named, with the reason why it waits
-for nobody, in tests/waits_none.txt. A function that takes a limit in time always waits.
+(a row of a table in tests/real/waits/test_waits_*.c) or is named, with the reason why
+it waits for nobody, in tests/waits_none.txt. A function that takes a limit in time
+always waits.
 
 usage: check_waits.py SOURCE | --self-test
 """

@@ -11,8 +11,8 @@
 #define MU_ACTORS_AGENT_H
 
 #include "actors/call.h"
-#include "runtime/message/buf.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/message/buf.h"
 
 #include "muster/coordination.h"
 

@@ -21,8 +21,8 @@
 #include "actors/coordination/coordination.h"
 #include "actors/messages.h"
 #include "actors/task_set.h"
-#include "runtime/base/text_map.h"
 #include "runtime/base/map.h"
+#include "runtime/base/text_map.h"
 
 enum {
     AGENT_WORDS_MAX = 256,

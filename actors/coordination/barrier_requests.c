@@ -4,10 +4,10 @@
  * service's own. The next host reads it there, so those who have not heard of it, and ask
  * again, get the same: but no process that came to the service when it was over already.
  * What had not ended begins anew there, as the agents ask again. */
+#include "actors/coordination/alive.h"
 #include "actors/coordination/barriers.h"
 #include "actors/coordination/notes.h"
 #include "actors/coordination/runs.h"
-#include "actors/coordination/alive.h"
 #include "actors/coordination/sets.h"
 #include "actors/packing.h"
 

@@ -1,8 +1,8 @@
 #include "actors/coordination/coordination.h"
 
+#include "actors/coordination/internal.h"
 #include "actors/coordination/mark.h"
 #include "actors/coordination/runs.h"
-#include "actors/coordination/internal.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>

@@ -25,8 +25,8 @@
 
 #include "actors/coordination/coordination.h"
 #include "actors/coordination/keys/key_values.h"
-#include "actors/messages.h"
 #include "actors/coordination/roster.h"
+#include "actors/messages.h"
 #include "actors/task_set.h"
 
 struct coord_tasks;     /* of coordination_tasks.c */

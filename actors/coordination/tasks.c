@@ -4,9 +4,9 @@
  * is CONNECTED from its registration until it is dead, says that it failed, leaves or is
  * reset. All times are by mu__coord_clock, so that a pause of this host makes nobody
  * dead. */
-#include "actors/coordination/runs.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/keys/changes.h"
+#include "actors/coordination/runs.h"
 #include "runtime/message/codec.h"
 
 #include <inttypes.h>

@@ -14,12 +14,12 @@
  * one that flies lands when its answer comes, or its server goes. */
 #include "actors/ps/effects.h"
 
-#include "actors/ps/effects_internal.h"
 #include "actors/keep.h"
+#include "actors/ps/effects_internal.h"
 #include "actors/ps/opened_variable.h"
-#include "actors/worker/run.h"
 #include "actors/ps/variable_store.h"
 #include "actors/ps/variables.h"
+#include "actors/worker/run.h"
 #include "runtime/message/block_pool.h"
 
 #include <assert.h>

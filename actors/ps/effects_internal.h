@@ -2,8 +2,8 @@
 #ifndef MU_ACTORS_EFFECTS_INTERNAL_H
 #define MU_ACTORS_EFFECTS_INTERNAL_H
 
-#include "actors/ps/effects.h"
 #include "actors/messages.h"
+#include "actors/ps/effects.h"
 
 enum { TROUBLE_BYTES_MAX = 128 };
 

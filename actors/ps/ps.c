@@ -1,10 +1,10 @@
 #include "actors/ps/ps.h"
 
-#include "actors/ps/applied.h"
-#include "actors/ps/effects.h"
 #include "actors/keep.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "actors/ps/applied.h"
+#include "actors/ps/effects.h"
 #include "actors/ps/staging.h"
 #include "actors/ps/variable_store.h"
 

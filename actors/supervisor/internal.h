@@ -15,20 +15,20 @@
 #ifndef MU_ACTORS_SUPERVISOR_INNER_H
 #define MU_ACTORS_SUPERVISOR_INNER_H
 
-#include "actors/supervisor/closures.h"
-#include "runtime/base/histogram.h"
-#include "runtime/base/id_window.h"
 #include "actors/coordination/store/journal.h"
-#include "actors/supervisor/membership.h"
 #include "actors/messages.h"
-#include "actors/supervisor/names.h"
 #include "actors/packing.h"
 #include "actors/ps/server_failures.h"
-#include "actors/supervisor/supervisor.h"
 #include "actors/supervisor/admission.h"
+#include "actors/supervisor/closures.h"
 #include "actors/supervisor/function_times.h"
+#include "actors/supervisor/membership.h"
+#include "actors/supervisor/names.h"
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
+#include "actors/supervisor/supervisor.h"
+#include "runtime/base/histogram.h"
+#include "runtime/base/id_window.h"
 #include "runtime/base/map.h"
 
 enum {

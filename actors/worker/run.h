@@ -3,11 +3,11 @@
 #ifndef MU_ACTORS_RUN_H
 #define MU_ACTORS_RUN_H
 
+#include "actors/messages.h"
 #include "actors/ps/effects.h"
 #include "actors/worker/kept.h"
-#include "actors/messages.h"
-#include "runtime/message/codec.h"
 #include "runtime/kernel/world.h"
+#include "runtime/message/codec.h"
 
 #include "muster/node.h"
 

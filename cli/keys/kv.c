@@ -1,10 +1,10 @@
 /* `muster kv get`, `put`, `ls`, `rm` and `incr`. */
 #include "cli/keys/kv_condition.h"
-#include "cli/verbs.h"
 #include "cli/output/bytes.h"
 #include "cli/output/json.h"
-#include "cli/service.h"
 #include "cli/output/table.h"
+#include "cli/service.h"
+#include "cli/verbs.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* `muster kv hold`: a key is there while a command runs. */
-#include "cli/run/command.h"
 #include "cli/keys/kv_condition.h"
+#include "cli/run/command.h"
 #include "cli/verbs.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* `muster kv txn`: a transaction from standard input, a line for each part. */
 #include "cli/keys/kv_condition.h"
-#include "cli/verbs.h"
 #include "cli/output/json.h"
+#include "cli/verbs.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* `muster kv watch`: a line for each change. */
 #include "cli/keys/kv_condition.h"
-#include "cli/verbs.h"
 #include "cli/output/bytes.h"
 #include "cli/output/json.h"
 #include "cli/service.h"
+#include "cli/verbs.h"
 #include "runtime/base/text.h"
 
 #include <inttypes.h>

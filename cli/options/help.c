@@ -1,6 +1,6 @@
-#include "cli/verbs.h"
 #include "cli/options/options.h"
 #include "cli/resolve/resolve.h"
+#include "cli/verbs.h"
 #include "runtime/base/text.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 #include "cli/output/ask.h"
 
-#include "cli/verbs.h"
 #include "cli/resolve/spec.h"
-#include "node/node.h"
+#include "cli/verbs.h"
 #include "node/discovery/route.h"
+#include "node/node.h"
 #include "resolver/spec/cluster.h"
 
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 #ifndef MU_NODE_CMD_ASK_H
 #define MU_NODE_CMD_ASK_H
 
-#include "cli/run/log.h"
 #include "cli/options/options.h"
+#include "cli/run/log.h"
 
 #include "muster/node.h"
 

@@ -1,8 +1,8 @@
 #include "cli/output/bytes.h"
 
 #include "cli/output/json.h"
-#include "runtime/base/text.h"
 #include "runtime/base/base64.h"
+#include "runtime/base/text.h"
 
 #include <stdbool.h>
 #include <stdio.h>

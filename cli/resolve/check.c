@@ -2,12 +2,12 @@
  * other? */
 #include "cli/resolve/check.h"
 
-#include "cli/verbs.h"
 #include "cli/resolve/resolver.h"
 #include "cli/resolve/spec.h"
+#include "cli/verbs.h"
 #include "node/member/service.h"
-#include "resolver/spec/cluster.h"
 #include "resolver/engine/resolver.h"
+#include "resolver/spec/cluster.h"
 
 #include <stdio.h>
 #include <stdlib.h>

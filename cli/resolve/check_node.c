@@ -4,8 +4,8 @@
 
 #include "actors/messages.h"
 #include "cli/output/ask.h"
-#include "node/node.h"
 #include "node/discovery/route.h"
+#include "node/node.h"
 #include "resolver/spec/cluster.h"
 
 #include <stdio.h>

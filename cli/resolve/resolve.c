@@ -1,8 +1,8 @@
 /* `muster resolve`: who is in the cluster, and which task is this? */
 #include "cli/resolve/resolve.h"
 
-#include "cli/verbs.h"
 #include "cli/resolve/resolver.h"
+#include "cli/verbs.h"
 #include "node/discovery/resolving.h"
 #include "resolver/spec/cluster.h"
 

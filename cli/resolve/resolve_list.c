@@ -1,8 +1,8 @@
 /* The resolvers and their settings, from their tables. */
 #include "cli/resolve/resolve.h"
 
-#include "cli/verbs.h"
 #include "cli/output/json.h"
+#include "cli/verbs.h"
 #include "resolver/engine/kind.h"
 
 #include <stdio.h>

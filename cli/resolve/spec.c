@@ -3,9 +3,9 @@
 #include "actors/worker_types.h"
 #include "cli/resolve/resolver.h"
 #include "node/file_read.h"
+#include "resolver/engine/resolver.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"
-#include "resolver/engine/resolver.h"
 #include "runtime/base/text.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "cli/run/inherited.h"
 
-#include "cli/verbs.h"
 #include "cli/run/child.h"
+#include "cli/verbs.h"
 #include "node/parent.h"
 
 #include <inttypes.h>

@@ -3,16 +3,16 @@
  * One thread, one poll(), no sockets of ours: processes are forked here. What ends them
  * in every case is the kernel, which kills them when this process ends (cmd_child.c); all
  * that follows is about ending them well. */
-#include "cli/run/inherited.h"
+#include "cli/options/options.h"
 #include "cli/options/settings.h"
+#include "cli/output/json.h"
+#include "cli/output/output.h"
+#include "cli/resolve/spec.h"
+#include "cli/run/child.h"
+#include "cli/run/inherited.h"
+#include "cli/run/place.h"
 #include "cli/run/wanted.h"
 #include "cli/verbs.h"
-#include "cli/run/child.h"
-#include "cli/output/json.h"
-#include "cli/options/options.h"
-#include "cli/output/output.h"
-#include "cli/run/place.h"
-#include "cli/resolve/spec.h"
 #include "node/parent.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #ifndef MU_CLI_WANTED_H
 #define MU_CLI_WANTED_H
 
-#include "cli/run/child.h"
 #include "cli/options/options.h"
+#include "cli/run/child.h"
 #include "cli/run/place.h"
 
 /* The cluster of these tasks, at free addresses; see cmd_place. -MU_EINVALID names the

@@ -2,8 +2,8 @@
 
 #include "node/discovery/path_watch.h"
 #include "node/discovery/resolving.h"
-#include "resolver/engine/uv/asker.h"
 #include "resolver/engine/resolver.h"
+#include "resolver/engine/uv/asker.h"
 #include "runtime/base/retry.h"
 
 #include <assert.h>

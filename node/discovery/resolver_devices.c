@@ -1,7 +1,7 @@
 #include "node/discovery/resolver_devices.h"
 
-#include "resolver/spec/cluster.h"
 #include "resolver/engine/resolver.h"
+#include "resolver/spec/cluster.h"
 #include "runtime/base/retry.h"
 
 #include <muster/coordination.h>

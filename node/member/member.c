@@ -1,8 +1,8 @@
 #include "node/member/internal.h"
 
-#include "actors/ps/effects.h"
 #include "actors/job/job.h"
 #include "actors/messages.h"
+#include "actors/ps/effects.h"
 #include "actors/ps/ps.h"
 #include "resolver/spec/cluster.h"
 

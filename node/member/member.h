@@ -5,13 +5,13 @@
 #define MU_NODE_MEMBER_H
 
 #include "actors/agent/agent.h"
+#include "actors/agent/peers.h"
 #include "actors/client/client.h"
 #include "actors/coordination/coordination.h"
 #include "actors/job/job.h"
-#include "actors/agent/peers.h"
+#include "actors/ps/variables.h"
 #include "actors/supervisor/supervisor.h"
 #include "actors/task_set.h"
-#include "actors/ps/variables.h"
 #include "actors/worker/worker.h"
 #include "actors/worker_types.h"
 #include "resolver/spec/changes.h"

@@ -17,7 +17,8 @@
  * by the evaluation, not by the resolver. What is secret (a header, a body, an answer's
  * content) is never in a message.
  *
- * Who answers: resolver/engine/uv/asker.c from the real world, tests/support/script.h from a table. */
+ * Who answers: resolver/engine/uv/asker.c from the real world, tests/support/script.h
+ * from a table. */
 #ifndef MU_RESOLVER_ASK_H
 #define MU_RESOLVER_ASK_H
 

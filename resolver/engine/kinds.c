@@ -1,6 +1,6 @@
 /* The registry of our resolvers, and what they share. */
-#include "resolver/spec/cluster.h"
 #include "resolver/engine/kind.h"
+#include "resolver/spec/cluster.h"
 #include "runtime/message/arguments.h"
 
 #include <stdio.h>

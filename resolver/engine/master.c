@@ -1,6 +1,6 @@
 /* What a session connects to. */
-#include "resolver/spec/cluster.h"
 #include "resolver/engine/resolver.h"
+#include "resolver/spec/cluster.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Functions of the program's own: each call is a question, which a thread answers. */
-#include "resolver/spec/cluster.h"
 #include "resolver/engine/internal.h"
+#include "resolver/spec/cluster.h"
 
 #include <stdio.h>
 #include <stdlib.h>

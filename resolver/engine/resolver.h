@@ -11,8 +11,8 @@
 
 /* A resolver of the program's own: a copy of what was registered. Counted, since
  * resolvers that were made of it go on when it is unregistered; the count is the
- * registry's (node/discovery/resolver_kinds.c), which has a lock. The functions are called on
- * threads. */
+ * registry's (node/discovery/resolver_kinds.c), which has a lock. The functions are
+ * called on threads. */
 struct mu__own_kind {
     mu_resolver_kind kind;      /* with `name` and `summary` below */
     char name[32];

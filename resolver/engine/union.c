@@ -1,6 +1,6 @@
 /* Clusters of several resolvers as one. */
-#include "resolver/spec/cluster.h"
 #include "resolver/engine/internal.h"
+#include "resolver/spec/cluster.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* The resolver directory: a folder that all machines see, with one file for each task,
- * "worker-3", in which stands where it is (resolver/spec/entry.h). Written by people, by a
- * script, or by the nodes themselves. */
-#include "resolver/spec/cluster.h"
-#include "resolver/spec/entry.h"
+ * "worker-3", in which stands where it is (resolver/source/entry.h). Written by people,
+ * by a script, or by the nodes themselves. */
 #include "resolver/engine/expected.h"
+#include "resolver/source/entry.h"
+#include "resolver/spec/cluster.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 #ifndef MU_RESOLVER_DNS_PLAN_H
 #define MU_RESOLVER_DNS_PLAN_H
 
-#include "resolver/spec/cluster.h"
-#include "resolver/source/dns_answer.h"
+#include "resolver/engine/dns_answer.h"
 #include "resolver/engine/kind.h"
+#include "resolver/spec/cluster.h"
 
 #include <limits.h>
 

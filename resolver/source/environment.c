@@ -1,6 +1,6 @@
 /* The resolver environment: variables by which any launcher or script can say who is
  * there: a list of all hosts, or the address of process 0 alone. */
-#include "resolver/spec/ranks.h"
+#include "resolver/source/ranks.h"
 #include "runtime/base/text.h"
 
 #include <muster/cluster.h>

@@ -4,10 +4,10 @@
  *
  * The lease's number is made of the process's incarnation, so that granting it twice (an
  * answer was lost, say) is known by etcd as the same lease. */
-#include "resolver/spec/cluster.h"
-#include "resolver/spec/entry.h"
-#include "resolver/source/etcd_talk.h"
 #include "resolver/engine/expected.h"
+#include "resolver/source/entry.h"
+#include "resolver/source/etcd_talk.h"
+#include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 #ifndef MU_RESOLVER_ETCD_TALK_H
 #define MU_RESOLVER_ETCD_TALK_H
 
-#include "runtime/base/etcd.h"
 #include "resolver/engine/settings.h"
+#include "runtime/base/etcd.h"
 
 /* The first settings of a resolver that talks to etcd stand in this order. */
 enum mu__etcd_setting {

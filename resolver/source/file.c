@@ -1,8 +1,8 @@
 /* The resolver file: a cluster as JSON in a file, alone or as TF_CONFIG has it. */
-#include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "resolver/engine/expected.h"
 #include "resolver/engine/resolver.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/json.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MU_RESOLVER_MPI_H
 #define MU_RESOLVER_MPI_H
 
-#include "resolver/spec/ranks.h"
+#include "resolver/source/ranks.h"
 
 /* The first settings of both. */
 enum mu__mpi_setting {

@@ -2,7 +2,7 @@
 #ifndef MU_RESOLVER_SLURM_H
 #define MU_RESOLVER_SLURM_H
 
-#include "resolver/spec/ranks.h"
+#include "resolver/source/ranks.h"
 
 enum mu__slurm_setting {
     MU__SLURM_JOBS,

@@ -4,8 +4,8 @@
 #include "resolver/spec/cluster.h"
 
 #include "resolver/spec/address.h"
-#include "runtime/message/arguments.h"
 #include "runtime/base/text.h"
+#include "runtime/message/arguments.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Cluster specs from JSON and to JSON. */
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"
-#include "runtime/message/arguments.h"
 #include "runtime/base/text.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef MU_RESOLVER_LAYOUT_H
 #define MU_RESOLVER_LAYOUT_H
 
-#include "resolver/source/host_list.h"
+#include "resolver/spec/host_list.h"
 
 struct mu__layout {
     unsigned tasks;

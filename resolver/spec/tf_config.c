@@ -1,8 +1,8 @@
 /* TF_CONFIG: the cluster and the task of this process, as TensorFlow's tools write it. */
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"
-#include "runtime/message/arguments.h"
 #include "runtime/base/text.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #define MU_TRANSPORT_CHAINS_H
 
 #include "runtime/base/map.h"
-#include "runtime/message/message.h"
+#include "runtime/base/view.h"
 
 /* Within what is chained. Zeroed: in no chain. */
 struct mu__chained {

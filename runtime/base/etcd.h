@@ -8,7 +8,7 @@
 #define MU_RESOLVER_ETCD_H
 
 #include "muster/error.h"
-#include "runtime/message/message.h"
+#include "runtime/base/view.h"
 
 #define MU__ETCD_RANGE "/v3/kv/range"
 #define MU__ETCD_TXN "/v3/kv/txn"

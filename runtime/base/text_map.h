@@ -4,7 +4,7 @@
 #ifndef MU_ACTORS_TEXT_MAP_H
 #define MU_ACTORS_TEXT_MAP_H
 
-#include "runtime/message/message.h"
+#include "runtime/base/view.h"
 
 struct mu__text_node {
     struct mu__text_node *next;

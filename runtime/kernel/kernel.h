@@ -6,9 +6,9 @@
 #define MU_RUNTIME_KERNEL_H
 
 #include "muster/error.h"
-#include "runtime/message/pool.h"
 #include "runtime/kernel/system_messages.h"
 #include "runtime/kernel/world.h"
+#include "runtime/message/pool.h"
 
 struct mu__kernel;
 

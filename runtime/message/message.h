@@ -11,19 +11,14 @@
 #ifndef MU_RUNTIME_MESSAGE_H
 #define MU_RUNTIME_MESSAGE_H
 
-#include "runtime/message/buf.h"
+#include "runtime/base/view.h"
 #include "runtime/kernel/pid.h"
+#include "runtime/message/buf.h"
 
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Bytes borrowed from the message's backing buffer or from something that outlives it. */
-struct mu__view {
-    const void *data;
-    uint32_t size;
-};
 
 /* A packed value: its msgpack part and the raw tensor bytes that it refers to. */
 struct mu__packed {
@@ -117,16 +112,5 @@ struct mu__msg {
                 sizeof name##_fields / sizeof name##_fields[0],             \
                 0 FIELDS(MU__COUNT_REQUIRED, name),                         \
                 sizeof(struct mu__##name), travels},
-
-/* A view of a string, without its zero. */
-struct mu__view mu__view_str(const char *text);
-
-/* Copy a view into a zero-terminated array, cut to fit. */
-void mu__view_copy(struct mu__view view, char *out, size_t size);
-
-bool mu__view_is(struct mu__view view, const char *text);
-
-/* FNV-1a, 32 bits: for tables of names. */
-uint32_t mu__view_hash(struct mu__view view);
 
 #endif

@@ -11,8 +11,8 @@
  * is under way: everything ends with an error, and the next request begins anew. */
 #include "runtime/uv/http_curl.h"
 
-#include "runtime/uv/load_curl.h"
 #include "runtime/message/pool.h"
+#include "runtime/uv/load_curl.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -13,11 +13,11 @@
 #include "runtime/uv/world.h"
 
 #include "muster/error.h"
-#include "runtime/uv/executor.h"
 #include "runtime/kernel/inbox.h"
+#include "runtime/kernel/system_messages.h"
 #include "runtime/message/block_pool.h"
 #include "runtime/message/pool.h"
-#include "runtime/kernel/system_messages.h"
+#include "runtime/uv/executor.h"
 
 #include <assert.h>
 #include <sched.h>

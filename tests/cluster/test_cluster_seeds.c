@@ -7,7 +7,6 @@
  * What must be is said in tests/sim/cluster.h, and looked for after every event. Run by
  * hand for more seeds or others: test_cluster_seeds FIRST COUNT. */
 #include "actors/messages.h"
-#include "tests/support/seeds.h"
 #include "tests/sim/changing.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
@@ -15,6 +14,7 @@
 #include "tests/sim/random.h"
 #include "tests/sim/storage.h"
 #include "tests/sim/twins.h"
+#include "tests/support/seeds.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -1,13 +1,13 @@
 /* The cluster itself: its tasks, their processes and what programs in them do. */
 #include "tests/sim/cluster.h"
 
-#include "actors/client/holds.h"
 #include "actors/client/future.h"
+#include "actors/client/holds.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "actors/ps/variable_store.h"
 #include "actors/references.h"
 #include "actors/worker/run.h"
-#include "actors/ps/variable_store.h"
 #include "runtime/message/value_parts.h"
 #include "tests/sim/etcd.h"
 

@@ -5,8 +5,8 @@
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"
 
-#include "runtime/message/pool.h"
 #include "runtime/kernel/system_messages.h"
+#include "runtime/message/pool.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -4,8 +4,8 @@
 #include "tests/sim/sim.h"
 
 #include "muster/error.h"
-#include "runtime/message/pool.h"
 #include "runtime/kernel/system_messages.h"
+#include "runtime/message/pool.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

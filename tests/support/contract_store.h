@@ -10,8 +10,8 @@
 #ifndef MU_TESTS_CONTRACT_STORE_H
 #define MU_TESTS_CONTRACT_STORE_H
 
-#include "actors/messages.h"
 #include "actors/coordination/store/store.h"
+#include "actors/messages.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"
 

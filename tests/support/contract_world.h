@@ -8,9 +8,9 @@
 #define MU_TESTS_CONTRACT_WORLD_H
 
 #include "muster/error.h"
-#include "runtime/message/pool.h"
 #include "runtime/kernel/system_messages.h"
 #include "runtime/kernel/world.h"
+#include "runtime/message/pool.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -25,8 +25,8 @@
 #include "actors/coordination/internal.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
-#include "runtime/message/codec.h"
 #include "runtime/base/map.h"
+#include "runtime/message/codec.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/storage.h"
 

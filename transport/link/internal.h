@@ -7,9 +7,9 @@
 
 #include "transport/link/links.h"
 
+#include "runtime/base/chains.h"
 #include "runtime/base/map.h"
 #include "transport/link/barred.h"
-#include "runtime/base/chains.h"
 #include "transport/link/frames.h"
 #include "transport/link/log_limit.h"
 #include "transport/link/outbox.h"

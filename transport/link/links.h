@@ -18,8 +18,8 @@
 #define MU_TRANSPORT_LINKS_H
 
 #include "muster/error.h"
-#include "runtime/message/pool.h"
 #include "runtime/kernel/world.h"
+#include "runtime/message/pool.h"
 #include "transport/wire/wire.h"
 
 struct mu__links;

@@ -1,8 +1,8 @@
 /* The door between links and sockets: frames out, frames and connection news in.
  *
- * There are two wires. transport/wire/uv/streams.c speaks the protocol of nng's PUSH and PULL
- * sockets over libuv's streams; tests/sim/ has a network with virtual time. The
- * links above are the same. Everything runs on the loop thread.
+ * There are two wires. transport/wire/uv/streams.c speaks the protocol of nng's PUSH
+ * and PULL sockets over libuv's streams; tests/sim/ has a network with virtual time.
+ * The links above are the same. Everything runs on the loop thread.
  *
  * An outgoing connection is a number chosen by the links; an incoming one is a number
  * chosen by the wire. Both are one-way: frames are sent on outgoing connections and

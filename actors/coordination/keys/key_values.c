@@ -14,8 +14,8 @@
 #include "actors/coordination/keys/key_values.h"
 
 #include "actors/messages.h"
-#include "runtime/base/sip_hash.h"
 #include "runtime/base/map.h"
+#include "runtime/base/sip_hash.h"
 
 #include <assert.h>
 #include <inttypes.h>

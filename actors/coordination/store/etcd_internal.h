@@ -7,9 +7,9 @@
 #ifndef MU_NODE_STORE_ETCD_INNER_H
 #define MU_NODE_STORE_ETCD_INNER_H
 
-#include "actors/messages.h"
 #include "actors/coordination/store/etcd.h"
 #include "actors/coordination/store/etcd_batch.h"
+#include "actors/messages.h"
 #include "runtime/base/etcd.h"
 #include "runtime/message/codec.h"
 

@@ -16,8 +16,8 @@
  * has it holds it. After a failure the file is read anew, so that memory and file agree
  * whatever had reached the file; what still waits to be flushed is flushed before. */
 #include "actors/coordination/store/journal.h"
-#include "actors/messages.h"
 #include "actors/coordination/store/store.h"
+#include "actors/messages.h"
 
 #include <assert.h>
 #include <inttypes.h>

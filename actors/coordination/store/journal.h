@@ -7,9 +7,9 @@
 #ifndef MU_ACTORS_JOURNAL_H
 #define MU_ACTORS_JOURNAL_H
 
+#include "runtime/kernel/storage.h"
 #include "runtime/message/codec.h"
 #include "runtime/message/pool.h"
-#include "runtime/kernel/storage.h"
 
 struct mu__journal;
 

@@ -1,6 +1,7 @@
 /* The records of a journal file, one after another: their framing and sums, where the
  * file is damaged, and where it goes on behind the damage. Plain data; knows nothing of
- * messages. actors/coordination/store/journal.c reads and writes with it, `muster journal` shows it.
+ * messages. actors/coordination/store/journal.c reads and writes with it, `muster
+ * journal` shows it.
  *
  * The file: "mustrjnl", then u32 the format, and then records. In format 2, which is what
  * is written:
@@ -10,7 +11,8 @@
  *   u64 number      1, 2, 3 ... in this file: what is missing or doubled is seen
  *   u32 head sum    CRC-32C of the 16 bytes before
  *   u32 sum         CRC-32C of the bytes, begun with the head sum
- *   bytes           the message, as runtime/message/codec.h packs it, at the begin of a frame
+ *   bytes           the message, as runtime/message/codec.h packs it, at the begin of a
+ *                   frame
  *   u32 end         MU__JOURNAL_END_MARK: a whole record never ends in zeros
  *
  * Format 1, which is still read: u32 size, u32 CRC-32C of size and bytes, bytes.

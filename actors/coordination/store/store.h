@@ -6,8 +6,8 @@
  *   memory    nothing is kept; another process begins with nothing
  *   journal   a file of this machine (journal.h, storage.h): survives the process, and
  *             with sync the machine
- *   etcd      etcd's v3 JSON gateway (runtime/kernel/http.h): the holder is elected there, and
- *             a former one can change nothing
+ *   etcd      etcd's v3 JSON gateway (runtime/kernel/http.h): the holder is elected
+ *             there, and a former one can change nothing
  *
  * A store calls its owner's functions, never within the call that asked for it, unless
  * said otherwise. Loop thread only. */

@@ -1,5 +1,5 @@
 /* The resolver aws: the variables of a multi-node job of AWS Batch. */
-#include "resolver/spec/ranks.h"
+#include "resolver/source/ranks.h"
 
 #include <muster/cluster.h>
 

@@ -2,8 +2,8 @@
  * from. */
 #include "resolver/cloud/aws/sagemaker.h"
 
+#include "resolver/source/ranks.h"
 #include "runtime/base/json.h"
-#include "resolver/spec/ranks.h"
 #include "runtime/base/text.h"
 
 #include <muster/cluster.h>

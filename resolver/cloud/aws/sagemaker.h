@@ -3,8 +3,8 @@
 #ifndef MU_RESOLVER_SAGEMAKER_H
 #define MU_RESOLVER_SAGEMAKER_H
 
-#include "resolver/source/host_list.h"
 #include "resolver/engine/kind.h"
+#include "resolver/spec/host_list.h"
 
 #include <cjson/cJSON.h>
 

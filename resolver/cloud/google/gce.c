@@ -3,8 +3,8 @@
 #include "resolver/cloud/google/gce.h"
 
 #include "resolver/engine/build.h"
-#include "runtime/base/json.h"
 #include "resolver/engine/kind.h"
+#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
 #include <stdio.h>

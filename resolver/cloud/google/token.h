@@ -4,8 +4,8 @@
 #ifndef MU_RESOLVER_GOOGLE_TOKEN_H
 #define MU_RESOLVER_GOOGLE_TOKEN_H
 
-#include "resolver/engine/build.h"
 #include "resolver/cloud/google/metadata.h"
+#include "resolver/engine/build.h"
 
 #define MU__GOOGLE_SCOPE "https://www.googleapis.com/auth/cloud-platform"
 

@@ -1,8 +1,8 @@
 /* Which TPUs are meant, and what the API says of them. */
+#include "resolver/cloud/google/tpu.h"
 #include "resolver/engine/build.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
-#include "resolver/cloud/google/tpu.h"
 
 #include <stdio.h>
 #include <string.h>

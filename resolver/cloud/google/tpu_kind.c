@@ -1,8 +1,8 @@
 /* The resolver tpu: the hosts of Cloud TPUs. */
-#include "runtime/base/json.h"
-#include "resolver/engine/kind.h"
-#include "runtime/base/text.h"
 #include "resolver/cloud/google/tpu.h"
+#include "resolver/engine/kind.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

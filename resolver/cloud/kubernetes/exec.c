@@ -1,10 +1,10 @@
 #include "resolver/cloud/kubernetes/exec.h"
 
-#include "runtime/base/date.h"
 #include "resolver/cloud/kubernetes/internal.h"
+#include "runtime/base/base64.h"
+#include "runtime/base/date.h"
 #include "runtime/base/text.h"
 #include "runtime/base/yaml.h"
-#include "runtime/base/base64.h"
 
 #include <stdio.h>
 #include <stdlib.h>

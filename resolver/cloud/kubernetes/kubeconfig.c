@@ -1,11 +1,11 @@
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 
-#include "resolver/spec/address.h"
-#include "runtime/base/json.h"
 #include "resolver/cloud/kubernetes/internal.h"
+#include "resolver/spec/address.h"
+#include "runtime/base/base64.h"
+#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 #include "runtime/base/yaml.h"
-#include "runtime/base/base64.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* The resolver kubernetes: pods by label, from the cluster's API. */
-#include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
-#include "resolver/engine/kind.h"
 #include "resolver/cloud/kubernetes/access.h"
 #include "resolver/cloud/kubernetes/pods.h"
+#include "resolver/engine/kind.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
 #include <stdio.h>

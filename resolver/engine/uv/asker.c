@@ -2,7 +2,7 @@
 
 #include "resolver/engine/question.h"
 #include "resolver/engine/uv/run.h"
-#include "resolver/cloud/sign_crypto.h"
+#include "resolver/engine/uv/sign_crypto.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "resolver/engine/uv/asker_inner.h"
 
 #include "resolver/engine/question.h"
-#include "runtime/uv/http_curl.h"
 #include "runtime/message/pool.h"
+#include "runtime/uv/http_curl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #ifndef MU_RESOLVER_ASKER_INNER_UV_H
 #define MU_RESOLVER_ASKER_INNER_UV_H
 
-#include "resolver/engine/uv/asker.h"
 #include "resolver/engine/kept_answers.h"
+#include "resolver/engine/uv/asker.h"
 #include "runtime/uv/errands.h"
 
 #include <stdatomic.h>

@@ -2,9 +2,9 @@
  * A system's look-up cannot be ended; servers are asked until the question's limit. */
 #define _GNU_SOURCE /* resolv.h, EAI_NODATA */
 
+#include "resolver/engine/question.h"
 #include "resolver/engine/uv/asker_inner.h"
 #include "resolver/engine/uv/dns_exchange.h"
-#include "resolver/engine/question.h"
 #include "runtime/uv/look_up.h"
 
 #include <locale.h>

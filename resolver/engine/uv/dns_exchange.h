@@ -5,7 +5,7 @@
 #ifndef MU_RESOLVER_DNS_EXCHANGE_UV_H
 #define MU_RESOLVER_DNS_EXCHANGE_UV_H
 
-#include "resolver/source/dns_answer.h"
+#include "resolver/engine/dns_answer.h"
 
 #include <stdatomic.h>
 #include <sys/socket.h>

@@ -5,8 +5,8 @@
  * agents say that they live every 166 ms. A question of a worker takes 20 ms there and
  * back, one of the chief none. A host that does not answer for 500 ms is lost. */
 #include "actors/agent/internal.h"
-#include "tests/support/story.h"
 #include "tests/sim/storage.h"
+#include "tests/support/story.h"
 
 #define CALL(...) (&(struct mu__agent_call){__VA_ARGS__})
 #define KEY(...) (&(mu_kv_ask){__VA_ARGS__})

@@ -11,8 +11,8 @@
 #include "tests/support/service.h"
 
 #include "actors/coordination/barriers.h"
-#include "tests/support/seeds.h"
 #include "tests/sim/random.h"
+#include "tests/support/seeds.h"
 
 enum {
     SEEDS = 1000,

@@ -27,8 +27,8 @@
  *  - who is listed in the end is as well off as all others.
  *
  * Run by hand for more seeds or others: test_coordination_swarm_seeds FIRST COUNT. */
-#include "tests/support/seeds.h"
 #include "tests/sim/swarm/swarm.h"
+#include "tests/support/seeds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

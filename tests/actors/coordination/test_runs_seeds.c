@@ -9,11 +9,11 @@
  *   - a task that is left over from a former run is told so, and not taken. */
 #include "actors/coordination/runs.h"
 #include "actors/coordination/store/etcd.h"
-#include "tests/support/seeds.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
 #include "tests/sim/random.h"
 #include "tests/sim/storage.h"
+#include "tests/support/seeds.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

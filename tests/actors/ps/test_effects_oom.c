@@ -1,11 +1,11 @@
 /* Memory that is missing anywhere on the way of a run's writes: an error for the run, or
  * a try later, and never half of a batch. Worker's actor and server on one kernel each;
  * what one says is handed to the other. */
-#include "actors/ps/effects.h"
 #include "actors/messages.h"
+#include "actors/ps/effects.h"
 #include "actors/ps/ps.h"
-#include "actors/worker/run.h"
 #include "actors/ps/variable_store.h"
+#include "actors/worker/run.h"
 #include "tests/support/bare_world.h"
 #include "tests/support/fault.h"
 

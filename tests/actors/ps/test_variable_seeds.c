@@ -4,10 +4,10 @@
  * nothing else is. The servers themselves do not crash: they have no backup.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
-#include "tests/support/seeds.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
+#include "tests/support/seeds.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Three hosts of the coordination service over a real etcd: hosts are killed and stopped,
  * etcd is killed and started again. */
-#include "tests/real/service.h"
 #include "tests/real/etcd.h"
+#include "tests/real/service.h"
 
 enum {
     ROUNDS = 160,

@@ -1,7 +1,7 @@
 /* The coordination service over a real etcd that has certificates and users. */
-#include "tests/real/service.h"
 #include "tests/real/etcd.h"
 #include "tests/real/https.h"
+#include "tests/real/service.h"
 
 static struct service service;
 static struct etcd etcd;

@@ -1,5 +1,5 @@
 /* What a machine has, read from folders that look like /proc and /sys. */
-#include "api/devices.h"
+#include "node/devices.h"
 
 #include "tests/real/cli.h"
 

@@ -1,13 +1,13 @@
 /* The store over real etcd servers, which are killed and started again: that the one of
  * the simulator answers as they do, elections, fencing, and an etcd that is away. */
-#include "actors/messages.h"
 #include "actors/coordination/store/etcd.h"
-#include "runtime/uv/http_curl.h"
+#include "actors/messages.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/uv/http_curl.h"
 #include "runtime/uv/world.h"
-#include "tests/support/etcd_rows.h"
 #include "tests/real/etcd.h"
 #include "tests/real/nodes.h"
+#include "tests/support/etcd_rows.h"
 
 #include <cjson/cJSON.h>
 

@@ -1,7 +1,7 @@
 /* A finder from its begin to its end over a folder, in a loop, where each allocation
  * fails once: it finds, or it says what is wrong, and it always comes to its end. */
-#include "tests/support/fault.h"
 #include "tests/real/nodes.h"
+#include "tests/support/fault.h"
 
 #include "node/discovery/finder.h"
 

@@ -2,7 +2,7 @@
  * a configuration so that it asks nobody for one. */
 #include "tests/real/launch.h"
 
-#include "resolver/source/host_list.h"
+#include "resolver/spec/host_list.h"
 
 enum { LISTS = 250, LIST_BYTES = 512 };
 

@@ -1,8 +1,8 @@
 /* The door to HTTP, against a server of plain sockets on a thread of its own. */
 #include "actors/messages.h"
-#include "runtime/uv/http_curl.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/message/pool.h"
+#include "runtime/uv/http_curl.h"
 #include "runtime/uv/world.h"
 
 #include <arpa/inet.h>

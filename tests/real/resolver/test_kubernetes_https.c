@@ -1,5 +1,6 @@
 /* The resolver kubernetes over real TLS and real libcurl, against a server that answers
- * as the API of Kubernetes does; tests/resolver/cloud/test_resolver_kubernetes.c has all the rest. */
+ * as the API of Kubernetes does; tests/resolver/cloud/test_resolver_kubernetes.c has
+ * all the rest. */
 #include "tests/real/https.h"
 
 #include <muster/cluster.h>

@@ -1,7 +1,7 @@
 /* Listening at a name, where each allocation fails once: there is an error, and nothing
  * is left behind. */
-#include "tests/support/fault.h"
 #include "tests/real/hanging_dns.h"
+#include "tests/support/fault.h"
 #include "transport/wire/uv/listen.h"
 
 #include <setjmp.h>

@@ -2,8 +2,8 @@
  * for HTTP on loopback. */
 #include "node/discovery/resolver_devices.h"
 #include "node/discovery/resolving.h"
-#include "resolver/engine/uv/asker.h"
 #include "resolver/engine/evaluation.h"
+#include "resolver/engine/uv/asker.h"
 
 #include <muster/resolver.h>
 

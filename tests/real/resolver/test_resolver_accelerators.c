@@ -3,7 +3,7 @@
 
 #include "tests/real/machine.h"
 
-#include "api/devices.h"
+#include "node/devices.h"
 
 #include <muster/resolver.h>
 

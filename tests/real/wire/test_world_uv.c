@@ -6,10 +6,10 @@
 #include <cmocka.h>
 
 #include "muster/error.h"
-#include "runtime/uv/executor.h"
 #include "runtime/kernel/inbox.h"
-#include "runtime/message/pool.h"
 #include "runtime/kernel/system_messages.h"
+#include "runtime/message/pool.h"
+#include "runtime/uv/executor.h"
 #include "runtime/uv/world.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* No memory for a question: what comes of the run is nothing, or the whole. */
-#include "tests/support/fault.h"
 #include "resolver/engine/resolver.h"
+#include "tests/support/fault.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

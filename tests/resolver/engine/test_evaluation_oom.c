@@ -1,7 +1,7 @@
 /* Every allocation of an evaluation fails once: a resolver with its settings, notes, what
  * they keep, a tree, and what is explained of it. */
-#include "tests/support/fault.h"
 #include "resolver/engine/resolver.h"
+#include "tests/support/fault.h"
 #include "tests/support/slow_asker.h"
 
 #include <setjmp.h>

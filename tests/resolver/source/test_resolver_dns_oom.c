@@ -1,6 +1,6 @@
 /* Every allocation of the resolver dns and of the reader of answers fails once. */
+#include "resolver/engine/dns_answer.h"
 #include "tests/support/fault.h"
-#include "resolver/source/dns_answer.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* The resolver tf_config, by rows; tests/resolver/spec/test_tf_config.c has the text itself. */
+/* The resolver tf_config, by rows; tests/resolver/spec/test_tf_config.c has the text
+ * itself. */
 #include "tests/support/script.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* JSON of which only parts are wanted: what is left of it, and that it is checked as
- * strictly as the whole; tests/resolver/spec/test_tf_config.c and others have the check itself. */
+ * strictly as the whole; tests/resolver/spec/test_tf_config.c and others have the check
+ * itself. */
 #include "runtime/base/json.h"
 
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* The generic codec, over the real message table: golden bytes, bounds, bad bytes. */
 #include "actors/messages.h"
 #include "runtime/message/codec.h"
-#include "transport/link/frames.h"
 #include "tests/support/golden.h"
+#include "transport/link/frames.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

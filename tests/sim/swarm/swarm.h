@@ -19,10 +19,9 @@
 #define MU_TESTS_SWARM_H
 
 #include "actors/agent/internal.h"
+#include "actors/coordination/internal.h"
 #include "actors/coordination/keys/lock_queue.h"
 #include "actors/coordination/keys/transaction.h"
-#include "actors/coordination/internal.h"
-#include "tests/support/linear.h"
 #include "tests/sim/changing.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
@@ -30,6 +29,7 @@
 #include "tests/sim/mending.h"
 #include "tests/sim/storage.h"
 #include "tests/sim/twins.h"
+#include "tests/support/linear.h"
 
 #include <inttypes.h>
 #include <string.h>

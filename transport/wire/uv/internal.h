@@ -6,8 +6,8 @@
 #include "transport/wire/url.h"
 #include "transport/wire/uv/streams.h"
 
-#include "runtime/uv/errands.h"
 #include "runtime/base/map.h"
+#include "runtime/uv/errands.h"
 
 /* The SP protocol: who greets as what, and how long a message is. */
 enum {

@@ -2,8 +2,8 @@
  * answers that are lost, and former holders that do not know it yet. */
 #include "actors/coordination/store/etcd.h"
 #include "actors/coordination/store/etcd_batch.h"
-#include "tests/support/etcd_rows.h"
 #include "tests/sim/etcd.h"
+#include "tests/support/etcd_rows.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "resolver/source/host_list.h"
+#include "resolver/spec/host_list.h"
 
 #include "runtime/base/text.h"
 

@@ -1,7 +1,7 @@
 /* Tasks that join a run, parameter servers say, are told that it is over: the leading
  * task waits until they are there to hear it. */
-#include "api/distribute.h"
 #include "actors/task_set.h"
+#include "api/distribute/distribute.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"

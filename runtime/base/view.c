@@ -1,5 +1,4 @@
-/* Views of strings. */
-#include "runtime/message/message.h"
+#include "runtime/base/view.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "resolver/source/dns_answer.h"
+#include "resolver/engine/dns_answer.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

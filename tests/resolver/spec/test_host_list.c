@@ -1,5 +1,6 @@
-/* Host lists by rows; tests/real/resolver/test_host_list.c compares with Slurm's own command. */
-#include "resolver/source/host_list.h"
+/* Host lists by rows; tests/real/resolver/test_host_list.c compares with Slurm's own
+ * command. */
+#include "resolver/spec/host_list.h"
 
 #include <muster/cluster.h>
 

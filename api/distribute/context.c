@@ -1,7 +1,7 @@
 /* What one call of a program's function sees. */
-#include "api/distribute.h"
-#include "node/node.h"
+#include "api/distribute/distribute.h"
 #include "api/session.h"
+#include "node/node.h"
 #include "runtime/message/arguments.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The program of a node that runs the same in every mode: what a plugin has set, run on
  * the node that is there. */
-#include "api/distribute.h"
+#include "api/distribute/distribute.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 

@@ -1,6 +1,6 @@
 /* The bytes of DNS: questions as they must stand on the wire, answers of all shapes, and
  * answers that lie. */
-#include "resolver/source/dns_answer.h"
+#include "resolver/engine/dns_answer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

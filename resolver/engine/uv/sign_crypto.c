@@ -1,4 +1,4 @@
-#include "resolver/cloud/sign_crypto.h"
+#include "resolver/engine/uv/sign_crypto.h"
 
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "api/devices.h"
+#include "node/devices.h"
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* The cluster, and who this process is: from the options of a run, TF_CONFIG, a resolver,
  * or the strategy. */
-#include "api/distribute.h"
+#include "api/distribute/distribute.h"
 #include "api/server.h"
 
 #include <stdio.h>

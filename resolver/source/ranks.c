@@ -1,4 +1,4 @@
-#include "resolver/spec/ranks.h"
+#include "resolver/source/ranks.h"
 
 #include "resolver/spec/address.h"
 #include "runtime/base/text.h"

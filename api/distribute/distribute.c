@@ -1,8 +1,8 @@
 /* The distribute coordinator: from options to a plan, from the plan to a server and
  * calls, and all of it down again. */
-#include "api/distribute.h"
-#include "node/node.h"
+#include "api/distribute/distribute.h"
 #include "api/server.h"
+#include "node/node.h"
 #include "runtime/message/arguments.h"
 
 #include <stdarg.h>

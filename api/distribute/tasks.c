@@ -11,9 +11,9 @@
  * The key of a failure is asked for when a run begins, and the answer waited for together
  * with each barrier: no task waits for one that has failed, whichever came first; and so
  * is that of one who has ended well, and will not come. */
-#include "api/distribute.h"
 #include "actors/job/job.h"
 #include "actors/messages.h"
+#include "api/distribute/distribute.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"

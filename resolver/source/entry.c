@@ -1,4 +1,4 @@
-#include "resolver/spec/entry.h"
+#include "resolver/source/entry.h"
 
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"

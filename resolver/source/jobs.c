@@ -1,7 +1,7 @@
 /* What tasks that only have ranks are. */
+#include "resolver/engine/kind.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"
-#include "resolver/engine/kind.h"
 #include "runtime/base/text.h"
 
 #include <stdio.h>
