@@ -1,4 +1,4 @@
-/* What the parts of the asker share; for resolver/asker*_uv.c and dns_uv.c only.
+/* What the parts of the asker share; for resolver/engine/uv/ only.
  *
  * A question that is not answered at once is a task of a thread (asker_task_uv.c) or a
  * request over HTTP (asker_http_uv.c). */

@@ -1,5 +1,5 @@
-/* What the halves of the libuv wire share: wire_uv.c listens and owns everything, in_uv.c
- * is one incoming connection, out_uv.c one outgoing. */
+/* What the halves of the libuv wire share: streams.c listens and owns everything, in.c
+ * is one incoming connection, out.c one outgoing. */
 #ifndef MU_TRANSPORT_INNER_UV_H
 #define MU_TRANSPORT_INNER_UV_H
 

@@ -64,7 +64,8 @@ static void end_burst(struct mu__wire_uv *wire)
     if (!wire->news || wire->closing)
         return;
     wire->news = false;
-    uv_update_time(wire->loop);     /* as in world_uv.c: the turn is after what came */
+    /* As in runtime/uv/world.c: the turn is after what came. */
+    uv_update_time(wire->loop);
     wire->events.burst_end(wire->owner);
 }
 
