@@ -39,7 +39,7 @@ static void try_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *
     struct mu__server_stop stop = {
         .token = ++job->token_last,
         .reason = mu__view_str(call->message == NULL ? "" : call->message),
-        .limit_ms = call->call.limit_ms < 0 ? 0 : (uint64_t)call->call.limit_ms,
+        .timeout_ms = call->call.timeout_ms < 0 ? 0 : (uint64_t)call->call.timeout_ms,
     };
 
     call->over_chief = peer == NULL;
@@ -109,7 +109,7 @@ void mu__job_stop_missing(const struct job *job, struct mu__job_call *call)
     mu__job_name(task, sizeof task, call->type, call->index);
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%s was not stopped within %" PRId64 " ms: %s", task,
-                       call->call.limit_ms, why);
+                       call->call.timeout_ms, why);
 }
 
 /* ---- being asked ---- */
@@ -157,8 +157,8 @@ static void begin_stop(struct mu__ctx *ctx, struct job *job, const struct job_pe
         finish_stop(ctx, job, "");
         return;
     }
-    if (body->limit_ms > 0)
-        stop->timer = mu__timer_set(ctx, body->limit_ms / 2, 0);
+    if (body->timeout_ms > 0)
+        stop->timer = mu__timer_set(ctx, body->timeout_ms / 2, 0);
     mu__log(ctx, MU__LOG_INFO, "%s wants this task to stop: it finishes what it has",
             stop->by);
 }
@@ -223,7 +223,7 @@ enum { UNREACHED_MS = 5000 };   /* for a task that was asked without a limit */
 /* One that was asked, and is gone: it may have been restarted, or nobody will answer. */
 static void arm_unreached(struct mu__ctx *ctx, struct job_relay *relay)
 {
-    if (relay->was_asked && relay->limit_ms == 0 && relay->timer == 0)
+    if (relay->was_asked && relay->timeout_ms == 0 && relay->timer == 0)
         relay->timer = mu__timer_set(ctx, UNREACHED_MS, 0);
 }
 
@@ -233,7 +233,7 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
     const struct mu__server_stop stop = {
         .token = relay->token,
         .reason = mu__view_str(relay->reason),
-        .limit_ms = relay->limit_ms,
+        .timeout_ms = relay->timeout_ms,
     };
 
     if (peer == NULL || send_stop(ctx, peer->node, &stop) != 0) {
@@ -242,7 +242,7 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
     }
     relay->node = peer->node;
     relay->was_asked = true;
-    if (relay->limit_ms != 0)
+    if (relay->timeout_ms != 0)
         return;
     mu__timer_cancel(ctx, relay->timer);
     relay->timer = 0;
@@ -287,11 +287,11 @@ static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
     relay->from = msg->from;
     relay->from_token = body->token;
     relay->token = ++job->token_last;
-    relay->limit_ms = body->limit_ms;
+    relay->timeout_ms = body->timeout_ms;
     copy_reason(relay, peer, body->reason);
     /* Before the one who asks gives up: our words say more. */
-    if (body->limit_ms > 0)
-        relay->timer = mu__timer_set(ctx, body->limit_ms - body->limit_ms / 8, 0);
+    if (body->timeout_ms > 0)
+        relay->timer = mu__timer_set(ctx, body->timeout_ms - body->timeout_ms / 8, 0);
     relay->next = job->relays;
     job->relays = relay;
     job->relays_count++;
@@ -421,7 +421,7 @@ static void relay_expired(struct mu__ctx *ctx, struct job *job, struct job_relay
     char words[MU__ERROR_TEXT_MAX + 1];
 
     mu__job_name(task, sizeof task, relay->type, relay->index);
-    if (relay->limit_ms == 0) {
+    if (relay->timeout_ms == 0) {
         (void)snprintf(words, sizeof words, "%s was asked to stop, has not answered, and "
                        "is not connected to the chief any more", task);
         mu__job_answer(ctx, relay->from, relay->from_token, -MU_EUNAVAILABLE, words);
@@ -429,7 +429,7 @@ static void relay_expired(struct mu__ctx *ctx, struct job *job, struct job_relay
         return;
     }
     (void)snprintf(words, sizeof words, "%s was not stopped within %" PRIu64 " ms: it %s",
-                   task, relay->limit_ms,
+                   task, relay->timeout_ms,
                    relay->node == 0 ? "is not connected to the chief"
                                     : "was asked, and has not finished what it has");
     mu__job_answer(ctx, relay->from, relay->from_token, -MU_EDEADLINE, words);

@@ -3,11 +3,11 @@
 
 static struct cluster_call *stop_with(struct cluster_task *task, const char *type,
                                       uint32_t index, const char *reason,
-                                      int64_t limit_ms)
+                                      int64_t timeout_ms)
 {
     struct mu__job_call wanted = {
         .call.operation = MU__JOB_STOP,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
         .message = reason,
         .index = index,
     };
